@@ -1,0 +1,92 @@
+"""Every error Oarsman raises, in one place.
+
+OarsmanError
+├── UserError                  the user can fix it; exit code 2 unless said otherwise
+│   ├── ManifestError          a manifest has problems; carries all of them
+│   ├── UsageError             a command or an option makes no sense here
+│   ├── NotFoundError          no such job                                     (exit 4)
+│   ├── ConflictError          the object is not in a state that allows this   (exit 5)
+│   └── UnsupportedError       this engine cannot honour what was asked        (exit 6)
+├── RetryableError             the world was in the way; trying again may help (exit 75)
+│   └── SupervisorError        the supervisor could not be started or reached
+└── TerminalError              trying again will not help                      (exit 70)
+    └── StoreError             the store cannot be read or written
+
+Each error knows how to present itself: a stable code for programs, the field it is about, a
+hint that says what to do, and the exit code of the command that let it escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from oarsman.manifest.problems import Problem
+
+
+class OarsmanError(Exception):
+    """Base of everything Oarsman raises on purpose."""
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.field = field
+        self.hint = hint
+
+
+class UserError(OarsmanError):
+    code = "user-error"
+    exit_code = 2
+
+
+class ManifestError(UserError):
+    """One or more problems in a manifest. All of them are listed, in the order of the text."""
+
+    code = "invalid-manifest"
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        first = problems[0]
+        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        super().__init__(f"{first.message}{more}", field=first.field, hint=first.hint)
+        self.problems = tuple(problems)
+
+
+class UsageError(UserError):
+    code = "usage"
+
+
+class NotFoundError(UserError):
+    code = "not-found"
+    exit_code = 4
+
+
+class ConflictError(UserError):
+    code = "conflict"
+    exit_code = 5
+
+
+class UnsupportedError(UserError):
+    code = "unsupported"
+    exit_code = 6
+
+
+class RetryableError(OarsmanError):
+    code = "retryable"
+    exit_code = 75
+
+
+class SupervisorError(RetryableError):
+    code = "supervisor"
+
+
+class TerminalError(OarsmanError):
+    code = "internal"
+    exit_code = 70
+
+
+class StoreError(TerminalError):
+    code = "store"

@@ -1,0 +1,88 @@
+"""The facts of each MPI implementation: how it writes hosts down, which variables it reads.
+
+Open MPI 4 reads OMPI_MCA_orte_* and OMPI_MCA_plm_rsh_*, Open MPI 5 ignores both and reads PRTE_MCA_*.
+Each ignores the other's names, so both generations are always exported: a launcher that finds no
+hostfile runs every rank on itself and reports success.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from oarsman.job.job import Implementation
+
+
+class Family(str, Enum):
+    """An implementation as found on a machine: Open MPI's two generations need different treatment."""
+
+    OPENMPI4 = "Open MPI 4"
+    OPENMPI5 = "Open MPI 5"
+    MPICH = "MPICH"
+    INTEL = "Intel MPI"
+
+    @property
+    def implementation(self) -> Implementation:
+        return _IMPLEMENTATIONS[self]
+
+    @property
+    def is_openmpi(self) -> bool:
+        return self in (Family.OPENMPI4, Family.OPENMPI5)
+
+
+_IMPLEMENTATIONS = {
+    Family.OPENMPI4: Implementation.OPENMPI,
+    Family.OPENMPI5: Implementation.OPENMPI,
+    Family.MPICH: Implementation.MPICH,
+    Family.INTEL: Implementation.INTEL,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankVariables:
+    """The variables in which a launcher tells a process who it is."""
+
+    rank: str
+    size: str
+    local_rank: str
+    local_size: str
+
+
+# Tried in this order; the first whose rank variable is set is the launcher's.
+RANK_VARIABLES = (
+    RankVariables("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    RankVariables("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    RankVariables("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"),
+)
+
+
+def hostfile(implementation: Implementation, hosts: Iterable[str], slots: int) -> str:
+    form = "{} slots={}\n" if implementation is Implementation.OPENMPI else "{}:{}\n"
+    return "".join(form.format(host, slots) for host in hosts)
+
+
+def discover_hosts(hosts: Iterable[str], slots: int) -> str:
+    """The script Horovod Elastic asks for the hosts of the moment. Slots are always said."""
+    return "#!/bin/sh\n" + "".join(f"echo {host}:{slots}\n" for host in hosts)
+
+
+def launcher_variables(*, hostfile: str, agent: str, slots: int) -> Mapping[str, str]:
+    """What makes a launcher of any family use our hosts and reach them through `agent`."""
+    return {
+        "OMPI_MCA_plm_rsh_agent": agent,
+        "OMPI_MCA_orte_default_hostfile": hostfile,
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_set_default_slots": str(slots),
+        "PRTE_MCA_plm_ssh_agent": agent,
+        "PRTE_MCA_prte_default_hostfile": hostfile,
+        "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+        "PRTE_MCA_prte_set_default_slots": str(slots),
+        "HYDRA_LAUNCHER": "ssh",
+        "HYDRA_LAUNCHER_EXEC": agent,
+        "HYDRA_HOST_FILE": hostfile,
+        "I_MPI_HYDRA_BOOTSTRAP": "ssh",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC": agent,
+        "I_MPI_HYDRA_HOST_FILE": hostfile,
+        "I_MPI_PERHOST": str(slots),
+    }

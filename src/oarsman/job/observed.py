@@ -1,0 +1,89 @@
+"""What an engine saw, at one moment, of one job. The input of `plan.reconcile`, beside the job itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from oarsman.job.state import Status
+
+
+class Phase(str, Enum):
+    PENDING = "Pending"
+    RUNNING = "Running"
+    SUCCEEDED = "Succeeded"
+    FAILED = "Failed"
+
+    @property
+    def ended(self) -> bool:
+        return self in (Phase.SUCCEEDED, Phase.FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """How a process ended. `code` is the shell's number: 128 + signal where a signal ended it."""
+
+    code: int
+    signal: int | None = None
+    memory_limit_hit: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A launcher or a worker that exists (a pod, or a host of ours)."""
+
+    name: str
+    phase: Phase
+    index: int = 0  # workers: the number in the name
+    attempt: int = 1  # launchers: which attempt this one serves
+    ready: bool = False
+    terminating: bool = False
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit: Exit | None = None
+    reason: str = ""  # Evicted, HostLost, OOMKilled, ...
+    message: str = ""
+    not_ready_because: str = ""  # the start barrier's finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankReport:
+    """What the stand-in that starts each rank wrote down."""
+
+    rank: int
+    host: str
+    world_size: int
+    local_rank: int = 0
+    pid: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit: Exit | None = None
+    reason: str = ""  # e.g. DiskFull
+    last_lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Admission:
+    """Whether there is room. Engines that leave this to a scheduler always say admitted."""
+
+    admitted: bool = True
+    position: int = 0
+    reason: str = ""
+    impossible: bool = False  # it can never fit on this engine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    status: Status = Status()  # what was last written
+    workers: tuple[Member, ...] = ()
+    launcher: Member | None = None  # the newest one
+    ranks: tuple[RankReport, ...] = ()  # of the newest attempt
+    launcher_lines: tuple[str, ...] = ()  # the last lines the launcher itself wrote
+    published_hosts: tuple[str, ...] | None = None  # what discover_hosts.sh says now; None: not written yet
+    first_output_at: datetime | None = None
+    admission: Admission = Admission()
+    conflict: str | None = None  # an object of the same name that is not ours
+    unsupported: str | None = None  # what this engine cannot honour, found before anything started
+    stop_requested: bool = False  # `oarsman stop`: end it, keep its record
+    keeps_idle_members: bool = True  # False: this engine ends its hosts when the job ends, whatever the clean policy

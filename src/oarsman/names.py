@@ -1,0 +1,89 @@
+"""Every name other programs see: labels, annotations, variables, condition types, reasons, messages.
+
+Names that upstream tools already know are kept letter by letter. A name is defined here, with one
+sentence of meaning, or it does not exist.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# -- API ---------------------------------------------------------------------------------------
+GROUP: Final = "kubeflow.org"
+KIND: Final = "MPIJob"
+PLURAL: Final = "mpijobs"
+SHORT_NAMES: Final = ("mj", "mpij")
+DEFAULT_NAMESPACE: Final = "default"
+
+# -- Labels: the selectors that existing scripts use ------------------------------------------------
+LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"
+LABEL_JOB: Final = "training.kubeflow.org/job-name"
+LABEL_ROLE: Final = "training.kubeflow.org/job-role"
+LABEL_REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
+
+# -- Annotations: what a manifest can say to Oarsman alone -----------------------------------------
+# "false" keeps the launch line exactly as written (default: single-dash options are made two-dash).
+ANNOTATION_REWRITE: Final = "oarsman.dev/rewrite-launch-line"
+# "private" (default) gives every host its own address; "host" shares the machine's network.
+ANNOTATION_NETWORK: Final = "oarsman.dev/network"
+# "true" admits the job although it asks for more CPU or memory than the machine has.
+ANNOTATION_OVERSUBSCRIBE: Final = "oarsman.dev/oversubscribe"
+# An integer; the higher one is admitted first. Default 0.
+ANNOTATION_PRIORITY: Final = "oarsman.dev/priority"
+# A path to, or the kind of, the MPI to use (openmpi, mpich, intel); default: what PATH offers.
+ANNOTATION_MPI: Final = "oarsman.dev/mpi"
+# Seconds a host may be silent before it counts as lost. Default 10.
+ANNOTATION_SILENCE: Final = "oarsman.dev/host-silence-seconds"
+
+# -- Variables set for the user's processes ---------------------------------------------------------
+ENV_ROLE: Final = "K_MPI_JOB_ROLE"  # launcher or worker
+ENV_JOB: Final = "OARSMAN_JOB"  # uid of the job; every process of a job carries it
+ENV_HOST: Final = "OARSMAN_HOST"  # name of the host the process runs on
+
+# -- Paths that manifests refer to ------------------------------------------------------------------
+MPI_CONFIG_DIR: Final = "/etc/mpi"
+HOSTFILE: Final = "hostfile"
+DISCOVER_HOSTS: Final = "discover_hosts.sh"
+KUBEXEC: Final = "kubexec.sh"
+
+# -- Condition types --------------------------------------------------------------------------------
+CREATED: Final = "Created"
+RUNNING: Final = "Running"
+RESTARTING: Final = "Restarting"
+SUSPENDED: Final = "Suspended"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+QUEUED: Final = "Queued"  # waiting for room; not an upstream condition
+
+# -- Reasons ----------------------------------------------------------------------------------------
+REASON_CREATED: Final = "MPIJobCreated"
+REASON_RUNNING: Final = "MPIJobRunning"
+REASON_RESTARTING: Final = "MPIJobRestarting"
+REASON_SUSPENDED: Final = "MPIJobSuspended"
+REASON_RESUMED: Final = "MPIJobResumed"
+REASON_SUCCEEDED: Final = "MPIJobSucceeded"
+REASON_FAILED: Final = "MPIJobFailed"
+REASON_EVICTED: Final = "MPIJobEvicted"
+REASON_BACKOFF: Final = "BackoffLimitExceeded"
+REASON_DEADLINE: Final = "DeadlineExceeded"
+REASON_STOPPED: Final = "StoppedByUser"
+REASON_INVALID: Final = "ValidationError"
+REASON_CONFLICT: Final = "ErrResourceExists"
+REASON_PLACEMENT: Final = "WrongPlacement"
+REASON_BARRIER: Final = "HostsNotReady"
+REASON_HOST_LOST: Final = "HostLost"
+REASON_WAITING: Final = "WaitingForRoom"
+REASON_ADMITTED: Final = "Admitted"
+REASON_UNSUPPORTED: Final = "Unsupported"
+REASON_SCALED: Final = "MPIJobScaled"
+REASON_TTL: Final = "TTLExpired"
+REASON_REWRITTEN: Final = "LaunchLineRewritten"
+REASON_WORKER_REPLACED: Final = "WorkerReplaced"
+
+
+def launcher_name(job: str) -> str:
+    return f"{job}-launcher"
+
+
+def worker_name(job: str, index: int) -> str:
+    return f"{job}-worker-{index}"
