@@ -1,0 +1,39 @@
+# make run    install what is missing, run an MPI job of two workers on this machine, list it
+# make test   install what is missing, check style, types and layers, run every test
+# make lint   only the checks      make fmt    put files in the house format
+# make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
+#
+# ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
+
+WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
+
+.PHONY: run test lint fmt bench clean
+
+run:
+	@scripts/setup run
+	@$(WITH_VENV) oarsman run examples/hello/hello.yaml
+	@$(WITH_VENV) oarsman list
+
+test: lint
+	@scripts/setup test
+	@$(WITH_VENV) python -m pytest $(ARGS)
+
+lint:
+	@scripts/setup run
+	@$(WITH_VENV) ruff check .
+	@$(WITH_VENV) ruff format --check .
+	@$(WITH_VENV) mypy
+	@$(WITH_VENV) lint-imports
+
+fmt:
+	@scripts/setup run
+	@$(WITH_VENV) ruff check --fix .
+	@$(WITH_VENV) ruff format .
+
+bench:
+	@scripts/setup run
+	@$(WITH_VENV) python benchmarks/all.py $(ARGS)
+
+clean:
+	rm -rf .venv .mpi .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
