@@ -1,0 +1,130 @@
+"""What the documents tell a reader to type is typed here.
+
+Every fenced block marked `sh` is run with `sh -e` at the top of the repository, the blocks of one document one after
+another with one state folder. Two notes are understood:
+
+    ```sh not-run          the block is only shown; its first line must be a comment that says why
+    command  # exits with 3    the command is expected to end with that code
+
+`make` lines are not run (they would start this suite again) but must name a target of the Makefile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]
+)
+FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
+EXPECTED_CODE = re.compile(r"^(?P<command>.*\S)\s+# exits with (?P<code>\d+)$", re.M)
+SECONDS_PER_BLOCK = 100
+
+
+@dataclass(frozen=True)
+class Block:
+    document: str
+    line: int
+    info: str
+    body: str
+
+    @property
+    def runs(self) -> bool:
+        return self.info == "sh"
+
+    @property
+    def script(self) -> str:
+        without_make = "".join(line for line in self.body.splitlines(True) if not line.startswith("make "))
+        return EXPECTED_CODE.sub(r'code=0; \g<command> || code=$?; [ "$code" = \g<code> ]', without_make)
+
+
+def blocks(document: str) -> list[Block]:
+    text = (ROOT / document).read_text()
+    return [
+        Block(document, text.count("\n", 0, found.start()) + 1, found["info"].strip(), found["body"])
+        for found in FENCE.finditer(text)
+    ]
+
+
+ALL = [block for document in DOCUMENTS for block in blocks(document)]
+RUNNABLE = sorted({block.document for block in ALL if block.runs})
+
+
+@pytest.fixture
+def environment() -> Iterator[dict[str, str]]:
+    state = tempfile.mkdtemp(prefix="oars-")
+    path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
+    result = {**os.environ, "OARSMAN_STATE": state, "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    yield result
+    subprocess.run(["oarsman", "supervisor", "stop"], cwd=ROOT, env=result, check=True, timeout=60, capture_output=True)
+    shutil.rmtree(state)
+
+
+@pytest.mark.mpi
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("document", RUNNABLE)
+def test_the_commands_of_a_document_work(document: str, environment: dict[str, str]) -> None:
+    for block in blocks(document):
+        if not block.runs or not block.script.strip():
+            continue
+        done = subprocess.run(
+            ["sh", "-e", "-c", block.script],
+            cwd=ROOT, env=environment, timeout=SECONDS_PER_BLOCK, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (
+            f"{document}:{block.line}: ended with {done.returncode}\n{block.body}\n--- printed\n{done.stdout}"
+        )
+
+
+def test_a_block_that_is_not_run_says_why() -> None:
+    silent = [f"{b.document}:{b.line}" for b in ALL if b.info == "sh not-run" and not b.body.startswith("# ")]
+    assert silent == []
+
+
+def test_shell_blocks_are_marked_in_one_of_the_two_known_ways() -> None:
+    shells = ("sh", "shell", "bash", "console")
+    unknown = [f"{b.document}:{b.line}: {b.info}" for b in ALL if b.info.split(" ")[0] in shells]
+    assert [mark for mark in unknown if not mark.endswith((": sh", ": sh not-run"))] == []
+
+
+def test_make_lines_name_targets_of_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M))
+    named = {word for b in ALL for word in re.findall(r"^make (\w+)", b.body, re.M)}
+    assert {"run", "test"} <= named <= targets
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_within_the_repository_lead_somewhere(document: str) -> None:
+    text = FENCE.sub("", (ROOT / document).read_text())
+    targets = [link for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", text) if "://" not in link and "@" not in link]
+    missing = [target for target in targets if not ((ROOT / document).parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("chinese", [document for document in DOCUMENTS if document.endswith(".zh-CN.md")])
+def test_a_translation_has_the_commands_of_its_original(chinese: str) -> None:
+    def commands(document: str) -> list[tuple[str, str]]:
+        kept = ((b.info, b.body) for b in blocks(document) if b.info.startswith("sh"))
+        return [(info, re.sub(r"\s*#(?! exits with).*", "", body).strip()) for info, body in kept]
+
+    assert commands(chinese) == commands(chinese.replace(".zh-CN", ""))
+
+
+def test_the_annotations_of_the_guide_are_those_of_the_program() -> None:
+    from oarsman import names
+
+    ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
+    guide = (ROOT / "docs" / "guide" / "manifests.md").read_text()
+    assert set(re.findall(r"^\| `(oarsman\.dev/[\w-]+)`", guide, re.M)) == ours

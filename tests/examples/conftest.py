@@ -1,0 +1,58 @@
+"""The installed command, with a state of its own and with one MPI of the set-up first on PATH."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MPIS = ROOT / ".mpi"
+
+
+class Oarsman:
+    def __init__(self, state: Path, mpi: Path) -> None:
+        path = os.pathsep.join([str(mpi / "bin"), str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
+        self.environment = {**os.environ, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
+        self.environment.pop("VIRTUAL_ENV", None)
+
+    def __call__(self, *words: str, code: int = 0, timeout: float = 60) -> str:
+        """Run the command in the repository, expect its exit code, return what it printed on either stream."""
+        done = subprocess.run(
+            [str(ROOT / ".venv" / "bin" / "oarsman"), *words],
+            cwd=ROOT, env=self.environment, timeout=timeout, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
+        )  # fmt: skip
+        assert done.returncode == code, f"oarsman {' '.join(words)} ended with {done.returncode}:\n{done.stdout}"
+        return done.stdout
+
+    def run(self, example: str, **expected: int) -> str:
+        return self("run", f"examples/{example}/{example}.yaml", **expected)
+
+
+@pytest.fixture
+def oarsman_with() -> Iterator[Callable[[str], Oarsman]]:
+    """Make a command for an MPI of the set-up, by the name of its folder in .mpi."""
+    commands: list[Oarsman] = []
+    folders: list[str] = []
+
+    def make(mpi: str) -> Oarsman:
+        folders.append(tempfile.mkdtemp(prefix="oars-"))  # short: the path of a socket may have 100 bytes
+        commands.append(Oarsman(Path(folders[-1]), MPIS / mpi))
+        return commands[-1]
+
+    yield make
+    for command in commands:
+        command("supervisor", "stop")
+    for folder in folders:
+        shutil.rmtree(folder)
+
+
+@pytest.fixture
+def oarsman(oarsman_with: Callable[[str], Oarsman]) -> Oarsman:
+    return oarsman_with("openmpi5")

@@ -1,0 +1,107 @@
+"""Every example, run as its header says, does what it promises."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT, Oarsman
+
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name != "seeds")
+EVERY_MPI = ["openmpi5", "openmpi4", "mpich"]
+
+pytestmark = pytest.mark.mpi
+
+
+def hosts_by_rank(output: str, pattern: str) -> dict[int, str]:
+    return {int(rank): host for rank, host in re.findall(pattern, output)}
+
+
+def two_by_two(job: str) -> dict[int, str]:
+    return {rank: f"{job}-worker-{rank // 2}" for rank in range(4)}
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_validates_and_says_how_to_run_it(oarsman: Oarsman, example: str) -> None:
+    file = Path("examples") / example / f"{example}.yaml"
+    oarsman("validate", str(file))
+    header = "".join(line for line in (ROOT / file).read_text().splitlines(True) if line.startswith("#"))
+    assert re.search(rf"^#   oarsman (run|submit) {file}$", header, re.M)
+
+
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_hello_greets_from_two_named_workers(oarsman_with: Callable[[str], Oarsman], mpi: str) -> None:
+    oarsman = oarsman_with(mpi)
+    output = oarsman.run("hello")
+    assert hosts_by_rank(output, r"Hello from rank (\d) of 4 on (\S+)") == two_by_two("hello")
+    assert re.search(r"hello.*Succeeded", oarsman("list"))
+
+
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_greetings_c_is_compiled_and_greets_in_order(oarsman_with: Callable[[str], Oarsman], mpi: str) -> None:
+    output = oarsman_with(mpi).run("greetings-c")
+    found = re.findall(r"Greetings from process (\d) of 4 on (\S+)!", output)
+    assert found == [(str(rank), host) for rank, host in two_by_two("greetings-c").items()]
+
+
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_allreduce_sums_right(oarsman_with: Callable[[str], Oarsman], mpi: str) -> None:
+    assert "The sum is right on every rank" in oarsman_with(mpi).run("allreduce")
+
+
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_mpi_io_writes_one_file_from_all_ranks(oarsman_with: Callable[[str], Oarsman], mpi: str) -> None:
+    output = oarsman_with(mpi).run("mpi-io")
+    assert hosts_by_rank(output, r"Rank (\d) on (\S+) wrote numbers") == two_by_two("mpi-io")
+    assert "200000 numbers, all in place" in output
+
+
+@pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4"])
+def test_the_benchmark_job_runs_with_its_old_launch_line(oarsman_with: Callable[[str], Oarsman], mpi: str) -> None:
+    output = oarsman_with(mpi).run("benchmarks")
+    lines = re.findall(r"(\d+)\s+images/sec: [\d.]+ \+/- [\d.]+ \(jitter = [\d.]+\)\s+[\d.]+", output)
+    assert sorted(lines, key=int) == sorted(
+        [step for step in ("1", *map(str, range(10, 101, 10))) for _ in range(2)], key=int
+    )
+    assert re.search(r"total images/sec: \d+\.\d\d", output)
+
+
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_a_failing_rank_gives_its_code_and_is_named_with_its_host(
+    oarsman_with: Callable[[str], Oarsman], mpi: str
+) -> None:
+    oarsman = oarsman_with(mpi)
+    output = oarsman.run("fails-on-one-rank", code=3)
+    assert "data/part-1.csv: no such file" in output
+    described = oarsman("describe", "fails-on-one-rank")
+    assert re.search(r"rank 1.*fails-on-one-rank-worker-0", described, re.I)
+    assert "data/part-1.csv: no such file" in described
+    assert re.search(r"fails-on-one-rank.*Failed", oarsman("list"))
+
+
+def test_torch_env_ranks_meet_at_the_master(oarsman: Oarsman) -> None:
+    output = oarsman.run("torch-env")
+    assert "All 4 met at" in output
+    expected = {(str(rank), str(rank % 2), f"torch-env-worker-{rank // 2}") for rank in range(4)}
+    assert set(re.findall(r"rank (\d) \(local (\d)\) on ([\w-]+)", output)) == expected
+
+
+def test_elastic_discovery_sees_workers_come_and_go(oarsman: Oarsman) -> None:
+    def wait_for(text: str) -> str:
+        end = time.monotonic() + 30
+        while text not in (log := oarsman("logs", "elastic-discovery")):
+            assert time.monotonic() < end, f"'{text}' never came; the log says:\n{log}"
+            time.sleep(0.2)
+        return log
+
+    oarsman("submit", "examples/elastic-discovery/elastic-discovery.yaml")
+    wait_for("2 hosts: elastic-discovery-worker-0:1 elastic-discovery-worker-1:1")
+    oarsman("scale", "elastic-discovery", "3")
+    wait_for("(+elastic-discovery-worker-2:1)")
+    oarsman("scale", "elastic-discovery", "1")
+    wait_for("1 hosts: elastic-discovery-worker-0:1 (-elastic-discovery-worker-1:1 -elastic-discovery-worker-2:1)")
+    oarsman("wait", "elastic-discovery", "--for", "Succeeded", "--timeout", "30s")
