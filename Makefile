@@ -11,7 +11,7 @@ WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 run:
 	@scripts/setup run
-	@$(WITH_VENV) oarsman run examples/hello/hello.yaml
+	@$(WITH_VENV) oarsman run --replace examples/hello/hello.yaml
 	@$(WITH_VENV) oarsman list
 
 test: lint
