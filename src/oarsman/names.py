@@ -79,6 +79,7 @@ REASON_SCALED: Final = "MPIJobScaled"
 REASON_TTL: Final = "TTLExpired"
 REASON_REWRITTEN: Final = "LaunchLineRewritten"
 REASON_WORKER_REPLACED: Final = "WorkerReplaced"
+REASON_UNVERIFIED: Final = "PlacementNotVerified"  # no rank said where it ran
 
 
 def launcher_name(job: str) -> str:

@@ -53,6 +53,7 @@ class Attempt:
     finished_at: datetime | None = None
     outcome: str = ""  # "", Succeeded, Failed, Suspended
     cause: Cause | None = None
+    workers: int | None = None  # how many it was launched with; a later scaling does not change it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

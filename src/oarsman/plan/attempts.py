@@ -1,0 +1,60 @@
+"""The attempts of a job: one run of the whole gang each, numbered from 1.
+
+The number is the lock that keeps a job from running twice at once: a launcher carries the number it
+serves, a number is never served twice, and the next one is only given out when no launcher is left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from oarsman.job.state import Attempt, Cause
+from oarsman.plan.turn import Turn
+from oarsman.status import timeline
+
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+SUSPENDED: Final = "Suspended"
+
+
+def next_number(turn: Turn) -> int:
+    return turn.attempt.number + 1 if turn.attempt else 1
+
+
+def failures(turn: Turn) -> int:
+    """Attempts that count against the limit. A suspended one does not."""
+    return sum(a.outcome == FAILED for a in turn.status.attempts)
+
+
+def launched(turn: Turn, number: int, at: datetime, workers: int) -> Turn:
+    """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
+    earlier = tuple(replace(a, cause=_brief(a.cause)) for a in turn.status.attempts)
+    attempt = Attempt(number=number, started_at=at, workers=workers)
+    return turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None).mark(timeline.LAUNCHED, at)
+
+
+def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause | None = None) -> Turn:
+    """Give the open attempt its outcome. Nothing happens when none is open."""
+    attempt = turn.open_attempt
+    if attempt is None:
+        return turn
+    closed = replace(attempt, outcome=outcome, finished_at=at or turn.now, cause=cause)
+    return turn.become(attempts=(*turn.status.attempts[:-1], closed))
+
+
+def adopt(turn: Turn) -> Turn:
+    """Recognise a launcher whose start was carried out but never written down."""
+    launcher = turn.seen.launcher
+    known = turn.attempt.number if turn.attempt else 0
+    if launcher is None or launcher.attempt <= known:
+        return turn
+    # The hosts were published just before it started, so they tell how many workers it was given.
+    published = [h for h in turn.seen.published_hosts or () if h != turn.job.launcher_host]
+    workers = min(len(published), turn.job.workers) or turn.job.workers
+    return launched(turn, launcher.attempt, launcher.started_at or turn.now, workers)
+
+
+def _brief(cause: Cause | None) -> Cause | None:
+    return replace(cause, last_lines=()) if cause else None

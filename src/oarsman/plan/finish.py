@@ -1,0 +1,52 @@
+"""How a job ends, for better or worse. Every end goes through here, so every end is complete.
+
+A finished job has a completion time, no condition left that says it is under way, a closed attempt,
+and `ended` on its timeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from oarsman import names
+from oarsman.job.state import Cause
+from oarsman.plan import attempts
+from oarsman.plan.turn import Turn
+from oarsman.status import conditions, messages, timeline
+
+
+def succeed(turn: Turn) -> Turn:
+    at = _completion_time(turn)
+    message = messages.succeeded(turn.job.key)
+    turn = attempts.close(turn, attempts.SUCCEEDED, at=at).become(cause=None)
+    turn = turn.say(names.SUCCEEDED, True, names.REASON_SUCCEEDED, message, at=at)
+    return _wind_up(turn.tell(names.REASON_SUCCEEDED, message), names.REASON_SUCCEEDED, at)
+
+
+def fail(turn: Turn, reason: str, message: str, cause: Cause | None = None) -> Turn:
+    at = _completion_time(turn)
+    message = messages.cut(message)
+    cause = cause or Cause(summary=message)
+    turn = attempts.close(turn, attempts.FAILED, at=at, cause=cause).become(cause=cause)
+    turn = turn.say(names.FAILED, True, reason, message, at=at)
+    return _wind_up(turn.tell(reason, message, warning=True), reason, at)
+
+
+def _completion_time(turn: Turn) -> datetime:
+    """When the launcher ended, or now; never before what the status already tells, whatever the clocks say."""
+    ended = turn.launcher.finished_at if turn.launcher and turn.launcher.phase.ended else None
+    told = (turn.status.start_time, conditions.latest_time(turn.status.conditions))
+    earliest = max((t for t in told if t is not None), default=turn.now)
+    return max(min(ended or turn.now, turn.now), earliest)
+
+
+def _wind_up(turn: Turn, reason: str, at: datetime) -> Turn:
+    key = turn.job.key
+    if turn.status.condition(names.RUNNING) is None:
+        turn = turn.say(names.RUNNING, False, names.REASON_RUNNING, messages.never_ran(key), at=at)
+    for type_ in (names.RUNNING, names.RESTARTING, names.QUEUED):
+        turn = turn.unsay(type_, reason, messages.not_running_finished(key), at=at)
+    turn = turn.become(completion_time=at, queue=None, retry_at=None).mark(timeline.ENDED, at)
+    # What is left of it is cleared away in the next turn, once this verdict is on record.
+    return replace(turn.again(), over=True)

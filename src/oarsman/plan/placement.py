@@ -1,0 +1,80 @@
+"""Where ranks ran against where they were planned.
+
+A launcher that does not find its hostfile runs every rank on itself and reports success. So each
+rank's report is compared with the plan: exactly, where the launch line says enough to know the plan,
+and loosely (a host of this job) where it does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from oarsman import names
+from oarsman.job import launch as launching
+from oarsman.job.job import Job
+from oarsman.job.observed import RankReport
+from oarsman.job.state import Attempt
+
+
+def seen(ranks: Sequence[RankReport]) -> Mapping[int, str]:
+    return {r.rank: short(r.host) for r in sorted(ranks, key=lambda r: r.rank)}
+
+
+def short(host: str) -> str:
+    """The first label: the name a host has in this job, however the resolver completed it."""
+    return host.split(".", 1)[0]
+
+
+def mistake(job: Job, ranks: Sequence[RankReport], attempt: Attempt | None, *, complete: bool) -> str | None:
+    """What is wrong, in one line, or None. `complete`: every rank has had its chance to report."""
+    if not ranks:
+        return None
+    found = seen(ranks)
+    hosts = _hosts_at_launch(job, attempt)
+    if job.elastic:
+        return _stranger(found, job, hosts)
+    known = getattr(launching, "expected_placement", None)
+    expected = known(job.launch, hosts, job.slots_per_worker) if known and job.launch else None
+    if expected is None:
+        return _stranger(found, job, hosts)
+    return _misplaced(found, expected) or (_missing(found, expected) if complete else None)
+
+
+def _hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:
+    """Scaling a running job changes its hosts, not where the ranks of this attempt were sent."""
+    count = job.workers if attempt is None or attempt.workers is None else attempt.workers
+    workers = tuple(job.worker_host(i) for i in range(count))
+    return (job.launcher_host, *workers) if job.run_launcher_as_worker or not workers else workers
+
+
+def _misplaced(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
+    wrong = [
+        f"rank {rank} ran on {host}, planned {expected[rank]}"
+        if rank < len(expected)
+        else f"rank {rank} ran on {host}, planned were {len(expected)} ranks"
+        for rank, host in found.items()
+        if rank >= len(expected) or short(expected[rank]) != host
+    ]
+    return _first_of(wrong)
+
+
+def _missing(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
+    return _first_of([f"rank {r} never ran, planned {host}" for r, host in enumerate(expected) if r not in found])
+
+
+def _stranger(found: Mapping[int, str], job: Job, hosts: Sequence[str]) -> str | None:
+    """An elastic job has had hosts that are no longer listed; they are known by their name."""
+    known = {*job.hosts, *hosts}
+    ours = names.worker_name(job.name, 0)[:-1]
+    wrong = [
+        f"rank {rank} ran on {host}, which is not a host of this job"
+        for rank, host in found.items()
+        if host not in known and not (job.elastic and host.startswith(ours))
+    ]
+    return _first_of(wrong)
+
+
+def _first_of(wrong: Sequence[str]) -> str | None:
+    if not wrong:
+        return None
+    return wrong[0] + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else "")

@@ -1,0 +1,71 @@
+"""May it start? Asked once per start, before anything is made.
+
+A job that has started, or of which something already exists, is not asked again: a place that was
+given is not taken back. Here are also the two findings that make starting pointless: what this
+engine cannot honour, and objects of the same name that belong to someone else.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from oarsman import names
+from oarsman.job.state import Cause, QueuePlace
+from oarsman.plan import finish
+from oarsman.plan.turn import Turn
+from oarsman.status import messages, timeline
+
+# Objects of an earlier job of the same name are often still on their way out.
+CONFLICT_PATIENCE: Final = timedelta(seconds=30)
+
+
+def unsupported(turn: Turn) -> Turn:
+    what = turn.seen.unsupported
+    if what is None or _begun(turn):
+        return turn
+    return finish.fail(turn, names.REASON_UNSUPPORTED, messages.failed(turn.job.key, what), Cause(summary=what))
+
+
+def conflict(turn: Turn) -> Turn:
+    """A name that stays taken is terminal: waiting longer would hold a place in the queue for nothing."""
+    what, created = turn.seen.conflict, turn.status.condition(names.CREATED)
+    if what is None or turn.seen.launcher is not None:
+        return turn
+    due = (created.last_transition_time if created else turn.now) + CONFLICT_PATIENCE
+    if turn.now < due:
+        return turn.wake_at(due).end()
+    message = messages.conflict(what)
+    return finish.fail(turn, names.REASON_CONFLICT, message, Cause(summary=message))
+
+
+def admit(turn: Turn) -> Turn:
+    answer = turn.seen.admission
+    if _begun(turn) or answer.admitted:
+        return _admitted(turn)
+    if answer.impossible:
+        return finish.fail(
+            turn, names.REASON_WAITING, messages.failed(turn.job.key, answer.reason), Cause(summary=answer.reason)
+        )
+    message = messages.queued(answer.position, answer.reason)
+    if not turn.status.is_true(names.QUEUED):
+        turn = turn.tell(names.REASON_WAITING, message)
+    turn = turn.become(queue=QueuePlace(position=answer.position, reason=answer.reason))
+    return turn.say(names.QUEUED, True, names.REASON_WAITING, message, refresh=True).end()
+
+
+def _admitted(turn: Turn) -> Turn:
+    if turn.status.start_time is None:
+        turn = turn.become(start_time=turn.now).mark(timeline.ADMITTED, turn.now)
+    if turn.status.is_true(names.QUEUED):
+        message = f"MPIJob {turn.job.key} has room and starts"
+        turn = turn.tell(names.REASON_ADMITTED, message)
+        turn = turn.say(names.QUEUED, False, names.REASON_ADMITTED, message)
+    return turn.become(queue=None)
+
+
+def _begun(turn: Turn) -> bool:
+    """Members that exist although no start is on record: the turn that made them was lost."""
+    launcher = turn.seen.launcher
+    living = any(not w.terminating for w in turn.seen.workers)
+    return turn.status.start_time is not None or living or (launcher is not None and not launcher.terminating)

@@ -1,0 +1,23 @@
+"""activeDeadlineSeconds: counted from the start, so neither waiting for room nor a suspension uses it up."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from oarsman import names
+from oarsman.job.state import Cause
+from oarsman.plan import finish
+from oarsman.plan.policies import cleanup
+from oarsman.plan.turn import Turn
+
+
+def deadline(turn: Turn) -> Turn:
+    seconds, start = turn.job.run_policy.active_deadline_seconds, turn.status.start_time
+    if seconds is None or start is None:
+        return turn
+    due = start + timedelta(seconds=seconds)
+    if turn.now < due:
+        return turn.wake_at(due)
+    summary = f"it was still running after its deadline of {seconds} s"
+    message = f"MPIJob {turn.job.key} was active longer than its deadline of {seconds} s"
+    return finish.fail(cleanup.end_all(turn), names.REASON_DEADLINE, message, Cause(summary=summary))

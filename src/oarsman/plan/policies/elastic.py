@@ -1,0 +1,67 @@
+"""Workers that come and go, and the list of hosts that says which ones may take ranks.
+
+The list shrinks before a host goes and grows after it is ready, so whoever reads it at any moment
+finds hosts that answer. Only the highest numbers leave when a job shrinks. Before the launcher starts
+the list is written once, complete, by the start barrier: nobody reads it earlier, and a list per
+worker that comes up would cost as many writes as there are workers.
+
+A launcher that is not elastic reads the list only when it starts. Scaling such a job while it runs
+changes workers and list all the same; new hosts are used by the next attempt, and taking away hosts
+that carry ranks ends this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oarsman import names
+from oarsman.job.job import Job
+from oarsman.job.observed import Member
+from oarsman.plan.actions import DeleteWorker, PublishHosts
+from oarsman.plan.turn import Turn, usable
+
+
+def hosts_now(job: Job, workers: Iterable[Member]) -> tuple[str, ...]:
+    """The hosts that may take ranks, in the order of the hostfile."""
+    ready = sorted(w.index for w in workers if w.index < job.workers and usable(w))
+    first = (job.launcher_host,) if job.run_launcher_as_worker or not job.workers else ()
+    return (*first, *(job.worker_host(i) for i in ready))
+
+
+def publish(turn: Turn, hosts: tuple[str, ...]) -> Turn:
+    return turn if hosts == turn.published else turn.do(PublishHosts(hosts))
+
+
+def follow(turn: Turn) -> Turn:
+    """Keep the list true while a launcher may be reading it."""
+    return publish(turn, hosts_now(turn.job, turn.seen.workers)) if turn.launcher_alive else turn
+
+
+def withdraw(turn: Turn, leaving: Iterable[Member]) -> Turn:
+    """Take hosts off the list, to be done before they are deleted."""
+    if turn.published is None:
+        return turn
+    off = {turn.job.worker_host(w.index) for w in leaving}
+    return publish(turn, tuple(h for h in turn.published if h not in off))
+
+
+def scale_down(turn: Turn) -> Turn:
+    surplus = sorted((w for w in turn.seen.workers if w.index >= turn.job.workers), key=lambda w: -w.index)
+    turn = withdraw(turn, surplus)
+    return turn.do(*(DeleteWorker(w.index) for w in surplus if not w.terminating))
+
+
+def tell_scaling(turn: Turn) -> Turn:
+    """One event per edit of the replicas; the generation tells an edit from a worker that is missing."""
+    before = _workers_before(turn)
+    edited = 0 < turn.seen.status.observed_generation < turn.job.generation
+    if not edited or not before or before == turn.job.workers:
+        return turn
+    return turn.tell(
+        names.REASON_SCALED, f"MPIJob {turn.job.key} is scaled from {before} to {turn.job.workers} workers"
+    )
+
+
+def _workers_before(turn: Turn) -> int:
+    listed = sum(h != turn.job.launcher_host for h in turn.seen.published_hosts or ())
+    return max(listed, *(w.index + 1 for w in turn.seen.workers), 0)

@@ -1,0 +1,91 @@
+"""Workers that failed, were evicted or vanished.
+
+MPI cannot lose a process and go on. So for an ordinary job a lost worker ends the attempt: `retry`
+counts it, and here the worker is replaced for the next one. An elastic launcher copes by itself: the
+worker is taken off the list of hosts, replaced, and added again when it is ready.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from oarsman import names
+from oarsman.job.observed import Member
+from oarsman.plan.actions import CreateWorker, DeleteWorker, PublishHosts
+from oarsman.plan.policies import elastic
+from oarsman.plan.turn import Turn
+from oarsman.status.causes import Lost
+
+# A worker that fails as soon as it starts must not be made anew as fast as the loop can turn.
+PAUSE: Final = timedelta(seconds=5)
+VANISHED: Final = "Vanished"
+
+
+def lost_workers(turn: Turn) -> tuple[Lost, ...]:
+    """Workers the open attempt was launched with and that can no longer carry its ranks."""
+    attempt = turn.open_attempt
+    if attempt is None:
+        return ()
+    launched_with = turn.job.workers if attempt.workers is None else attempt.workers
+    found = (_loss(turn, index) for index in range(min(launched_with, turn.job.workers)))
+    return tuple(lost for lost in found if lost is not None)
+
+
+def keep_the_gang(turn: Turn) -> Turn:
+    """Bring the workers to the number asked for: dead ones away, missing ones made, in order."""
+    turn = _take_away_the_dead(turn)
+    present = {w.index for w in turn.seen.workers}
+    missing = [i for i in range(turn.job.workers) if i not in present]
+    if not missing:
+        return turn
+    turn = turn.prepare()
+    if turn.published is None:
+        turn = turn.do(PublishHosts(()))  # marks that something was prepared; see cleanup
+    turn = _tell_vanished(turn, missing)
+    return turn.do(*(CreateWorker(i) for i in missing))
+
+
+def _take_away_the_dead(turn: Turn) -> Turn:
+    for worker in turn.seen.workers:
+        if worker.terminating or not worker.phase.ended or worker.index >= turn.job.workers:
+            continue
+        due = worker.finished_at + PAUSE if worker.finished_at else turn.now
+        if turn.now < due:
+            turn = turn.wake_at(due)
+            continue
+        turn = elastic.withdraw(turn, (worker,)).do(DeleteWorker(worker.index))
+        turn = turn.tell(names.REASON_WORKER_REPLACED, f"{worker.name} is replaced: {_words(worker)}", warning=True)
+    return turn
+
+
+def _tell_vanished(turn: Turn, missing: list[int]) -> Turn:
+    """A worker that was listed when we looked and is not there has vanished; others are simply new."""
+    listed = set(turn.seen.published_hosts or ())
+    for host in (turn.job.worker_host(i) for i in missing):
+        if host in listed:
+            turn = turn.tell(names.REASON_WORKER_REPLACED, f"{host} is replaced: it vanished", warning=True)
+    return turn
+
+
+def _loss(turn: Turn, index: int) -> Lost | None:
+    worker = turn.worker(index)
+    host = turn.job.worker_host(index)
+    if worker is None:
+        return Lost(host=host, reason=VANISHED, words="it vanished")
+    if worker.phase.ended:
+        return Lost(
+            host=host, reason=worker.reason, words=_words(worker), at=worker.finished_at,
+            memory_limit_hit=worker.exit is not None and worker.exit.memory_limit_hit,
+        )  # fmt: skip
+    if worker.terminating:
+        return Lost(host=host, reason=VANISHED, words="it was deleted by someone else")
+    return None
+
+
+def _words(worker: Member) -> str:
+    what = {"Evicted": "it was evicted", "HostLost": "its host was lost", "OOMKilled": "it ran out of memory"}
+    said = what.get(worker.reason) or (f"it failed ({worker.reason})" if worker.reason else "it ended")
+    if worker.exit is not None and not worker.reason:
+        said = f"it ended with code {worker.exit.code}"
+    return f"{said}: {worker.message}" if worker.message else said

@@ -1,0 +1,108 @@
+"""What happens when an attempt has failed.
+
+| restartPolicy of the launcher | tried again                                              | limit unless stated |
+|-------------------------------|----------------------------------------------------------|---------------------|
+| Never                         | only if backoffLimit was stated                          | 0                   |
+| OnFailure, Always             | yes                                                      | 6                   |
+| ExitCode                      | codes 128-255, signals and lost hosts; 1-127 is permanent | 6                   |
+
+The gang restarts as one: the launcher of the failed attempt goes, dead workers are replaced, healthy
+ones stay, and after 10 s, 20 s, 40 s ... at most 6 min the next attempt starts through the barrier.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from oarsman import names
+from oarsman.job.job import Job
+from oarsman.job.observed import Exit, Phase
+from oarsman.job.policies import RestartPolicy
+from oarsman.job.state import Cause
+from oarsman.plan import attempts, finish
+from oarsman.plan.actions import DeleteLauncher
+from oarsman.plan.policies import replacement
+from oarsman.plan.turn import Turn
+from oarsman.status import causes, messages
+
+DEFAULT_LIMIT: Final = 6
+FIRST_DELAY: Final = timedelta(seconds=10)
+LONGEST_DELAY: Final = timedelta(seconds=360)
+# A launcher that was just created may not be visible yet; only later is it missed.
+GRACE: Final = timedelta(seconds=5)
+
+
+def limit(job: Job) -> int:
+    stated = job.run_policy.backoff_limit
+    if stated is not None:
+        return stated
+    return 0 if job.launcher.restart_policy is RestartPolicy.NEVER else DEFAULT_LIMIT
+
+
+def delay(failures: int) -> timedelta:
+    # The power is bounded too: a limit of thousands must not overflow.
+    doubled: int = 2 ** min(failures - 1, 10)
+    return min(FIRST_DELAY * doubled, LONGEST_DELAY)
+
+
+def attempt_failed(turn: Turn) -> Turn:
+    """Find out whether the open attempt has failed, and write down why. Nothing is cleared away yet."""
+    attempt, launcher = turn.open_attempt, turn.launcher
+    if attempt is None:
+        return turn
+    lost = replacement.lost_workers(turn)
+    if launcher is None:
+        missed_at = (attempt.started_at or turn.now) + GRACE
+        if turn.now < missed_at:
+            return turn.wake_at(missed_at).end()
+        return _verdict(turn, causes.of_missing_launcher(turn.job, turn.seen, lost), lost)
+    if launcher.phase is Phase.FAILED:
+        return _verdict(turn, causes.of_failed_launcher(turn.job, turn.seen, launcher, lost), lost)
+    if lost and not turn.job.elastic:
+        return _verdict(turn, causes.of_lost_worker(turn.job, turn.seen, lost), lost)
+    return turn
+
+
+def clear_away(turn: Turn) -> Turn:
+    """The launcher of an attempt that is over goes before the next one can come."""
+    launcher = turn.seen.launcher
+    if launcher is None or launcher.terminating or turn.launcher is not None:
+        return turn
+    return turn.do(DeleteLauncher(launcher.attempt))
+
+
+def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
+    ended = turn.launcher
+    failures = attempts.failures(turn) + 1
+    permanent = _permanent(turn.job, ended.exit if ended else None, lost)
+    if permanent or failures > limit(turn.job):
+        return _give_up(turn, cause, failures, lost, permanent=permanent)
+    number = turn.attempt.number if turn.attempt else failures
+    wait = delay(failures)
+    message = messages.restarting(number, cause.summary, int(wait.total_seconds()), limit(turn.job) + 1 - failures)
+    at = ended.finished_at if ended and ended.phase.ended else None
+    turn = attempts.close(turn, attempts.FAILED, at=at, cause=cause)
+    turn = turn.become(cause=cause, retry_at=turn.now + wait)
+    turn = turn.unsay(names.RUNNING, names.REASON_RESTARTING, message)
+    turn = turn.say(names.RESTARTING, True, names.REASON_RESTARTING, message, refresh=True)
+    return turn.tell(names.REASON_RESTARTING, message, warning=True).again().end()
+
+
+def _give_up(turn: Turn, cause: Cause, failures: int, lost: tuple[causes.Lost, ...], *, permanent: bool) -> Turn:
+    key = turn.job.key
+    if limit(turn.job) and not permanent:
+        why = f"after {failures} attempts: {cause.summary}"
+        return finish.fail(turn, names.REASON_BACKOFF, messages.failed(key, why), cause)
+    reason = names.REASON_FAILED
+    if cause.host is not None and any(w.host == cause.host for w in lost):
+        evicted = any(w.reason == "Evicted" for w in lost)
+        reason = names.REASON_EVICTED if evicted else names.REASON_HOST_LOST
+    return finish.fail(turn, reason, messages.failed(key, cause.summary), cause)
+
+
+def _permanent(job: Job, ended: Exit | None, lost: tuple[causes.Lost, ...]) -> bool:
+    """Whether ExitCode says that trying again is of no use. A lost host is never the program's verdict."""
+    if job.launcher.restart_policy is not RestartPolicy.EXIT_CODE or ended is None or lost:
+        return False
+    return ended.signal is None and ended.code < 128

@@ -1,0 +1,32 @@
+"""A job has succeeded when its launcher has, unless the ranks ran somewhere else than planned.
+
+This is looked at first: work that is done stays done, whatever was asked in the meantime.
+"""
+
+from __future__ import annotations
+
+from oarsman import names
+from oarsman.job.observed import Phase
+from oarsman.job.state import Cause
+from oarsman.plan import finish, placement
+from oarsman.plan.turn import Turn
+
+
+def launcher_succeeded(turn: Turn) -> Turn:
+    launcher = turn.launcher
+    if launcher is None or launcher.phase is not Phase.SUCCEEDED:
+        return turn
+    wrong = placement.mistake(turn.job, turn.seen.ranks, turn.open_attempt, complete=True)
+    if wrong:
+        return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong))
+    if turn.job.launch is not None and not turn.seen.ranks:
+        turn = turn.tell(names.REASON_UNVERIFIED, "placement not verified: no rank reported where it ran")
+    return finish.succeed(turn)
+
+
+def placement_while_running(turn: Turn) -> Turn:
+    """Ranks on the wrong host are not waited for: the answer would be right and the numbers wrong."""
+    if not turn.launcher_alive:
+        return turn
+    wrong = placement.mistake(turn.job, turn.seen.ranks, turn.open_attempt, complete=False)
+    return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong)) if wrong else turn

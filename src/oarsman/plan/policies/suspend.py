@@ -1,0 +1,50 @@
+"""Suspend and resume.
+
+Suspending gives everything back, whatever the clean policy says, so that a failed worker does not block
+its number for ever. The attempt in hand ends as Suspended and costs no retry. The start time is taken
+back: the deadline starts anew. A resumed job takes the whole way again, admission and start barrier
+included, with the next attempt number.
+"""
+
+from __future__ import annotations
+
+from oarsman import names
+from oarsman.plan import attempts
+from oarsman.plan.actions import DeleteLauncher, DeleteWorker
+from oarsman.plan.policies import elastic
+from oarsman.plan.turn import Turn
+from oarsman.status import messages
+
+
+def suspend(turn: Turn) -> Turn:
+    if not turn.job.run_policy.suspend:
+        return _resume(turn)
+    return _take_back(_conditions(turn)).end()
+
+
+def _conditions(turn: Turn) -> Turn:
+    key = turn.job.key
+    if not turn.status.is_true(names.SUSPENDED):
+        turn = turn.tell(names.REASON_SUSPENDED, messages.SUSPENDED)
+    turn = attempts.close(turn, attempts.SUSPENDED).become(start_time=None, retry_at=None, queue=None)
+    turn = turn.say(names.SUSPENDED, True, names.REASON_SUSPENDED, messages.SUSPENDED)
+    turn = turn.say(names.RUNNING, False, names.REASON_SUSPENDED, messages.not_running_suspended(key))
+    for type_ in (names.RESTARTING, names.QUEUED):
+        turn = turn.unsay(type_, names.REASON_SUSPENDED, messages.not_running_suspended(key))
+    return turn
+
+
+def _take_back(turn: Turn) -> Turn:
+    launcher = turn.seen.launcher
+    if launcher is not None and not launcher.terminating:
+        turn = turn.do(DeleteLauncher(launcher.attempt))
+    leaving = [w for w in turn.seen.workers if not w.terminating]
+    turn = elastic.withdraw(turn, leaving)
+    return turn.do(*(DeleteWorker(w.index) for w in leaving))
+
+
+def _resume(turn: Turn) -> Turn:
+    if not turn.status.is_true(names.SUSPENDED):
+        return turn
+    turn = turn.say(names.SUSPENDED, False, names.REASON_RESUMED, messages.RESUMED)
+    return turn.tell(names.REASON_RESUMED, messages.RESUMED)

@@ -1,0 +1,131 @@
+"""What to do next. The heart of the house, and all of it is pure.
+
+`reconcile` knows nothing of how the job came to be as it is seen. It reads the story of a job from the
+top, and the first chapter that applies writes the turn. Running it again on the same world gives the
+same plan; running it after a crash between any two actions goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from oarsman import names
+from oarsman.job.job import Job
+from oarsman.job.observed import Observed, Phase
+from oarsman.job.policies import ManagedBy
+from oarsman.job.state import Cause, Status
+from oarsman.plan import attempts, placement
+from oarsman.plan.actions import Event, Plan, Severity
+from oarsman.plan.policies import (
+    admission,
+    barrier,
+    cleanup,
+    deadline,
+    elastic,
+    replacement,
+    retry,
+    stop,
+    success,
+    suspend,
+    ttl,
+)
+from oarsman.plan.turn import Turn
+from oarsman.status import conditions, messages, timeline
+
+_OURS: Final = (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
+
+
+def reconcile(job: Job, observed: Observed, now: datetime) -> Plan:
+    if job.run_policy.managed_by not in _OURS:
+        return Plan(status=observed.status)
+    turn = Turn(job=job, seen=observed, now=now, status=observed.status)
+    for chapter in _AFTERWARDS if observed.status.finished else _STORY:
+        turn = chapter(turn)
+        if turn.over:
+            break
+    return turn.plan()
+
+
+def created(turn: Turn) -> Turn:
+    turn = turn.mark(timeline.SUBMITTED, turn.job.created_at or turn.now)
+    if turn.status.condition(names.CREATED) is not None:
+        return turn
+    message = messages.created(turn.job.key)
+    return turn.say(names.CREATED, True, names.REASON_CREATED, message).tell(names.REASON_CREATED, message)
+
+
+def take_note(turn: Turn) -> Turn:
+    """Enter what can be seen and is not a decision."""
+    turn = attempts.adopt(turn).mark(timeline.FIRST_OUTPUT, turn.seen.first_output_at)
+    return turn.become(placement=placement.seen(turn.seen.ranks)) if turn.seen.ranks and turn.open_attempt else turn
+
+
+def running(turn: Turn) -> Turn:
+    """It runs when the launcher and all its workers do."""
+    launcher = turn.launcher
+    workers = [turn.worker(i) for i in range(turn.job.workers)]
+    up = all(w is not None and w.phase is Phase.RUNNING for w in workers)
+    if launcher is None or launcher.phase is not Phase.RUNNING or not up:
+        return turn
+    message = messages.running(turn.job.key)
+    if not turn.status.is_true(names.RUNNING):
+        turn = turn.tell(names.REASON_RUNNING, message)
+    turn = turn.unsay(names.RESTARTING, names.REASON_RUNNING, message)
+    return turn.say(names.RUNNING, True, names.REASON_RUNNING, message)
+
+
+Chapter = Callable[[Turn], Turn]
+
+# The story of a job, in the order in which it is asked what applies.
+_STORY: Final[tuple[Chapter, ...]] = (
+    created,
+    take_note,
+    success.launcher_succeeded,  # done is done
+    stop.stop,
+    suspend.suspend,
+    admission.unsupported,
+    admission.conflict,
+    admission.admit,
+    deadline.deadline,
+    success.placement_while_running,
+    retry.attempt_failed,
+    retry.clear_away,
+    elastic.tell_scaling,
+    elastic.follow,  # the list of hosts shrinks before workers go
+    elastic.scale_down,
+    replacement.keep_the_gang,
+    barrier.launch,
+    running,
+)
+_AFTERWARDS: Final[tuple[Chapter, ...]] = (cleanup.clean_up, ttl.time_to_live)
+
+
+class FieldProblem(Protocol):
+    """What the manifest's rules found: where, and what."""
+
+    @property
+    def field(self) -> str: ...
+    @property
+    def message(self) -> str: ...
+
+
+def reject(status: Status, problems: Sequence[FieldProblem], now: datetime, *, generation: int = 0) -> Plan:
+    """The plan for a job that could not be read: Failed, reason ValidationError, each field named.
+
+    Terminal, like every end. For a job that has started already, go on with its last valid form instead.
+    """
+    if status.finished:
+        return Plan(status=status)
+    found = "; ".join(f"{p.field}: {p.message}" for p in problems)
+    message = messages.cut(f"Found validation errors: {found}")
+    said = conditions.put(status.conditions, names.FAILED, True, reason=names.REASON_INVALID, message=message, at=now)
+    marked = timeline.mark(timeline.mark(status.timeline, timeline.SUBMITTED, now), timeline.ENDED, now)
+    status = replace(
+        status, conditions=said, completion_time=now, cause=Cause(summary=message), timeline=marked,
+        observed_generation=generation, queue=None, retry_at=None,
+    )  # fmt: skip
+    event = Event(reason=names.REASON_INVALID, message=message, severity=Severity.WARNING)
+    return Plan(status=status, events=(event,), look_again_in=timedelta(0))

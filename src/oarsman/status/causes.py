@@ -1,0 +1,189 @@
+"""Why it failed: the first thing that went wrong, not the last thing that was said.
+
+When one rank fails, the launcher ends all others and then itself, and its own exit code tells next to
+nothing. So the cause is looked for where it began: a host that was lost, else the first rank that
+failed, else the process the launcher blames, else the launcher's own words. Always one line, always
+with a name in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from oarsman.job.job import Job
+from oarsman.job.observed import Member, Observed, RankReport
+from oarsman.job.state import Cause
+from oarsman.status import exits, known_errors, mpirun_words
+
+LINES: Final = 20  # of what was last written, kept with the cause
+_LONGEST: Final = 300
+_LATE: Final = datetime.max.replace(tzinfo=UTC)
+# Hosts' clocks differ a little; within this, a rank that failed by itself comes before one that was terminated.
+_SKEW: Final = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A worker that can no longer carry ranks. `words` say what became of it."""
+
+    host: str
+    reason: str
+    words: str
+    at: datetime | None = None
+    memory_limit_hit: bool = False
+
+
+def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequence[Lost] = ()) -> Cause:
+    rank = first_failure(seen.ranks)
+    gone = _first_lost(lost, before=rank)
+    if gone is not None:
+        return _lost(gone, seen)
+    if rank is not None:
+        return _rank(rank, seen)
+    if lost:
+        return _lost(lost[0], seen)
+    named = mpirun_words.blamed(seen.launcher_lines)
+    return _named(named, seen) if named else _launcher(job, seen, launcher)
+
+
+def of_missing_launcher(job: Job, seen: Observed, lost: Sequence[Lost] = ()) -> Cause:
+    if lost:
+        return _lost(lost[0], seen)
+    rank = first_failure(seen.ranks)
+    if rank is not None:
+        return _rank(rank, seen)
+    summary = f"launcher lost: {job.launcher_host} vanished before it ended"
+    return Cause(summary=summary, host=job.launcher_host, last_lines=_tail(seen.launcher_lines))
+
+
+def of_lost_worker(job: Job, seen: Observed, lost: Sequence[Lost]) -> Cause:
+    """The launcher still runs, but the worker it needs is gone."""
+    return _lost(_first_lost(lost, before=None) or lost[0], seen)
+
+
+def first_failure(ranks: Sequence[RankReport]) -> RankReport | None:
+    """The rank whose failure came first. Those terminated because of it are not the cause."""
+    failed = sorted((r for r in ranks if r.exit is not None and r.exit.code != 0), key=_moment)
+    if not failed:
+        return None
+    first = failed[0]
+    if not _terminated(first):
+        return first
+    by_itself = next((r for r in failed if not _terminated(r)), None)
+    if by_itself is None or (first.finished_at and by_itself.finished_at and _later(by_itself, first)):
+        return first
+    return by_itself
+
+
+def _moment(rank: RankReport) -> tuple[datetime, int, int]:
+    return rank.finished_at or _LATE, int(_terminated(rank)), rank.rank
+
+
+def _terminated(rank: RankReport) -> bool:
+    return rank.exit is not None and exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGTERM
+
+
+def _later(one: RankReport, other: RankReport) -> bool:
+    return (one.finished_at or _LATE) - (other.finished_at or _LATE) > _SKEW
+
+
+def _first_lost(lost: Sequence[Lost], before: RankReport | None) -> Lost | None:
+    """The loss that explains a rank's failure: of the rank's own host, or one that came earlier."""
+    if before is None:
+        return None
+    for gone in lost:
+        earlier = gone.at is not None and before.finished_at is not None and gone.at <= before.finished_at + _SKEW
+        if gone.host == before.host.split(".", 1)[0] or earlier:
+            return gone
+    return None
+
+
+def _lost(gone: Lost, seen: Observed) -> Cause:
+    ranks = [r for r in seen.ranks if r.host.split(".", 1)[0] == gone.host]
+    return Cause(
+        summary=_line(f"{gone.host} was lost: {gone.words}"),
+        host=gone.host,
+        rank=ranks[0].rank if len(ranks) == 1 else None,
+        memory_limit_hit=gone.memory_limit_hit,
+        last_lines=_tail(seen.launcher_lines),
+    )
+
+
+def _rank(rank: RankReport, seen: Observed) -> Cause:
+    assert rank.exit is not None
+    ending = exits.tell(rank.exit)
+    who = f"rank {rank.rank} on {rank.host.split('.', 1)[0]}"
+    known = known_errors.recognise(rank.last_lines) or known_errors.recognise(seen.launcher_lines)
+    said = _last(rank.last_lines) if ending.signal is None else None
+    why = rank.reason if rank.reason and rank.reason not in ending.words else ""
+    words = f"{who} {ending.words}" + (f" ({why})" if why else "") + (f": {said}" if said else "")
+    return Cause(
+        summary=_line(words),
+        rank=rank.rank,
+        host=rank.host.split(".", 1)[0],
+        exit_code=ending.code,
+        signal=ending.signal,
+        memory_limit_hit=ending.memory_limit_hit,
+        last_lines=_tail(rank.last_lines),
+        hint=known[0].hint if known else ending.hint,
+    )
+
+
+def _named(named: mpirun_words.Named, seen: Observed) -> Cause:
+    ending = exits.tell(named.exit)
+    host = named.host.split(".", 1)[0] if named.host else _host_of(named.rank, seen)
+    who = f"rank {named.rank}" if named.rank is not None else "a rank"
+    where = f" on {host}" if host else ""
+    did = f"called MPI_Abort with code {named.exit.code}" if named.aborted else ending.words
+    known = known_errors.recognise(seen.launcher_lines)
+    return Cause(
+        summary=_line(f"{who}{where} {did}" + (f": {known[1]}" if known else "")),
+        rank=named.rank,
+        host=host,
+        exit_code=ending.code,
+        signal=ending.signal,
+        last_lines=_tail(seen.launcher_lines),
+        hint=known[0].hint if known else ending.hint,
+    )
+
+
+def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
+    known = known_errors.recognise((*seen.launcher_lines, launcher.message))
+    ending = exits.tell(launcher.exit) if launcher.exit is not None else None
+    if ending is None:
+        did = f"failed ({launcher.reason})" if launcher.reason else "failed"
+    elif ending.code == 255:
+        did = "ended with code 255, as it does when a host or the daemon on it is lost"
+    else:
+        did = ending.words
+    said = known[1] if known else _last(seen.launcher_lines) or launcher.message or "it wrote nothing"
+    return Cause(
+        summary=_line(f"the launcher {did}: {said}"),
+        host=launcher.name or job.launcher_host,
+        exit_code=ending.code if ending else None,
+        signal=ending.signal if ending else None,
+        memory_limit_hit=ending.memory_limit_hit if ending else False,
+        last_lines=_tail(seen.launcher_lines),
+        hint=known[0].hint if known else (ending.hint if ending else None),
+    )
+
+
+def _host_of(rank: int | None, seen: Observed) -> str | None:
+    return next((r.host.split(".", 1)[0] for r in seen.ranks if r.rank == rank), None)
+
+
+def _last(lines: Sequence[str]) -> str | None:
+    """The last line that says something: frames of dashes and equal signs do not."""
+    return next((line.strip() for line in reversed(lines) if any(c.isalnum() for c in line)), None)
+
+
+def _tail(lines: Sequence[str]) -> tuple[str, ...]:
+    return tuple(lines[-LINES:])
+
+
+def _line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -1,0 +1,64 @@
+"""What exit codes and signals mean, in the words a person needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from oarsman.job.observed import Exit
+
+SIGKILL: Final = 9
+SIGTERM: Final = 15
+
+_SIGNALS: Final = {
+    1: "Hangup", 2: "Interrupt", 3: "Quit", 4: "Illegal instruction", 5: "Trace trap", 6: "Aborted", 7: "Bus error",
+    8: "Floating point exception", 9: "Killed", 10: "User signal 1", 11: "Segmentation fault", 12: "User signal 2",
+    13: "Broken pipe", 14: "Alarm clock", 15: "Terminated", 24: "CPU time limit exceeded",
+    25: "File size limit exceeded", 31: "Bad system call",
+}  # fmt: skip
+_OFTEN: Final = {7: "often a full /dev/shm", 9: "often out of memory"}
+_CODES: Final = {126: "not executable", 127: "command not found"}
+_HINTS: Final = {
+    4: "the program uses instructions this CPU lacks: build it for the hosts it runs on",
+    7: "give the host more shared memory: an emptyDir volume with medium Memory on /dev/shm",
+    9: "look at the memory it used, and raise the memory limit of the role that ran it",
+    126: "check that the file is a program for this CPU and that its execute permission is set",
+    127: "check the spelling and that the program is installed at the same path on every worker",
+}
+_MEMORY_HINT: Final = "raise the memory limit of the role that ran it, or use less memory per rank"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """An exit, told: `words` continue a sentence that begins with who ended."""
+
+    code: int
+    signal: int | None
+    words: str
+    hint: str | None = None
+    memory_limit_hit: bool = False
+
+
+def signal_of(code: int, signal: int | None = None) -> int | None:
+    """The signal, also where only the shell's number (128 + signal) is left. 255 is nobody's signal."""
+    if signal:
+        return signal
+    return code - 128 if 128 < code < 128 + 65 else None
+
+
+def tell(exit_: Exit) -> Ending:
+    signal = signal_of(exit_.code, exit_.signal)
+    if signal is None:
+        meaning = _CODES.get(exit_.code)
+        words = f"exited with code {exit_.code}" + (f" ({meaning})" if meaning else "")
+        return Ending(code=exit_.code, signal=None, words=words, hint=_HINTS.get(exit_.code))
+    words = f"was killed by signal {signal} ({_SIGNALS.get(signal, 'unknown')})"
+    if exit_.memory_limit_hit:
+        return Ending(
+            code=exit_.code, signal=signal, words=f"{words}: its memory limit was reached", hint=_MEMORY_HINT,
+            memory_limit_hit=True,
+        )  # fmt: skip
+    often = _OFTEN.get(signal)
+    return Ending(
+        code=exit_.code, signal=signal, words=f"{words}, {often}" if often else words, hint=_HINTS.get(signal)
+    )

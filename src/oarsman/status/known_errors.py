@@ -1,0 +1,143 @@
+"""Errors that MPI users meet again and again, recognised by their words.
+
+Each entry has a name, a pattern that is looked for in single lines, and a hint that says what to do.
+The order matters: the first entry that matches any line wins, so the precise ones come first and the
+ones that also appear as a consequence of others (a refused connection) come last. Tests hold the real
+text of each message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class KnownError:
+    name: str
+    pattern: re.Pattern[str]
+    hint: str
+
+
+def _known(name: str, pattern: str, hint: str) -> KnownError:
+    return KnownError(name, re.compile(pattern, re.IGNORECASE), hint)
+
+
+_HOST_NETWORK: Final = "set the annotation oarsman.dev/network: host, or run with --network host"
+
+KNOWN: Final = (
+    _known(
+        "cuda-out-of-memory",
+        r"CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
+        "the GPU's memory is full: use a smaller batch, or fewer ranks per GPU",
+    ),
+    _known(
+        "nccl-timeout",
+        r"Watchdog caught collective operation timeout|NCCL.*timed? ?out|nccl(?:Remote|System|Internal)Error",
+        "a collective never completed: another rank ended or hangs, or the network between hosts is blocked; "
+        "NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME help to find out which",
+    ),
+    _known(
+        "python-module",
+        r"ModuleNotFoundError: No module named|ImportError: No module named",
+        "install the module in the Python that the workers run, not only where the job was submitted",
+    ),
+    _known(
+        "no-space",
+        r"No space left on device|ENOSPC|Disk quota exceeded",
+        "a disk is full on that host: free some room, or write to a larger volume (a full /dev/shm says the same)",
+    ),
+    _known(
+        "not-enough-slots",
+        r"There are not enough slots available in the system|not enough slots available|"
+        r"All nodes which are allocated for this job are already filled",
+        "more ranks were asked for than slots: raise slotsPerWorker or the number of workers, lower -np, "
+        "or add --oversubscribe",
+    ),
+    _known(
+        "root",
+        r"has detected an attempt to run as root|running as root is \*strongly\* discouraged|--allow-run-as-root",
+        "add --allow-run-as-root to mpirun, or run as another user",
+    ),
+    _known(
+        "mpirun-option",
+        r"unrecognized argument|unknown option|unrecognized option|invalid option -- |Unknown command line option|"
+        r"match_arg .*unrecognized argument|is not recognized by PRRTE|"
+        r"option .{0,60}(?:was not recognized|not supported|is not a recognized)|Multi-dash command line option",
+        "this mpirun does not know that option: Open MPI 5 wants two dashes (--bind-to, --map-by), "
+        "and MPICH and Intel MPI have other options than Open MPI",
+    ),
+    _known(
+        "host-key",
+        r"Host key verification failed|REMOTE HOST IDENTIFICATION HAS CHANGED",
+        "a worker's ssh host key is not trusted: set StrictHostKeyChecking no for the job's hosts, "
+        "or add the key to known_hosts",
+    ),
+    _known(
+        "ssh-key",
+        r"Permission denied \((?:publickey|[a-z,-]*publickey[a-z,-]*)\)|Too many authentication failures|"
+        r"UNPROTECTED PRIVATE KEY FILE|bad permissions: ignore key",
+        "ssh was refused: check that sshAuthMountPath is the home of the user that logs in, and that the key files "
+        "belong to that user with mode 0600",
+    ),
+    _known(
+        "name",
+        r"Could not resolve hostname|Name or service not known|Temporary failure in name resolution|"
+        r"nodename nor servname provided|getaddrinfo (?:failed|error)|unable to get host address|unknown host|"
+        r"gethostbyname failed",
+        f"a host name does not resolve. Names of this job's hosts only resolve inside its network; "
+        f"for names of the world outside, {_HOST_NETWORK}",
+    ),
+    _known(
+        "mpi-mismatch",
+        r"undefined symbol: \w*(?:MPI|PMI|ompi|opal|PMPI)\w*|libmpi\w*\.so[.\d]*: cannot open shared object file|"
+        r"cannot load MPI library|PMIx?_Init\w* failed|PMI2?_(?:Init|KVS\w*).*(?:fail|error)|"
+        r"OPAL ERROR: Unreachable.*pmix|application appears to have been direct launched|"
+        r"It looks like MPI_INIT failed|unable to (?:initialize|open) PMI|"
+        r"RuntimeError: cannot load MPI library",
+        "the program was built for another MPI than the one that starts it: use the mpirun of the same installation, "
+        "and the same image or environment on every host",
+    ),
+    _known(
+        "address-in-use",
+        r"Address already in use|EADDRINUSE|bind\(\) failed.*in use",
+        "another process has that port: choose another MASTER_PORT, or leave the choice to the launcher",
+    ),
+    _known(
+        "command-not-found",
+        r"command not found|: not found$|could not find(?: the)? (?:an )?executable|"
+        r"unable to (?:launch|find) the specified (?:application|executable)|execvp error on file|"
+        r"HYDU_create_process.*(?:No such file|execvp)|was unable to find the specified executable|"
+        r"mpirun was unable to launch the specified application|No such file or directory",
+        "check the spelling and that the program is installed at the same path on every worker, "
+        "and that PATH is set for logins that are not interactive",
+    ),
+    _known(
+        "btl-tcp",
+        r"\bbtl[_:/]tcp|mca_btl_tcp|WARNING: Open MPI failed to TCP connect|"
+        r"TCP connection.*(?:failed|peer)|tcp_peer_(?:send|recv)|oob[_:/]tcp|"
+        r"ORTE (?:was unable to reliably start|has lost communication)|PRTE has lost communication|"
+        r"PRRTE has lost communication|(?:has )?lost communication with a remote daemon",
+        "hosts can log in to each other but not talk: name the network interface "
+        "(--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0) and check for a firewall",
+    ),
+    _known(
+        "no-route",
+        r"No route to host|Network is unreachable",
+        f"there is no way to that host: check its address and the network; with a private network, {_HOST_NETWORK}",
+    ),
+    _known(
+        "connection",
+        r"Connection refused|Connection timed out|Operation timed out|connect to host \S+ port \d+|"
+        r"Connection closed by remote host|kex_exchange_identification",
+        "a host did not answer: its ssh server or the process there was not running, or a firewall is in the way",
+    ),
+)
+
+
+def recognise(lines: Iterable[str]) -> tuple[KnownError, str] | None:
+    """The first known error in the table that some line shows, with that line."""
+    said = [line.strip() for line in lines if line.strip()]
+    return next(((known, line) for known in KNOWN for line in said if known.pattern.search(line)), None)

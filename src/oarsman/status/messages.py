@@ -1,0 +1,55 @@
+"""The sentences of conditions and events. Those that upstream also says are kept word by word."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LIMIT: Final = 1024  # what Kubernetes accepts as the message of an event
+SUSPENDED: Final = "MPIJob suspended"
+RESUMED: Final = "MPIJob resumed"
+
+
+def created(key: str) -> str:
+    return f"MPIJob {key} is created."
+
+
+def running(key: str) -> str:
+    return f"MPIJob {key} is running."
+
+
+def not_running_suspended(key: str) -> str:
+    return f"MPIJob {key} is suspended."
+
+
+def not_running_finished(key: str) -> str:
+    return f"MPIJob {key} is finished."
+
+
+def never_ran(key: str) -> str:
+    return f"MPIJob {key} is finished but Running condition was never set."
+
+
+def succeeded(key: str) -> str:
+    return f"MPIJob {key} successfully completed."
+
+
+def failed(key: str, why: str = "") -> str:
+    return cut(f"MPIJob {key} has failed: {why}" if why else f"MPIJob {key} has failed")
+
+
+def restarting(number: int, summary: str, delay_seconds: int, allowed: int) -> str:
+    """`allowed`: how many attempts may fail before the job does."""
+    return cut(f"attempt {number} failed: {summary}; the next try starts in {delay_seconds} s, {allowed} left")
+
+
+def queued(position: int, reason: str) -> str:
+    place = f"number {position} in the queue" if position else "in the queue"
+    return cut(f"{place}: {reason}" if reason else place)
+
+
+def conflict(what: str) -> str:
+    return cut(f"Resource {what} already exists and is not managed by MPIJob")
+
+
+def cut(text: str, limit: int = LIMIT) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."

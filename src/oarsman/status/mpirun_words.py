@@ -1,0 +1,76 @@
+"""What launchers say about a process that failed.
+
+Used where no rank report is at hand. Launchers wrap their sentences, frame them with dashes and equal
+signs, and name the process each in its own way; Open MPI 4 (mpirun, orterun), Open MPI 5 (prterun),
+MPICH and Intel MPI (both Hydra) are understood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from oarsman.job.observed import Exit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """The process a launcher blames. Hydra names a host alone, Open MPI's exit codes a rank alone."""
+
+    rank: int | None = None
+    host: str | None = None
+    exit: Exit
+    aborted: bool = False  # it called MPI_Abort
+
+
+_SIGNALLED: Final = re.compile(
+    r"noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
+)
+_EXITED: Final = re.compile(r"Process name: \[(?:\[\d+,\d+\]|[^\],]+),(?P<rank>\d+)\] Exit code: (?P<code>\d+)")
+_ABORTED: Final = re.compile(
+    r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .{0,200}?with errorcode (?P<code>-?\d+)"
+)
+_HYDRA_ABORTED: Final = re.compile(r"application called MPI_Abort\(\S+, (?P<code>-?\d+)\) - process (?P<rank>\d+)")
+_HYDRA: Final = re.compile(
+    r"BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES (?:= )?(?:RANK (?P<rank>\d+) )?"
+    r"PID \d+ RUNNING AT (?P<host>\S+) (?:= )?"
+    r"(?:EXIT CODE: (?P<code>\d+)|KILLED BY SIGNAL: (?P<signal>\d+)|EXIT STATUS: (?P<status>\d+))"
+)
+_HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(signal (?P<signal>\d+)\)")
+
+
+def blamed(lines: Sequence[str]) -> Named | None:
+    """The process that the launcher names as the one that failed first."""
+    text = re.sub(r"\s+", " ", " ".join(lines))
+    return _aborted(text) or _openmpi(text) or _hydra(text)
+
+
+def _aborted(text: str) -> Named | None:
+    found = _ABORTED.search(text) or _HYDRA_ABORTED.search(text)
+    if found is None:
+        return None
+    return Named(rank=int(found["rank"]), exit=Exit(code=int(found["code"]) & 0xFF), aborted=True)
+
+
+def _openmpi(text: str) -> Named | None:
+    if found := _SIGNALLED.search(text):
+        return Named(rank=int(found["rank"]), host=found["host"], exit=_signalled(int(found["signal"])))
+    if found := _EXITED.search(text):
+        return Named(rank=int(found["rank"]), exit=Exit(code=int(found["code"])))
+    return None
+
+
+def _hydra(text: str) -> Named | None:
+    found = _HYDRA.search(text)
+    if found is None:
+        return None
+    rank = int(found["rank"]) if found["rank"] else None
+    signal = found["signal"] or (said["signal"] if (said := _HYDRA_SIGNAL.search(text)) else None)
+    ended = _signalled(int(signal)) if signal else Exit(code=int(found["code"] or found["status"]))
+    return Named(rank=rank, host=found["host"], exit=ended)
+
+
+def _signalled(signal: int) -> Exit:
+    return Exit(code=128 + signal, signal=signal)
