@@ -100,8 +100,8 @@ def test_elastic_discovery_sees_workers_come_and_go(oarsman: Oarsman) -> None:
 
     oarsman("submit", "examples/elastic-discovery/elastic-discovery.yaml")
     wait_for("2 hosts: elastic-discovery-worker-0:1 elastic-discovery-worker-1:1")
-    oarsman("scale", "elastic-discovery", "3")
+    oarsman("scale", "elastic-discovery", "--workers", "3")
     wait_for("(+elastic-discovery-worker-2:1)")
-    oarsman("scale", "elastic-discovery", "1")
+    oarsman("scale", "elastic-discovery", "--workers", "1")
     wait_for("1 hosts: elastic-discovery-worker-0:1 (-elastic-discovery-worker-1:1 -elastic-discovery-worker-2:1)")
-    oarsman("wait", "elastic-discovery", "--for", "Succeeded", "--timeout", "30s")
+    oarsman("wait", "elastic-discovery", "--for", "succeeded", "--timeout", "30s")
