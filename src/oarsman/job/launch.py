@@ -1,8 +1,19 @@
-"""The launch line: which words start MPI, and what they ask for."""
+"""The launch line: which words start MPI, what they ask for, and how to change them with care.
+
+A manifest says twice how many processes there are: in slots and in the words after mpirun. Reading
+the second is what lets Oarsman compare the two before anything starts, tell where each rank should
+land, and put its own words before the user's program.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE
+from oarsman.job.launch_words import base_name, find
+
+__all__ = ["HostSlots", "LaunchLine", "Rewrite", "expected_placement", "parse", "rewrite", "with_wrapper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +41,332 @@ class LaunchLine:
     min_processes: int | None = None
     max_processes: int | None = None
     host_discovery_script: str | None = None
+    contexts: int = 1  # programs started together, separated by `:`
+    unclear: tuple[str, ...] = ()  # options whose effect only the launcher knows, at run time
+    decisive_word: int | None = None  # which word of argv says how many processes
 
     @property
     def elastic(self) -> bool:
         return self.host_discovery_script is not None or self.min_processes is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    argv: tuple[str, ...]
+    changes: tuple[str, ...] = ()  # "-bind-to became --bind-to", in order
+
+
+def parse(argv: Sequence[str]) -> LaunchLine | None:
+    """What the words ask for, or None when they do not visibly start MPI."""
+    found = find(argv)
+    if found is None:
+        return None
+    launcher = base_name(found.words[0])
+    asked = _Asked(launcher)
+    contexts = _contexts(found.words, launcher)
+    for options, _ in contexts:
+        asked.start_context()
+        for option in options:
+            asked.take(option, found.index if found.shell is not None else found.index + option.value_at)
+    _, program = contexts[0]
+    end = program.start if program else len(found.words)
+    return LaunchLine(
+        launcher=launcher,
+        path=found.words[0],
+        options=found.words[1:end],
+        program=found.words[program.start : program.stop],
+        in_shell=found.shell is not None,
+        contexts=len(contexts),
+        **asked.result(),  # type: ignore[arg-type]
+    )
+
+
+def rewrite(argv: Sequence[str]) -> Rewrite:
+    """The same line in words that both generations of Open MPI understand. Only for Open MPI."""
+    found = find(argv)
+    if found is None or found.nested or base_name(found.words[0]) not in ("mpirun", "orterun", "mpiexec"):
+        return Rewrite(tuple(argv))
+    wrong = [
+        option.at
+        for options, _ in _contexts(found.words, base_name(found.words[0]))
+        for option in options
+        if option.name in NEEDS_TWO_DASHES and not option.word.startswith("--")
+    ]
+    changed = list(argv)
+    changes = []
+    for at in reversed(wrong):
+        word = found.words[at]
+        if found.shell is None:
+            changed[found.index + at] = f"-{word}"
+        else:
+            place = found.shell[at]
+            text = changed[found.index]
+            # A word that is quoted, or comes from a variable, is not there letter by letter.
+            if place.start < 0 or text[place.start : place.end] != word:
+                continue
+            changed[found.index] = f"{text[: place.start]}-{text[place.start :]}"
+        changes.append(f"{word.partition('=')[0]} became -{word.partition('=')[0]}")
+    return Rewrite(tuple(changed), tuple(reversed(changes)))
+
+
+def with_wrapper(words: Sequence[str], wrapper: Sequence[str], launcher: str = "mpirun") -> list[str]:
+    """The words after the launcher, with `wrapper` before each program. Unchanged where there is none."""
+    contexts = _contexts(("", *words), launcher)
+    result = list(words)
+    for _, program in reversed(contexts):
+        if program:
+            at = program.start - 1
+            result[at:at] = wrapper
+    return result
+
+
+# -- options ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    word: str  # as written
+    name: str  # without dashes and without =value
+    values: tuple[str, ...]
+    at: int
+    value_at: int
+
+
+def _contexts(words: Sequence[str], launcher: str) -> list[tuple[list[_Option], range]]:
+    """Per program: its options, and where its words are."""
+    found: list[tuple[list[_Option], range]] = []
+    at = 1
+    while at <= len(words):
+        options, at = _options(words, at, launcher)
+        end = at
+        while end < len(words) and words[end] != ":":
+            end += 1
+        found.append((options, range(at, end)))
+        at = end + 1
+        if end >= len(words):
+            break
+    return found
+
+
+def _options(words: Sequence[str], at: int, launcher: str) -> tuple[list[_Option], int]:
+    """The options from `at` on, and the index of the first word that is not one."""
+    table = LAUNCHERS.get(launcher, LAUNCHERS["mpirun"])
+    options: list[_Option] = []
+    while at < len(words):
+        word = words[at]
+        if word == ":" or len(word) < 2 or word[0] != "-":
+            break
+        if word == "--":
+            return options, at + 1
+        name, equals, value = word.lstrip("-").partition("=")
+        takes = table.get(name, 0)
+        if name in ("env", "genv") and at + 1 < len(words) and "=" in words[at + 1]:
+            takes = 1
+        values = ((value,) if equals else ()) + tuple(words[at + 1 : at + 1 + max(0, takes - bool(equals))])
+        # A missing value would swallow the separator of the next program.
+        values = values[: values.index(":")] if ":" in values else values
+        options.append(_Option(word, name, values, at, at if equals or not values else at + 1))
+        at += 1 + len(values) - bool(equals)
+    return options, at
+
+
+def _number(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 10 else None
+
+
+class _Asked:
+    """Gathers what options ask for, over all programs of one line."""
+
+    def __init__(self, launcher: str) -> None:
+        self.horovod = launcher == "horovodrun"
+        self.counts: list[int | None] = []
+        self.per_node: int | None = None
+        self.per_socket: int | None = None
+        self.hosts: list[HostSlots] = []
+        self.hostfile: str | None = None
+        self.exports: list[str] = []
+        self.map_by = ""
+        self.rank_by = ""
+        self.oversubscribe = False
+        self.least: int | None = None
+        self.most: int | None = None
+        self.script: str | None = None
+        self.unclear: list[str] = []
+        self.decisive: int | None = None
+
+    def start_context(self) -> None:
+        self.counts.append(None)
+
+    def take(self, option: _Option, word: int) -> None:
+        name, value = option.name, option.values[0] if option.values else ""
+        if name in UNPREDICTABLE:
+            self.unclear.append(option.word)
+        if name in _COUNTS:
+            self.counts[-1] = self._count(option, value, word, decisive=True)
+        elif name in ("min-np", "min-num-proc") and self.horovod:
+            self.least = self._count(option, value, word)
+        elif name in ("max-np", "max-num-proc") and self.horovod:
+            self.most = self._count(option, value, word)
+        elif name == "host-discovery-script":
+            self.script = value
+        elif name in _PER_NODE or (name == "N" and not self.horovod):
+            self.per_node = self._count(option, value, word, decisive=True)
+        elif name == "pernode":
+            self.per_node = 1
+        elif name == "npersocket":
+            self.per_socket = self._count(option, value, word, decisive=True)
+        elif name in ("host", "H", "hosts"):
+            self.hosts += _hosts(value, option, self.unclear)
+        elif name in ("hostfile", "machinefile", "machine", "default-hostfile", "f"):
+            self.hostfile = value
+        elif name == "x":
+            self.exports.append(value)
+        else:
+            self._take_mapping(option, value, word)
+
+    def _take_mapping(self, option: _Option, value: str, word: int) -> None:
+        name = option.name
+        if name == "map-by":
+            self._map_by(option, value.lower(), word)
+        elif name in ("bynode", "byslot"):
+            self.map_by = name[2:]
+        elif name == "rank-by":
+            self.rank_by = value.lower()
+        elif name == "oversubscribe":
+            self.oversubscribe = True
+        elif name in ("mca", "gmca", "omca", "gomca", "prtemca", "gprtemca") and value.startswith("rmaps"):
+            setting = " ".join(option.values).lower()
+            if "oversubscribe" in setting and not setting.endswith((" 0", " false")):
+                self.oversubscribe = True
+            else:
+                self.unclear.append(option.word)
+
+    def _map_by(self, option: _Option, value: str, word: int) -> None:
+        self.map_by = value
+        parts = value.replace(",", ":").split(":")
+        if "oversubscribe" in parts:
+            self.oversubscribe = True
+        if parts[0] == "ppr" and len(parts) >= 3:
+            count = self._count(option, parts[1], word, decisive=True)
+            if parts[2] == "node":
+                self.per_node = count
+            elif parts[2] in ("socket", "package"):
+                self.per_socket = count
+
+    def _count(self, option: _Option, value: str, word: int, *, decisive: bool = False) -> int | None:
+        number = _number(value)
+        if number is None:
+            self.unclear.append(option.word)
+        elif decisive and (option.name in _COUNTS or self.decisive is None):
+            self.decisive = word
+        return number
+
+    def result(self) -> dict[str, object]:
+        known = [count for count in self.counts if count is not None]
+        return {
+            "processes": sum(known) if known and len(known) == len(self.counts) else None,
+            "per_node": self.per_node,
+            "per_socket": self.per_socket,
+            "hosts": tuple(self.hosts),
+            "hostfile": self.hostfile,
+            "exports": tuple(self.exports),
+            "map_by": self.map_by,
+            "rank_by": self.rank_by,
+            "oversubscribe": self.oversubscribe,
+            "min_processes": self.least,
+            "max_processes": self.most,
+            "host_discovery_script": self.script,
+            "unclear": tuple(dict.fromkeys(self.unclear)),
+            "decisive_word": self.decisive,
+        }
+
+
+_COUNTS = frozenset(("np", "n", "c", "num-proc"))
+_PER_NODE = frozenset(("npernode", "ppn", "perhost"))
+
+
+def _hosts(value: str, option: _Option, unclear: list[str]) -> Iterator[HostSlots]:
+    for part in value.split(","):
+        host, colon, slots = part.strip().partition(":")
+        if not host:
+            continue
+        number = _number(slots) if colon else None
+        if "$" in part or (colon and number is None):
+            unclear.append(option.word)
+        yield HostSlots(host, number)
+
+
+# -- placement ------------------------------------------------------------------------------------------
+
+
+def expected_placement(
+    line: LaunchLine, hosts: Sequence[str], slots: int, *, hydra: bool | None = None
+) -> tuple[str, ...] | None:
+    """Rank -> host by the launcher's documented rules, or None where they do not settle it.
+
+    `hosts` and `slots` are those of the hostfile. `hydra` says that a plain mpirun is MPICH's or Intel's.
+    """
+    settled = line.contexts == 1 and not (line.elastic or line.oversubscribe or line.unclear or line.per_socket)
+    if not settled or line.launcher == "horovodrun" or not hosts:
+        return None
+    if line.hostfile is not None and not line.hostfile.startswith("/etc/mpi/"):
+        return None
+    room = _room(line, hosts, slots)
+    if room is None:
+        return None
+    if hydra or (hydra is None and line.launcher in HYDRA_ONLY):
+        return _place_hydra(line, room)
+    return _place_openmpi(line, room)
+
+
+def _room(line: LaunchLine, hosts: Sequence[str], slots: int) -> dict[str, int] | None:
+    """Host -> slots, in hostfile order. A host named without a number has one slot; named twice, two."""
+    if not line.hosts:
+        return dict.fromkeys(hosts, slots)
+    known = {name: host for host in hosts for name in (host, host.split(".", 1)[0])}
+    named: dict[str, int] = {}
+    for item in line.hosts:
+        if item.host not in known:
+            return None
+        host = known[item.host]
+        named[host] = named.get(host, 0) + (item.slots if item.slots is not None else 1)
+    in_order = sorted(named, key=list(hosts).index) == list(named)
+    return named if in_order and all(0 < count <= slots for count in named.values()) else None
+
+
+def _place_openmpi(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | None:
+    ppr = line.map_by == f"ppr:{line.per_node}:node"
+    if line.map_by not in ("", "slot", "node") and not ppr:
+        return None
+    if line.per_node is not None:
+        if line.map_by == "node" or any(line.per_node > count for count in room.values()) or line.per_node < 1:
+            return None
+        room = dict.fromkeys(room, line.per_node)
+    total = sum(room.values())
+    wanted = total if line.processes is None else line.processes
+    if not 0 < wanted <= total or line.rank_by not in ("", "slot", "node"):
+        return None
+    filled = [host for host, count in room.items() for _ in range(count)]
+    if line.map_by == "node":
+        return tuple(_round_robin(room)[:wanted]) if line.rank_by != "slot" else None
+    if line.rank_by == "node":
+        taken = {host: filled[:wanted].count(host) for host in room}
+        return tuple(_round_robin(taken))
+    return tuple(filled[:wanted])
+
+
+def _round_robin(counts: dict[str, int]) -> list[str]:
+    return [host for turn in range(max(counts.values())) for host, count in counts.items() if turn < count]
+
+
+def _place_hydra(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | None:
+    if line.per_node is not None:  # Hydra's -map-by is about cores, not hosts
+        if line.per_node < 1:
+            return None
+        room = dict.fromkeys(room, line.per_node)
+    once = [host for host, count in room.items() for _ in range(count)]
+    wanted = len(once) if line.processes is None else line.processes
+    if wanted < 1 or wanted > 1_000_000:
+        return None
+    return tuple(once[rank % len(once)] for rank in range(wanted))

@@ -1,8 +1,22 @@
-"""Problems with positions, and how they are shown."""
+"""Problems with positions, and how they are shown.
+
+A user reads `file:line:column`, the field, one sentence, the line itself with a mark under the
+place, and where possible what to write instead. What is shown comes from files of unknown origin:
+nothing in it may move the cursor, colour the terminal or reverse the reading direction.
+"""
 
 from __future__ import annotations
 
+import difflib
+import unicodedata
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+Path = tuple[str | int, ...]
+
+_LINE_WIDTH = 100  # display cells of a source line that are shown
+_TAB = "    "
+_LONGEST_VALUE = 60  # characters of a user's value repeated in a message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -14,3 +28,123 @@ class Problem:
     message: str
     hint: str | None = None  # "did you mean ...?"
     snippet: str = ""  # the source line
+
+
+def render(problem: Problem) -> str:
+    """One problem as the lines a user sees, without a newline at the end."""
+    place = f"{problem.source}:{problem.line}:{problem.column}" if problem.line else problem.source
+    field = f"{problem.field}: " if problem.field else ""
+    lines = [visible(f"{place}: error: {field}{problem.message}")]
+    if problem.line and problem.snippet.strip():
+        shown, cell = _window(problem.snippet, problem.column - 1)
+        lines += [f"    {shown}", "    " + " " * cell + "^"]
+    if problem.hint:
+        lines.append(visible(f"    hint: {problem.hint}"))
+    return "\n".join(lines)
+
+
+def render_all(problems: Sequence[Problem]) -> str:
+    count = f"{len(problems)} problems" if len(problems) != 1 else "1 problem"
+    return "\n".join([*(render(problem) for problem in problems), count])
+
+
+def visible(text: str) -> str:
+    """The text with every character that could act on a terminal written as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_shown(c) for c in text)
+
+
+def quoted(value: object) -> str:
+    """A user's value as a message repeats it: short, on one line, text in quotes."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    text = str(value)
+    if len(text) > _LONGEST_VALUE:
+        text = text[: _LONGEST_VALUE - 1] + "…"
+    text = visible(text)
+    return f"'{text}'" if isinstance(value, str) else text
+
+
+def dotted(path: Path) -> str:
+    """spec.containers[0].resources.limits["nvidia.com/gpu"]: the way users and tools write paths."""
+    parts: list[str] = []
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif step and all(c.isalnum() or c in "-_" for c in step):
+            parts.append(f".{step}" if parts else step)
+        else:
+            parts.append(f'["{visible(step)}"]')
+    return "".join(parts)
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """A hint for a misspelled word, when something known is close enough to be meant."""
+    names = list(known)
+    lowered = {name.lower(): name for name in names}
+    if word.lower() in lowered:
+        return f"did you mean '{lowered[word.lower()]}'?"
+    close = difflib.get_close_matches(word.lower()[:80], lowered, n=1, cutoff=0.6)
+    return f"did you mean '{lowered[close[0]]}'?" if close else None
+
+
+def listed(words: Sequence[str], last: str = "or") -> str:
+    """a, b or c."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+
+
+def _shown(c: str) -> str:
+    if c == "\t":
+        return _TAB
+    category = unicodedata.category(c)
+    if category[0] == "C" or category in ("Zl", "Zp"):
+        return f"\\x{ord(c):02x}" if ord(c) < 0x100 else f"\\u{ord(c):04x}"
+    return c
+
+
+def _cells(c: str) -> int:
+    if unicodedata.combining(c):
+        return 0
+    return 2 if unicodedata.east_asian_width(c) in "WF" else 1
+
+
+def _width(text: str) -> int:
+    return len(text) if text.isascii() else sum(_cells(c) for c in text)
+
+
+def _window(line: str, index: int) -> tuple[str, int]:
+    """The part of the line around `index`, made harmless, and the display cell of the mark in it."""
+    index = min(index, len(line))
+    start = max(0, index - _LINE_WIDTH) if len(line) > _LINE_WIDTH else 0
+    before = visible(line[start:index])
+    after = visible(line[index : index + _LINE_WIDTH])
+    if start == 0:
+        indent = len(before) - len(before.lstrip(" "))
+        before = before[indent:]
+        if not before:
+            after = after.lstrip(" ") or after
+    cut_left = start > 0
+    while before and _width(before) > _LINE_WIDTH * 2 // 3 and _width(before) + _width(after) > _LINE_WIDTH:
+        before, cut_left = before[1:], True
+    if cut_left:
+        before = "…" + before
+    room = _LINE_WIDTH - _width(before)
+    kept = ""
+    used = 0
+    for c in after:
+        if used + _cells(c) > room:
+            break
+        kept += c
+        used += _cells(c)
+    if len(kept) < len(after) or index + _LINE_WIDTH < len(line):
+        kept += "…"
+    return before + kept, _width(before)

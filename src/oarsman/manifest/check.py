@@ -1,0 +1,211 @@
+"""One document against its model: every problem of shape at once, in our words and at its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from oarsman.job.job import ApiVersion
+from oarsman.manifest.document import AnyMPIJob, MPIJobV1, MPIJobV2beta1
+from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
+from oarsman.manifest.source import Document
+from oarsman.manifest.template import check_template
+from oarsman.names import GROUP, KIND
+
+MODELS: Mapping[str, type[AnyMPIJob]] = {ApiVersion.V2BETA1.value: MPIJobV2beta1, ApiVersion.V1.value: MPIJobV1}
+_OLD = ("v1alpha1", "v1alpha2")
+_ROLES: Path = ("spec", "mpiReplicaSpecs")
+
+
+def check_shape(document: Document) -> tuple[AnyMPIJob | None, list[Problem]]:
+    """The document as a model, or what is wrong with it."""
+    if not isinstance(document.value, dict):
+        return None, [document.problem((), f"a manifest must be a mapping, not {quoted(document.value)}")]
+    model, problems = _model(document)
+    if model is None:
+        return None, problems
+    value = without_nulls(document.value)
+    checked: AnyMPIJob | None = None
+    try:
+        checked = model.model_validate(value)
+    except ValidationError as error:
+        problems = [_translate(document, model, value, dict(e)) for e in error.errors(include_url=False)]
+    problems += _check_templates(document)
+    return (None if problems else checked), problems
+
+
+def without_nulls(value: Any, path: Path = ()) -> Any:
+    """Null means absent in Kubernetes. Templates keep theirs: below them it can mean something."""
+    if isinstance(value, dict) and path[-1:] != ("template",):
+        return {k: without_nulls(v, (*path, k)) for k, v in value.items() if v is not None}
+    return value
+
+
+def _model(document: Document) -> tuple[type[AnyMPIJob] | None, list[Problem]]:
+    problems = []
+    version, kind = document.value.get("apiVersion"), document.value.get("kind")
+    accepted = listed(list(MODELS))
+    if kind is None:
+        problems.append(document.missing(("kind",), f"is required; write kind: {KIND}"))
+    elif kind != KIND:
+        problems.append(
+            document.problem(
+                ("kind",), f"{quoted(kind)} is not accepted; it must be {KIND}", hint=nearest(str(kind), [KIND])
+            )
+        )
+    if version is None:
+        problems.append(document.missing(("apiVersion",), f"is required; accepted are {accepted}"))
+    elif version in [f"{GROUP}/{old}" for old in _OLD]:
+        problems.append(
+            document.problem(
+                ("apiVersion",),
+                f"{quoted(version)} is no longer accepted; accepted are {accepted}",
+                hint=f"convert the manifest: change apiVersion to {GROUP}/v1 and move backoffLimit and"
+                " activeDeadlineSeconds under runPolicy",
+            )
+        )
+    elif not isinstance(version, str) or version not in MODELS:
+        hint = nearest(str(version), MODELS)
+        problems.append(
+            document.problem(("apiVersion",), f"{quoted(version)} is not accepted; accepted are {accepted}", hint=hint)
+        )
+    return (None if problems else MODELS[version]), problems
+
+
+def _check_templates(document: Document) -> list[Problem]:
+    """Templates are checked even where the rest is wrong; the model only knows that they are mappings."""
+    roles: Any = document.value
+    for step in _ROLES:
+        roles = roles.get(step) if isinstance(roles, dict) else None
+    problems: list[Problem] = []
+    for role in ("Launcher", "Worker"):
+        spec = roles.get(role) if isinstance(roles, dict) else None
+        template = spec.get("template") if isinstance(spec, dict) else None
+        if isinstance(template, dict):
+            problems += check_template(document, (*_ROLES, role, "template"), template)
+    return problems
+
+
+_MESSAGES = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "string_type": "must be a string",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a mapping",
+    "model_type": "must be a mapping",
+    "model_attributes_type": "must be a mapping",
+    "list_type": "must be a list",
+}
+
+
+def _translate(document: Document, model: type[BaseModel], value: Any, error: Mapping[str, Any]) -> Problem:
+    kind, path, given = error["type"], tuple(error["loc"]), error["input"]
+    context = error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown_field(document, model, path)
+    if kind == "missing":
+        return document.missing(path, "is required")
+    if kind == "literal_error":
+        return _not_in_list(document, model, path, given)
+    if kind == "greater_than_equal":
+        wanted = f"must be at least {context['ge']}" if context["ge"] > 0 else "must not be negative"
+        return document.problem(path, f"{wanted}, not {quoted(given)}")
+    if kind == "less_than_equal":
+        return document.problem(path, f"must be at most {context['le']}, not {quoted(given)}")
+    if kind == "quantity":
+        return document.problem(path, context["text"], hint=context["hint"])
+    if kind == "string_too_short":
+        return document.problem(path, "must not be empty")
+    if kind == "invalid_key":
+        return document.problem(path[:-1], f"a field name must be text, not {quoted(path[-1] if path else None)}")
+    sentence = _MESSAGES.get(kind)
+    if sentence is None:
+        return document.problem(path, f"is not valid: {error['msg']}")
+    hint = None
+    if kind == "string_type" and isinstance(given, bool | int | float):
+        hint = f'quote it: "{str(given).lower() if isinstance(given, bool) else given}"'
+    elif kind == "int_type" and isinstance(given, str) and given.strip().lstrip("-").isdecimal():
+        hint = f"leave the quotes out: {given.strip()}"
+    elif kind == "bool_type" and isinstance(given, str) and given.lower() in _TRUTHS:
+        hint = f"write {_TRUTHS[given.lower()]}"
+    return document.problem(path, f"{sentence}, not {quoted(given)}", hint=hint)
+
+
+_TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
+
+
+def _unknown_field(document: Document, model: type[BaseModel], path: Path) -> Problem:
+    name = str(path[-1])
+    known = _fields_at(model, path[:-1])
+    if path[:-1] == _ROLES:
+        return document.problem(
+            path,
+            f"unknown replica type {quoted(name)}; there are Launcher and Worker",
+            hint=nearest(name, known),
+            on_key=True,
+        )
+    hint = nearest(name, known) or _elsewhere(model, path)
+    return document.problem(path, f"unknown field {quoted(name)}", hint=hint, on_key=True)
+
+
+_PLACES: tuple[tuple[str, ...], ...] = ((), ("spec",), ("spec", "runPolicy"), ("spec", "runPolicy", "schedulingPolicy"))
+
+
+def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
+    """Where the field lives if it is merely in the wrong place, or belongs to the other version."""
+    name = path[-1]
+    for place in _PLACES:
+        if place != path[:-1] and name in _fields_at(model, place):
+            return f"it belongs to {'.'.join(place) or 'the top level'}"
+    if path[:-1] != (*_ROLES, "Launcher") and name in _fields_at(model, (*_ROLES, "Launcher")):
+        return "it belongs to a role of mpiReplicaSpecs"
+    other, version = (MPIJobV1, "v1") if model is MPIJobV2beta1 else (MPIJobV2beta1, "v2beta1")
+    return f"only {GROUP}/{version} has this field" if name in _fields_at(other, path[:-1]) else None
+
+
+def _not_in_list(document: Document, model: type[BaseModel], path: Path, given: object) -> Problem:
+    allowed = _literals(model, path)
+    hint = nearest(given, allowed) if isinstance(given, str) else None
+    return document.problem(path, f"{quoted(given)} is not one of {listed(allowed)}", hint=hint)
+
+
+def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
+    """The field names a mapping at this path may have."""
+    for step in path:
+        inner = _inner_model(_annotation(model, step))
+        if inner is None:
+            return []
+        model = inner
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _literals(model: type[BaseModel], path: Path) -> list[str]:
+    for step in path[:-1]:
+        inner = _inner_model(_annotation(model, step))
+        if inner is None:
+            return []
+        model = inner
+    annotation = _annotation(model, path[-1])
+    found = [a for a in _flat(annotation) if isinstance(a, str)]
+    return found
+
+
+def _annotation(model: type[BaseModel], step: str | int) -> Any:
+    for name, field in model.model_fields.items():
+        if (field.alias or name) == step:
+            return field.annotation
+    return None
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    return next((a for a in _flat(annotation) if isinstance(a, type) and issubclass(a, BaseModel)), None)
+
+
+def _flat(annotation: Any) -> list[Any]:
+    """A type, or the parts of a union or Literal, all the way down."""
+    parts = get_args(annotation)
+    if not parts or isinstance(annotation, type):
+        return [annotation]
+    return [leaf for part in parts for leaf in _flat(part)]

@@ -1,0 +1,104 @@
+"""From text, or from a document that was text once, to jobs: every problem of every document at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from oarsman.errors import ManifestError
+from oarsman.job.job import Job
+from oarsman.manifest.build import build_job
+from oarsman.manifest.check import check_shape
+from oarsman.manifest.document import AnyMPIJob
+from oarsman.manifest.problems import Problem, quoted
+from oarsman.manifest.rules import check_counts, check_job
+from oarsman.manifest.source import Document, Node, read
+
+_NO_PLACE = "<document>"
+
+
+def load(text: str | bytes, source: str = "<stdin>") -> list[Job]:
+    """The jobs of a manifest, in order. Raises ManifestError with everything that is wrong with it."""
+    return [job for _, job in _load(text, source)]
+
+
+def documents(text: str | bytes, source: str = "<stdin>") -> list[dict[str, Any]]:
+    """The checked documents of a manifest as they were given, one per job."""
+    return [document.value for document, _ in _load(text, source)]
+
+
+def job_from_document(document: Mapping[str, Any]) -> Job:
+    """A job from a document already parsed. Its problems have fields but no positions."""
+    model, job, problems = _check(Document(dict(document), _NO_PLACE))
+    if problems or job is None:
+        raise ManifestError(problems)
+    return job
+
+
+def checked_models(text: str | bytes, source: str) -> list[tuple[AnyMPIJob, dict[str, Any]]]:
+    """Models beside documents, for those who rewrite manifests."""
+    found = []
+    for document, _ in _load(text, source):
+        model, _ = check_shape(document)
+        assert model is not None
+        found.append((model, document.value))
+    return found
+
+
+def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
+    found, problems = read(text, source)
+    unreadable = bool(problems)
+    parts = [part for document in found for part in _items(document)]
+    if not parts and not unreadable:
+        problems.append(
+            Problem(source=source, line=1, column=1, field="", message="there is no MPIJob here: the text is empty")
+        )
+    result: list[tuple[Document, Job]] = []
+    for document in parts:
+        _, job, wrong = _check(document)
+        problems += wrong
+        if job is not None:
+            result.append((document, job))
+    problems += _repeated_names(result)
+    if problems:
+        raise ManifestError(_in_order(problems))
+    return result
+
+
+def _check(document: Document) -> tuple[AnyMPIJob | None, Job | None, list[Problem]]:
+    model, problems = check_shape(document)
+    if model is None:
+        return None, None, problems
+    problems = list(check_counts(document, model))
+    job = build_job(model, document.value)
+    problems += check_job(document, job) if not problems else ()
+    return model, (job if not problems else None), problems
+
+
+def _items(document: Document) -> Iterator[Document]:
+    """A document of kind List stands for its items."""
+    value, root = document.value, document.root
+    if not isinstance(value, dict) or value.get("kind") != "List" or root is None:
+        yield document
+        return
+    items: Node | None = root.children.get("items")
+    if items is None or not isinstance(items.value, list):
+        yield document
+        return
+    for node in items.children.values():
+        yield Document(node.value, document.source, document.lines, node)
+
+
+def _repeated_names(parts: Sequence[tuple[Document, Job]]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for document, job in parts:
+        if job.key in seen:
+            yield document.problem(
+                ("metadata", "name"), f"another job of this text is already called {quoted(job.key)}"
+            )
+        seen.add(job.key)
+
+
+def _in_order(problems: Sequence[Problem]) -> list[Problem]:
+    unique = {(p.line, p.column, p.field, p.message): p for p in problems}
+    return sorted(unique.values(), key=lambda p: (p.line, p.column))

@@ -1,0 +1,125 @@
+"""Kubernetes quantities, exactly: 500m cores, 4Gi of memory, 1k of something.
+
+Amounts are Decimals in base units, so that nothing is rounded on the way and two spellings of one
+amount compare equal. The canonical form is the one Kubernetes itself writes: no fraction, the
+largest suffix that allows it, in the family (binary, decimal, exponent) the user chose.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from enum import Enum
+
+# Kubernetes keeps amounts below 2^63 and no finer than one billionth.
+_LARGEST = Decimal(2**63 - 1)
+_FINEST = Decimal("1e-9")
+_EXACT = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_FORM = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?P<suffix>[eE][+-]?[0-9]+|[A-Za-z]*)\Z", re.ASCII
+)
+_LONGEST = 64
+_COMMON_SLIPS = {"K": "k", "KB": "k", "MB": "M", "GB": "G", "TB": "T", "g": "G", "gi": "Gi", "GI": "Gi", "GiB": "Gi",
+                 "MiB": "Mi", "mi": "Mi", "MI": "Mi", "ki": "Ki", "KiB": "Ki", "t": "T", "b": "", "B": "", "gb": "G", "mb": "M"}  # fmt: skip
+
+
+class Family(str, Enum):
+    """Which suffixes an amount is written with."""
+
+    BINARY = "BinarySI"
+    DECIMAL = "DecimalSI"
+    EXPONENT = "DecimalExponent"
+
+
+class QuantityError(ValueError):
+    """Not a quantity. `hint` says what was probably meant."""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def parse(value: str | int | float) -> Decimal:
+    """The amount in base units. Numbers count as the text they were written as."""
+    return _parse(value)[0]
+
+
+def canonical(value: str | int | float) -> str:
+    """The same amount as Kubernetes would print it."""
+    amount, family = _parse(value)
+    return spell(amount, family)
+
+
+def spell(amount: Decimal, family: Family = Family.DECIMAL) -> str:
+    """An amount as text: an integer with the largest suffix that keeps it one."""
+    amount = _ceil_to_finest(amount)
+    if amount == 0:
+        return "0"
+    # Kubernetes, too, leaves the binary family for amounts that are not whole or below 1024.
+    if family is Family.BINARY and abs(amount) >= 1024 and amount == amount.to_integral_value():
+        return _spell_binary(int(amount))
+    return _spell_decimal(amount, exponent=family is Family.EXPONENT)
+
+
+def _parse(value: str | int | float) -> tuple[Decimal, Family]:
+    text = repr(value) if isinstance(value, float) else str(value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise QuantityError("must be a quantity such as 2, 500m or 4Gi")
+    found = _FORM.match(text) if len(text) <= _LONGEST else None
+    if found is None:
+        hint = "leave the space out" if _FORM.match(text[:_LONGEST].replace(" ", "")) else None
+        raise QuantityError(f"'{text[:40]}' is not a quantity such as 2, 500m or 4Gi", hint)
+    number, suffix = Decimal(found["number"]), found["suffix"]
+    if suffix in _DECIMAL:
+        amount, family = _EXACT.scaleb(number, _DECIMAL[suffix]), Family.DECIMAL
+    elif suffix in _BINARY:
+        amount, family = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix])), Family.BINARY
+    elif suffix[1:].lstrip("+-").isdigit():
+        amount, family = _scaled(number, suffix), Family.EXPONENT
+    else:
+        raise _unknown_suffix(text, found["number"], suffix)
+    if abs(amount) > _LARGEST:
+        raise QuantityError(f"'{text}' is more than Kubernetes can count (2^63 - 1)")
+    return _ceil_to_finest(amount), family
+
+
+def _scaled(number: Decimal, suffix: str) -> Decimal:
+    exponent = int(suffix[1:])
+    if abs(exponent) > 100:
+        raise QuantityError(f"the exponent {exponent} is out of range")
+    return _EXACT.scaleb(number, exponent)
+
+
+def _unknown_suffix(text: str, number: str, suffix: str) -> QuantityError:
+    meant = _COMMON_SLIPS.get(suffix)
+    hint = f"did you mean '{number}{meant}'?" if meant is not None else None
+    return QuantityError(
+        f"'{text}' has the unknown suffix '{suffix}'; known are n u m k M G T P E and Ki Mi Gi Ti Pi Ei", hint
+    )
+
+
+def _ceil_to_finest(amount: Decimal) -> Decimal:
+    """Rounded away from zero to a billionth: a wish, however small, never becomes nothing."""
+    rounded = amount.quantize(_FINEST, rounding="ROUND_UP", context=_EXACT)
+    whole = rounded.to_integral_value()
+    return whole if whole == rounded else rounded.normalize(_EXACT)
+
+
+def _spell_binary(amount: int) -> str:
+    for suffix, power in reversed(_BINARY.items()):
+        if amount % 2**power == 0:
+            return f"{amount >> power}{suffix}"
+    return str(amount)
+
+
+def _spell_decimal(amount: Decimal, *, exponent: bool) -> str:
+    for suffix, power in reversed(_DECIMAL.items()):
+        scaled = _EXACT.scaleb(amount, -power)
+        if scaled == scaled.to_integral_value():
+            if exponent:
+                suffix = f"e{power}" if power else ""
+            return f"{int(scaled)}{suffix}"
+    raise AssertionError(amount)  # every amount is a whole number of billionths

@@ -1,0 +1,261 @@
+"""Rules that look at more than one field. They speak once every field by itself is sound: a misspelled
+field counts as absent, and what follows from its absence would only mislead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from oarsman import names
+from oarsman.job.job import Implementation, Job
+from oarsman.job.launch import LaunchLine
+from oarsman.job.role import Role
+from oarsman.manifest.document import AnyMPIJob, MPIJobV1
+from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
+from oarsman.manifest.source import Document
+
+_DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
+_DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
+_LABEL_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
+_LONGEST_NAME = 63
+_ROLES: Path = ("spec", "mpiReplicaSpecs")
+_OUR_PREFIX = "oarsman.dev/"
+_BOOLEAN = ("true", "false")
+
+
+def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
+    """Rules about single values that the models leave open, so that the sentence can say why."""
+    roles = model.spec.mpi_replica_specs
+    if roles.launcher.replicas not in (None, 1):
+        yield document.problem(
+            (*_ROLES, "Launcher", "replicas"), f"must be 1: a job has one launcher, not {roles.launcher.replicas}"
+        )
+    if roles.worker is not None:
+        where = (*_ROLES, "Worker", "replicas")
+        if roles.worker.replicas is None:
+            yield document.missing(where, "is required: how many workers?")
+        elif roles.worker.replicas < 1:
+            yield document.problem(where, f"must be at least 1, not {roles.worker.replicas}", hint=_NO_WORKERS)
+    if isinstance(model, MPIJobV1):
+        yield from _check_both_clean_policies(document, model)
+
+
+_NO_WORKERS = "leave Worker out for a job that runs on the launcher alone"
+
+
+def check_job(document: Document, job: Job) -> Iterator[Problem]:
+    yield from _check_names(document, job)
+    yield from _check_labels(document, job)
+    yield from _check_annotations(document, job.annotations)
+    yield from _check_main_container(document, job)
+    yield from _check_scheduling(document, job)
+    if job.launch is not None:
+        yield from _check_launch(document, job, job.launch)
+
+
+def _check_both_clean_policies(document: Document, model: MPIJobV1) -> Iterator[Problem]:
+    old, new = model.spec.clean_pod_policy, model.spec.run_policy.clean_pod_policy
+    if old is not None and new is not None and old != new:
+        yield document.problem(
+            ("spec", "cleanPodPolicy"),
+            f"says {old}, but runPolicy.cleanPodPolicy says {new}",
+            hint="keep one of the two",
+        )
+
+
+def _check_names(document: Document, job: Job) -> Iterator[Problem]:
+    path: Path = ("metadata", "name")
+    longest = max((job.launcher_host, job.worker_host(max(job.workers - 1, 0))), key=len)
+    if not _DNS_1035.match(job.name):
+        yield document.problem(
+            path,
+            f"{quoted(job.name)} cannot name hosts: it must start with a lower-case letter and hold only lower-case"
+            " letters, digits and dashes, the last not a dash",
+            hint=_name_hint(job.name),
+        )
+    elif len(longest) > _LONGEST_NAME:
+        over = len(longest) - _LONGEST_NAME
+        yield document.problem(
+            path,
+            f"too long by {over}: the host {longest} would have {len(longest)} characters, and {_LONGEST_NAME} is the most",
+        )
+    if not _DNS_1123.match(job.namespace):
+        yield document.problem(
+            ("metadata", "namespace"),
+            f"{quoted(job.namespace)} is not a namespace: lower-case letters, digits and dashes, at most 63",
+        )
+
+
+def _name_hint(name: str) -> str | None:
+    better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    return f"did you mean '{better}'?" if _DNS_1035.match(better) and len(better) <= _LONGEST_NAME else None
+
+
+def _check_labels(document: Document, job: Job) -> Iterator[Problem]:
+    for name, value in job.labels.items():
+        path = ("metadata", "labels", name)
+        if not _LABEL_NAME.match(name):
+            yield document.problem(path, f"{quoted(name)} is not a label name", on_key=True)
+        if not _LABEL_VALUE.match(value):
+            yield document.problem(
+                path, f"{quoted(value)} is not a label value: letters, digits, '-', '_' and '.', at most 63"
+            )
+
+
+def _check_annotations(document: Document, annotations: Mapping[str, str]) -> Iterator[Problem]:
+    for name, value in annotations.items():
+        path = ("metadata", "annotations", name)
+        if not name.startswith(_OUR_PREFIX):
+            continue
+        if name not in _OURS:
+            yield document.problem(path, f"unknown annotation {quoted(name)}", hint=nearest(name, _OURS), on_key=True)
+        elif (wrong := _OURS[name](value)) is not None:
+            yield document.problem(path, wrong)
+
+
+def _one_of(*allowed: str) -> Any:
+    return lambda value: None if value in allowed else f"{quoted(value)} is not one of {listed(allowed)}"
+
+
+def _whole(value: str) -> str | None:
+    return None if re.fullmatch(r"[+-]?[0-9]{1,9}", value) else f"{quoted(value)} is not a whole number"
+
+
+def _seconds(value: str) -> str | None:
+    good = re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) and float(value) > 0
+    return None if good else f"{quoted(value)} is not a number of seconds above 0"
+
+
+def _mpi(value: str) -> str | None:
+    if "/" in value or value in ("openmpi", "mpich", "intel"):
+        return None
+    return f"{quoted(value)} is neither openmpi, mpich or intel nor a path"
+
+
+_OURS: Mapping[str, Any] = {
+    names.ANNOTATION_REWRITE: _one_of(*_BOOLEAN),
+    names.ANNOTATION_NETWORK: _one_of("private", "host"),
+    names.ANNOTATION_OVERSUBSCRIBE: _one_of(*_BOOLEAN),
+    names.ANNOTATION_PRIORITY: _whole,
+    names.ANNOTATION_MPI: _mpi,
+    names.ANNOTATION_SILENCE: _seconds,
+}
+
+
+def _check_main_container(document: Document, job: Job) -> Iterator[Problem]:
+    if job.main_container is None:
+        return
+    role = job.worker or job.launcher
+    known = [container.name for container in role.containers]
+    if job.main_container not in known:
+        whose = "Worker" if job.worker is not None else "Launcher"
+        yield document.problem(
+            ("spec", "mainContainer"),
+            f"the {whose} has no container {quoted(job.main_container)}; it has {listed(known, 'and')}",
+            hint=nearest(job.main_container, known),
+        )
+
+
+def _check_scheduling(document: Document, job: Job) -> Iterator[Problem]:
+    policy = job.run_policy.scheduling
+    if policy is not None and policy.min_available is not None and policy.min_available > job.total_replicas:
+        yield document.problem(
+            ("spec", "runPolicy", "schedulingPolicy", "minAvailable"),
+            f"waits for {policy.min_available} pods, but the job has {job.total_replicas}",
+        )
+
+
+# -- the launch line ------------------------------------------------------------------------------------
+
+
+def _check_launch(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
+    if line.processes is not None and line.processes < 1:
+        yield document.problem(_word(job, line), f"{line.launcher} must start at least 1 process, not {line.processes}")
+    elif line.elastic:
+        yield from _check_elastic(document, job, line)
+    elif line.launcher != "horovodrun" and job.implementation is Implementation.OPENMPI and not _may_exceed(job, line):
+        yield from _check_slots(document, job, line)
+
+
+def _check_elastic(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
+    low, now, high = line.min_processes, line.processes, line.max_processes
+    where = _word(job, line)
+    for count, name in ((low, "least"), (high, "most")):
+        if count is not None and count < 1:
+            yield document.problem(
+                where, f"{line.launcher} must allow at least 1 process, but at {name} {count} are asked for"
+            )
+            return
+    if low is not None and high is not None and low > high:
+        yield document.problem(where, f"{line.launcher} asks for at least {low} but at most {high} processes")
+    elif low is not None and now is not None and now < low:
+        yield document.problem(where, f"{line.launcher} starts {now} processes but wants at least {low}")
+    elif high is not None and now is not None and now > high:
+        yield document.problem(where, f"{line.launcher} starts {now} processes but wants at most {high}")
+    elif low is not None and low > job.slots:
+        yield document.problem(where, f"{line.launcher} waits for {low} processes but there are {_sum(job)}")
+
+
+def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
+    slots, said = job.slots, _sum(job)
+    if line.hosts:
+        slots = sum(host.slots or 1 for host in line.hosts)
+        said = f"{slots} {'slot' if slots == 1 else 'slots'} (--host {','.join(_host(h) for h in line.hosts)})"
+    if line.processes is not None and line.processes > slots:
+        hint = "raise slotsPerWorker or Worker.replicas, or add --oversubscribe"
+        if line.hosts and line.processes <= job.slots:
+            hint = "a host without a number has one slot; write host:slots"
+        yield document.problem(
+            _word(job, line),
+            f"{line.launcher} asks for {_processes(line.processes)} but there {'is' if slots == 1 else 'are'} {said}",
+            hint=hint,
+        )
+    elif line.per_node is not None and line.per_node > job.slots_per_worker and not line.hosts:
+        yield document.problem(
+            _word(job, line),
+            f"{line.launcher} asks for {_processes(line.per_node)} per node but a node has {job.slots_per_worker}"
+            f" {'slot' if job.slots_per_worker == 1 else 'slots'}",
+            hint="raise slotsPerWorker, or add --oversubscribe",
+        )
+
+
+def _may_exceed(job: Job, line: LaunchLine) -> bool:
+    """Whether the check has nothing to compare: more ranks are wished for, or other hosts are named."""
+    if line.oversubscribe or (line.hostfile is not None and not line.hostfile.startswith(names.MPI_CONFIG_DIR)):
+        return True
+    return any("oversubscribe" in f"{v.name}={v.value}".lower() for v in job.launcher.container.env)
+
+
+def _sum(job: Job) -> str:
+    """4 slots (2 workers x 2 slotsPerWorker): the number, and where it comes from."""
+    parts = []
+    if len(job.hosts) > job.workers:
+        parts.append("1 launcher")
+    if job.workers:
+        parts.append(f"{job.workers} {'worker' if job.workers == 1 else 'workers'}")
+    hosts = " + ".join(parts)
+    if len(parts) > 1:
+        hosts = f"({hosts})"
+    return f"{job.slots} {'slot' if job.slots == 1 else 'slots'} ({hosts} x {job.slots_per_worker} slotsPerWorker)"
+
+
+def _processes(count: int) -> str:
+    return "1 process" if count == 1 else f"{count} processes"
+
+
+def _host(host: Any) -> str:
+    return host.host if host.slots is None else f"{host.host}:{host.slots}"
+
+
+def _word(job: Job, line: LaunchLine) -> Path:
+    """The path of the word that says the number of processes, or of the words as a whole."""
+    role: Role = job.launcher
+    container: Path = (*_ROLES, "Launcher", "template", "spec", "containers", role.main)
+    commands = len(role.container.command)
+    if line.decisive_word is None:
+        return (*container, "command" if commands else "args")
+    if line.decisive_word < commands:
+        return (*container, "command", line.decisive_word)
+    return (*container, "args", line.decisive_word - commands)

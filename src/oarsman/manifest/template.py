@@ -1,0 +1,197 @@
+"""Checks a pod template: field names, kinds of values, quantities, and names that refer to each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from oarsman.manifest.podfields import REQUIRED, SHAPES, Kind, Many, One, Plain
+from oarsman.manifest.problems import Path, Problem, nearest, quoted
+from oarsman.manifest.quantity import QuantityError
+from oarsman.manifest.quantity import parse as parse_quantity
+from oarsman.manifest.source import Document
+
+_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
+_ENV_NAME = re.compile(r"[^=\x00-\x1f\x7f]+\Z")
+
+
+def check_template(document: Document, path: Path, template: Mapping[str, Any]) -> list[Problem]:
+    """Everything wrong with one template. References are looked at only once every shape is right."""
+    problems = list(_check(document, path, template, One("template")))
+    if problems:
+        return problems
+    return list(_check_pod(document, (*path, "spec"), template["spec"]))
+
+
+def _check(document: Document, path: Path, value: Any, kind: Kind) -> Iterator[Problem]:
+    if isinstance(kind, One):
+        yield from _check_shape(document, path, value, kind.shape)
+    elif isinstance(kind, Many):
+        if not isinstance(value, list):
+            yield document.problem(path, f"must be a list, not {quoted(value)}", hint=_dash_hint(value))
+            return
+        for index, item in enumerate(value):
+            yield from _check_shape(document, (*path, index), item, kind.shape)
+    else:
+        yield from _check_plain(document, path, value, kind)
+
+
+def _check_shape(document: Document, path: Path, value: Any, shape: str) -> Iterator[Problem]:
+    if not isinstance(value, dict):
+        yield document.problem(path, f"must be a mapping, not {quoted(value)}")
+        return
+    kinds = SHAPES[shape]
+    for name, part in value.items():
+        kind = kinds.get(name)
+        if kind is None:
+            hint = nearest(str(name), kinds)
+            yield document.problem((*path, name), f"unknown field {quoted(str(name))}", hint=hint, on_key=True)
+        elif part is not None:  # null is the same as absent
+            yield from _check(document, (*path, name), part, kind)
+    for name in REQUIRED.get(shape, ()):
+        if value.get(name) is None:
+            yield document.missing((*path, name), "is required")
+
+
+def _check_plain(document: Document, path: Path, value: Any, kind: Plain) -> Iterator[Problem]:
+    if kind == "any":
+        return
+    if kind == "texts":
+        yield from _check_texts(document, path, value)
+    elif kind in ("text map", "quantities"):
+        if not isinstance(value, dict):
+            yield document.problem(path, f"must be a mapping, not {quoted(value)}")
+            return
+        inner: Plain = "text" if kind == "text map" else "quantity"
+        for name, part in value.items():
+            if part is not None or inner == "quantity":
+                yield from _check_plain(document, (*path, name), part, inner)
+    elif kind == "quantity":
+        yield from _check_quantity(document, path, value)
+    else:
+        wanted, sentence = _PLAIN[kind]
+        if type(value) is not wanted:
+            yield document.problem(path, f"{sentence}, not {quoted(value)}", hint=_quote_hint(value, kind))
+
+
+_PLAIN: Mapping[Plain, tuple[type, str]] = {
+    "text": (str, "must be a string"),
+    "flag": (bool, "must be true or false"),
+    "whole": (int, "must be a whole number"),
+    "mapping": (dict, "must be a mapping"),
+    "list": (list, "must be a list"),
+}
+
+
+def _check_texts(document: Document, path: Path, value: Any) -> Iterator[Problem]:
+    if not isinstance(value, list):
+        hint = "write [sh, -c, '...'] for a shell line, or one list item per word" if isinstance(value, str) else None
+        yield document.problem(path, f"must be a list of strings, not {quoted(value)}", hint=hint)
+        return
+    for index, item in enumerate(value):
+        if not isinstance(item, str):
+            yield document.problem(
+                (*path, index), f"must be a string, not {quoted(item)}", hint=_quote_hint(item, "text")
+            )
+
+
+def _check_quantity(document: Document, path: Path, value: Any) -> Iterator[Problem]:
+    try:
+        amount = parse_quantity(value)
+    except QuantityError as error:
+        yield document.problem(path, str(error), hint=error.hint)
+        return
+    if amount < 0:
+        yield document.problem(path, "must not be negative")
+
+
+def _quote_hint(value: object, kind: Plain) -> str | None:
+    if kind == "text" and isinstance(value, bool | int | float):
+        return f'quote it: "{value}"' if not isinstance(value, bool) else f'quote it: "{str(value).lower()}"'
+    return None
+
+
+def _dash_hint(value: object) -> str | None:
+    return "start each item with a dash" if isinstance(value, dict) else None
+
+
+# -- references ---------------------------------------------------------------------------------------
+
+
+def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterator[Problem]:
+    if not pod["containers"]:
+        yield document.problem((*path, "containers"), "must have at least one container")
+    volumes = pod.get("volumes") or []
+    yield from _check_volumes(document, (*path, "volumes"), volumes)
+    declared = {volume["name"] for volume in volumes}
+    seen: dict[str, str] = {}
+    for part in ("initContainers", "containers"):
+        for index, container in enumerate(pod.get(part) or []):
+            where = (*path, part, index)
+            yield from _check_name(document, (*where, "name"), container["name"], seen, "container")
+            yield from _check_mounts(document, where, container, declared)
+            yield from _check_env(document, where, container)
+            yield from _check_amounts(document, (*where, "resources"), container.get("resources") or {})
+
+
+def _check_name(document: Document, path: Path, name: str, seen: dict[str, str], what: str) -> Iterator[Problem]:
+    if not _LABEL.match(name):
+        yield document.problem(
+            path, f"{quoted(name)} is not a {what} name: lower-case letters, digits and dashes, at most 63"
+        )
+    elif name in seen:
+        yield document.problem(path, f"another {what} already has the name '{name}'")
+    seen[name] = name
+
+
+def _check_volumes(document: Document, path: Path, volumes: list[dict[str, Any]]) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for index, volume in enumerate(volumes):
+        yield from _check_name(document, (*path, index, "name"), volume["name"], seen, "volume")
+        kinds = [name for name, value in volume.items() if name != "name" and value is not None]
+        if len(kinds) > 1:
+            yield document.problem((*path, index), f"has more than one kind: {' and '.join(kinds)}")
+        elif not kinds and len(volume) > 1:
+            kind = next(name for name in volume if name != "name")
+            yield document.problem((*path, index, kind), "has no value", hint=f"write {kind}: {{}}", on_key=True)
+        elif not kinds:
+            yield document.missing((*path, index), "has no kind, such as emptyDir: {} or hostPath")
+
+
+def _check_mounts(
+    document: Document, path: Path, container: Mapping[str, Any], declared: set[str]
+) -> Iterator[Problem]:
+    paths: set[str] = set()
+    for index, mount in enumerate(container.get("volumeMounts") or []):
+        where = (*path, "volumeMounts", index)
+        if mount["name"] not in declared:
+            yield document.problem(
+                (*where, "name"),
+                f"the pod has no volume {quoted(mount['name'])}",
+                hint=nearest(mount["name"], declared),
+            )
+        if mount["mountPath"] in paths:
+            yield document.problem((*where, "mountPath"), f"{quoted(mount['mountPath'])} is already mounted on")
+        paths.add(mount["mountPath"])
+
+
+def _check_env(document: Document, path: Path, container: Mapping[str, Any]) -> Iterator[Problem]:
+    for index, variable in enumerate(container.get("env") or []):
+        where = (*path, "env", index)
+        if not _ENV_NAME.match(variable["name"]):
+            yield document.problem((*where, "name"), f"{quoted(variable['name'])} is not a name of a variable")
+        source = {name for name, value in (variable.get("valueFrom") or {}).items() if value is not None}
+        if source and variable.get("value"):
+            yield document.problem((*where, "valueFrom"), "value and valueFrom exclude each other", on_key=True)
+        if len(source) > 1:
+            yield document.problem((*where, "valueFrom"), f"has more than one source: {' and '.join(sorted(source))}")
+
+
+def _check_amounts(document: Document, path: Path, resources: Mapping[str, Any]) -> Iterator[Problem]:
+    limits: dict[str, Decimal] = {name: parse_quantity(v) for name, v in (resources.get("limits") or {}).items()}
+    for name, value in (resources.get("requests") or {}).items():
+        if name in limits and parse_quantity(value) > limits[name]:
+            limit = resources["limits"][name]
+            yield document.problem((*path, "requests", name), f"asks for {value}, more than the limit of {limit}")
