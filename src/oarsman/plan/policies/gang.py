@@ -1,0 +1,167 @@
+"""Who may start, across jobs: a gang gets room for all its members at once, or it waits.
+
+Half a gang is worth nothing and blocks others, so launcher and workers are admitted together. Jobs are
+looked at by priority, then by how long they have waited. A job that does not fit is passed over and a
+later one that fits may start in the room that is left, as long as nobody passed over has waited
+`PATIENCE` or more. From then on nothing starts behind the one that waits, so room gathers for it:
+large jobs start late, but they start.
+
+Oversubscription means that a job asks for no more CPU and memory than there is, whatever its manifest
+says. GPUs are never shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Final
+
+from oarsman import names
+from oarsman.job.job import Job
+from oarsman.job.observed import Admission
+from oarsman.job.role import Role
+
+PATIENCE: Final = timedelta(minutes=10)
+_GIB: Final = Decimal(1024**3)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What there is. Memory in bytes."""
+
+    cpus: Decimal
+    memory: Decimal
+    gpus: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one job needs, launcher and workers together."""
+
+    key: str
+    cpus: Decimal = Decimal(0)
+    memory: Decimal = Decimal(0)
+    gpus: int = 0
+    priority: int = 0
+    waited: timedelta = timedelta(0)
+    oversubscribe: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    key: str
+    admission: Admission
+
+
+@dataclass(frozen=True, slots=True)
+class _Resource:
+    amount: Callable[[Request], Decimal]
+    whole: Callable[[Capacity], Decimal]
+    one: str
+    many: str
+    shared: bool  # may be oversubscribed
+    show: Callable[[Decimal], str]
+
+    def named(self, amount: Decimal) -> str:
+        shown = self.show(amount)
+        return f"{shown} {self.one if shown == '1' else self.many}"
+
+
+def _plain(amount: Decimal) -> str:
+    return f"{amount.quantize(Decimal('0.01')).normalize():f}"
+
+
+def _gibibytes(amount: Decimal) -> str:
+    return _plain(amount / _GIB)
+
+
+_RESOURCES: Final = (
+    _Resource(lambda r: Decimal(r.gpus), lambda c: Decimal(c.gpus), "GPU", "GPUs", False, _plain),
+    _Resource(lambda r: r.cpus, lambda c: c.cpus, "CPU", "CPUs", True, _plain),
+    _Resource(lambda r: r.memory, lambda c: c.memory, "GiB of memory", "GiB of memory", True, _gibibytes),
+)
+
+
+def request_of(job: Job, now: datetime) -> Request:
+    """What a job asks for, summed over its members."""
+    members: list[tuple[Role, int]] = [(job.launcher, 1)]
+    if job.worker is not None:
+        members.append((job.worker, job.worker.replicas))
+    priority = job.annotation(names.ANNOTATION_PRIORITY, "0")
+    return Request(
+        key=job.key,
+        cpus=sum((_sum(role, "cpu") * count for role, count in members), Decimal(0)),
+        memory=sum((_sum(role, "memory") * count for role, count in members), Decimal(0)),
+        gpus=sum(sum(c.resources.gpus for c in role.containers) * count for role, count in members),
+        priority=int(priority) if priority.removeprefix("-").isdigit() else 0,
+        waited=max(now - job.created_at, timedelta(0)) if job.created_at else timedelta(0),
+        oversubscribe=job.annotation(names.ANNOTATION_OVERSUBSCRIBE).lower() == "true",
+    )
+
+
+def admit(waiting: Sequence[Request], running: Sequence[Request], capacity: Capacity) -> list[Decision]:
+    """One decision per waiting job, in the order of the queue."""
+    holders = list(running)
+    decisions: list[Decision] = []
+    blocker: Request | None = None  # passed over, and has waited long enough
+    position = 0
+    for request in sorted(waiting, key=lambda r: (-r.priority, -r.waited, r.key)):
+        impossible = _impossible(request, capacity)
+        short = _short_of(request, holders, capacity)
+        if impossible:
+            admission = Admission(admitted=False, impossible=True, reason=impossible)
+        elif blocker is None and short is None:
+            holders.append(request)
+            admission = Admission()
+        else:
+            position += 1
+            admission = Admission(admitted=False, position=position, reason=short or _behind(blocker))
+            if blocker is None and request.waited >= PATIENCE:
+                blocker = request
+        decisions.append(Decision(key=request.key, admission=admission))
+    return decisions
+
+
+def _need(request: Request, resource: _Resource, capacity: Capacity) -> Decimal:
+    asked = resource.amount(request)
+    return min(asked, resource.whole(capacity)) if request.oversubscribe and resource.shared else asked
+
+
+def _impossible(request: Request, capacity: Capacity) -> str | None:
+    for resource in _RESOURCES:
+        whole = resource.whole(capacity)
+        if _need(request, resource, capacity) > whole:
+            return f"asks for {resource.named(resource.amount(request))}, the machine has {resource.show(whole)}"
+    return None
+
+
+def _short_of(request: Request, holders: Sequence[Request], capacity: Capacity) -> str | None:
+    """What there is too little of, and who has it, or None when the whole gang fits."""
+    missing = []
+    for resource in _RESOURCES:
+        need, whole = _need(request, resource, capacity), resource.whole(capacity)
+        held = {h.key: _need(h, resource, capacity) for h in holders}
+        free = max(whole - sum(held.values(), Decimal(0)), Decimal(0))
+        if need > free:
+            of = f"{resource.show(free)} of {resource.show(whole)} are free"
+            missing.append(f"needs {resource.named(need)}, {of}{_held_by(held, resource)}")
+    return "; ".join(missing) or None
+
+
+def _held_by(held: Mapping[str, Decimal], resource: _Resource) -> str:
+    most = sorted(((amount, key) for key, amount in held.items() if amount), key=lambda h: (-h[0], h[1]))
+    if not most:
+        return ""
+    more = f" and {len(most) - 3} more" if len(most) > 3 else ""
+    return f" (held by {', '.join(f'{key}: {resource.show(amount)}' for amount, key in most[:3])}{more})"
+
+
+def _behind(blocker: Request | None) -> str:
+    assert blocker is not None
+    return f"waits behind {blocker.key}, which has waited {int(blocker.waited.total_seconds() // 60)} min"
+
+
+def _sum(role: Role, resource: str) -> Decimal:
+    return sum((c.resources.effective(resource) for c in role.containers), Decimal(0))
