@@ -13,9 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,13 +60,11 @@ RUNNABLE = sorted({block.document for block in ALL if block.runs})
 
 
 @pytest.fixture
-def environment() -> Iterator[dict[str, str]]:
-    state = tempfile.mkdtemp(prefix="oars-")
+def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
     path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
-    result = {**os.environ, "OARSMAN_STATE": state, "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
+    result = {**os.environ, "OARSMAN_STATE": str(tmp_path), "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
     yield result
     subprocess.run(["oarsman", "supervisor", "stop"], cwd=ROOT, env=result, check=True, timeout=60, capture_output=True)
-    shutil.rmtree(state)
 
 
 @pytest.mark.mpi

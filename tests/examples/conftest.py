@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -36,21 +34,17 @@ class Oarsman:
 
 
 @pytest.fixture
-def oarsman_with() -> Iterator[Callable[[str], Oarsman]]:
+def oarsman_with(tmp_path: Path) -> Iterator[Callable[[str], Oarsman]]:
     """Make a command for an MPI of the set-up, by the name of its folder in .mpi."""
     commands: list[Oarsman] = []
-    folders: list[str] = []
 
     def make(mpi: str) -> Oarsman:
-        folders.append(tempfile.mkdtemp(prefix="oars-"))  # short: the path of a socket may have 100 bytes
-        commands.append(Oarsman(Path(folders[-1]), MPIS / mpi))
+        commands.append(Oarsman(tmp_path / mpi, MPIS / mpi))
         return commands[-1]
 
     yield make
     for command in commands:
         command("supervisor", "stop")
-    for folder in folders:
-        shutil.rmtree(folder)
 
 
 @pytest.fixture
