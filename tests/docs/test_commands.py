@@ -124,3 +124,11 @@ def test_the_annotations_of_the_guide_are_those_of_the_program() -> None:
     ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
     guide = (ROOT / "docs" / "guide" / "manifests.md").read_text()
     assert set(re.findall(r"^\| `(oarsman\.dev/[\w-]+)`", guide, re.M)) == ours
+
+
+def test_the_guide_has_every_known_error_with_its_hint_in_the_program_s_order() -> None:
+    from oarsman.status.known_errors import KNOWN
+
+    guide = (ROOT / "docs" / "guide" / "failures.md").read_text()
+    table = guide.partition("## Errors that are known")[2].partition("##")[0]
+    assert re.findall(r"^\| .* \| (.*) \|$", table, re.M)[1:] == [known.hint for known in KNOWN]
