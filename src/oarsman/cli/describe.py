@@ -1,0 +1,161 @@
+"""`oarsman describe`: one job on one page, from what was asked to why it ended."""
+
+from __future__ import annotations
+
+import shlex
+from datetime import datetime
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import click
+
+from oarsman.cli import events, options, render
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import ranges
+from oarsman.cli.times import age, humanise, local
+from oarsman.cli.verbs import verb
+
+if TYPE_CHECKING:
+    from oarsman.job.job import Job
+    from oarsman.job.state import Status
+    from oarsman.runtime.jobs import EventRecord, JobRecord
+
+STEPS = ("submitted", "admitted", "hostsUp", "launched", "firstOutput", "ended")
+
+
+@verb(
+    "describe",
+    help=t("Show one job on one page: what was asked, how it went, where its ranks ran and, if it failed, why."),
+    examples=[("oarsman describe pi", ""), ("oarsman describe other/pi", t("a job in the namespace `other`"))],
+)
+@options.jobs
+@options.place
+@pass_session
+def command(session: Session, names: tuple[str, ...]) -> None:
+    for number, name in enumerate(names):
+        if number:
+            click.echo("\n" + "─" * 40 + "\n")
+        key = session.key(name)
+        record = session.jobs.get(key)
+        page(record, [event for _, event in events.of_jobs(session, [key])], session.now())
+
+
+def page(record: JobRecord, happened: list[EventRecord], now: datetime) -> None:
+    render.pairs(_head(record, now))
+    render.heading(t("Asked for"))
+    render.pairs(_asked_for(record.job), indent="  ")
+    _conditions(record.status, now)
+    _timeline(record.status)
+    _attempts(record.status, now)
+    _placement(record)
+    if record.status.cause is not None:
+        click.echo()
+        render.cause_card(record.status.cause)
+    if happened:
+        render.heading(t("Events"))
+        render.event_table([("", event) for event in happened], now, with_job=False)
+
+
+def _head(record: JobRecord, now: datetime) -> list[tuple[str, str]]:
+    status = record.status
+    return [
+        (t("Name"), record.job.name),
+        (t("Namespace"), record.job.namespace),
+        (t("State"), render.state(record)),
+        (t("Says"), render.message(status)),
+        (t("Submitted"), t("{time} ({age} ago) by {owner}",
+                           time=local(record.created_at), age=age(record.created_at, now), owner=record.owner)),
+        (t("Folder"), str(record.folder or "")),
+        (t("Engine"), record.engine),
+        (t("Duration"), render.duration(status, now)),
+        (t("Next try"), local(status.retry_at) if status.retry_at else ""),
+        (t("Labels"), ", ".join(f"{name}={value}" for name, value in record.job.labels.items())),
+        (t("Annotations"), ", ".join(f"{name}={value}" for name, value in record.job.annotations.items())),
+    ]  # fmt: skip
+
+
+def _asked_for(job: Job) -> list[tuple[str, str]]:
+    policy = job.run_policy
+    ranks = job.launch.processes if job.launch is not None else None
+    resources = job.worker.container.resources if job.worker is not None else job.launcher.container.resources
+    amounts = {**resources.requests, **resources.limits}
+    return [
+        (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
+        (t("Slots"), t("{hosts} hosts x {slots} = {total}",
+                       hosts=len(job.hosts), slots=job.slots_per_worker, total=job.slots)),
+        (t("Ranks"), f"-np {ranks}" if ranks is not None else ""),
+        ("MPI", job.implementation.value + ("" if job.implementation_stated else t(" (default)"))),
+        (t("Command"), shlex.join(job.launcher.container.argv)),
+        (t("Image"), job.launcher.container.image),
+        (t("Per worker"), ", ".join(f"{name} {_amount(name, int(amount) if amount == int(amount) else float(amount))}"
+                                    for name, amount in amounts.items())),
+        (t("Restart"), f"{job.launcher.restart_policy.value}" + _limit(t(", at most {n} times"), policy.backoff_limit)),
+        (t("Clean-up"), policy.clean_pod_policy.value),
+        (t("Deadline"), humanise(float(policy.active_deadline_seconds)) if policy.active_deadline_seconds else ""),
+        (t("Kept after the end"), humanise(float(policy.ttl_seconds_after_finished))
+         if policy.ttl_seconds_after_finished is not None else ""),
+    ]  # fmt: skip
+
+
+def _amount(name: str, amount: float) -> str:
+    return render.size(int(amount)) if name in ("memory", "ephemeral-storage") else f"{amount:g}"
+
+
+def _limit(text: str, count: int | None) -> str:
+    return "" if count is None else text.format(n=count)
+
+
+def _conditions(status: Status, now: datetime) -> None:
+    if status.conditions:
+        render.heading(t("Conditions"))
+        render.table([t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")], [
+            [c.type, str(c.status), age(c.last_transition_time, now), c.reason, c.message] for c in status.conditions
+        ], indent="  ")  # fmt: skip
+
+
+def _timeline(status: Status) -> None:
+    """Each step with the time it took from the one before."""
+    seen = sorted(status.timeline.items(), key=lambda step: (step[1], STEPS.index(step[0]) if step[0] in STEPS else 0))
+    if not seen:
+        return
+    render.heading(t("Timeline"))
+    took = ["", *(f"+{humanise(later - earlier)}" for (_, earlier), (_, later) in pairwise(seen))]
+    rows = [[_step(name), local(moment), gap] for (name, moment), gap in zip(seen, took, strict=True)]
+    render.table([t("STEP"), t("TIME"), t("TOOK")], rows, indent="  ")
+
+
+def _step(name: str) -> str:
+    words = {
+        "submitted": t("submitted"), "admitted": t("admitted"), "hostsUp": t("hosts up"), "launched": t("launched"),
+        "firstOutput": t("first output"), "ended": t("ended"),
+    }  # fmt: skip
+    return words.get(name, name)
+
+
+def _attempts(status: Status, now: datetime) -> None:
+    if len(status.attempts) > 1:
+        render.heading(t("Attempts"))
+        render.table([t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")], [
+            [str(a.number), local(a.started_at),
+             humanise((a.finished_at or now) - a.started_at) if a.started_at else "",
+             a.outcome or t("running"), a.cause.summary if a.cause else ""]
+            for a in status.attempts
+        ], indent="  ")  # fmt: skip
+
+
+def _placement(record: JobRecord) -> None:
+    """Hosts with the ranks seen on them; a host without ranks is shown too."""
+    ranks: dict[str, list[int]] = {host: [] for host in record.job.hosts}
+    for rank, host in record.status.placement.items():
+        ranks.setdefault(host, []).append(rank)
+    worker, launcher = record.status.worker, record.status.launcher
+    render.heading(t("Hosts"))
+    render.pairs([
+        (t("Launcher"), t("{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
+                          active=launcher.active, ready=launcher.ready, succeeded=launcher.succeeded,
+                          failed=launcher.failed)),
+        (t("Workers"), t("{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
+                         active=worker.active, ready=worker.ready, succeeded=worker.succeeded, failed=worker.failed)),
+    ], indent="  ")  # fmt: skip
+    render.table([t("HOST"), t("RANKS")], [[host, ranges(found)] for host, found in ranks.items()], indent="  ")

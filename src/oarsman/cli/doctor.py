@@ -1,0 +1,72 @@
+"""`oarsman doctor`: what this machine has, what it lacks, and what to install."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import click
+
+from oarsman.cli import documents, options, render
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.verbs import verb
+
+HOPELESS = 1
+
+
+class Finding(Protocol):
+    """One thing looked at; made by `oarsman.runtime.doctor`."""
+
+    @property
+    def subject(self) -> str: ...  # MPI, ssh, GPUs, cgroups, namespaces, ...
+    @property
+    def level(self) -> str: ...  # ok, warn, missing
+    @property
+    def message(self) -> str: ...  # what was found
+    @property
+    def advice(self) -> str | None: ...  # what to install or to change
+    @property
+    def blocking(self) -> bool: ...  # without it, no job can run
+
+
+@verb(
+    "doctor",
+    help=t(
+        "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
+        "The exit code is 0 unless no job at all could run."
+    ),
+    examples=[("oarsman doctor", ""), ("oarsman doctor -o json", t("the findings as data"))],
+)
+@options.output("json", "yaml")
+@pass_session
+def command(session: Session, output: str | None) -> int:
+    from oarsman.runtime.doctor import examine
+
+    findings: Sequence[Finding] = examine()
+    if output:
+        documents.emit([
+            {"subject": f.subject, "level": f.level, "message": f.message, "advice": f.advice, "blocking": f.blocking}
+            for f in findings
+        ], output)  # fmt: skip
+    else:
+        _show(findings, session)
+    return HOPELESS if _blocked(findings) else 0
+
+
+def _show(findings: Sequence[Finding], session: Session) -> None:
+    shown = [f for f in findings if f.level != "ok"] if session.quiet else findings
+    if shown:
+        render.table([t("STATE"), t("WHAT"), t("FOUND")], [[f.level, f.subject, f.message] for f in shown])
+    advice = [f for f in findings if f.advice]
+    if advice:
+        render.heading(t("What would help"))
+        render.pairs([(f.subject, f.advice or "") for f in advice], indent="  ")
+    if not session.quiet:
+        click.echo()
+        blocked = t("No job can run here before that.") if _blocked(findings) else t("Jobs can run here.")
+        click.echo(blocked)
+
+
+def _blocked(findings: Sequence[Finding]) -> bool:
+    return any(f.blocking and f.level == "missing" for f in findings)

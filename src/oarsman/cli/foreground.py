@@ -1,0 +1,206 @@
+"""A job in the foreground: its log lines as they come, its end, and what signals do to it.
+
+One thread watches the job, one brings its lines; both only put things into a queue. The main thread, the only one that
+Python interrupts, takes them out and decides. A signal is one more thing in the queue, so nothing is ever
+cut off in the middle of an answer.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+from oarsman import names
+from oarsman.cli.failures import note
+from oarsman.cli.logview import Printer
+from oarsman.cli.messages import t
+from oarsman.cli.progress import Progress, waiting_for
+from oarsman.cli.session import Session, short
+from oarsman.errors import ConflictError, NotFoundError
+
+if TYPE_CHECKING:
+    from oarsman.runtime.jobs import JobRecord
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@dataclass(frozen=True, slots=True)
+class _Signalled:
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritable:
+    """Our own output cannot be written: the reader went away, or the disk is full."""
+
+    error: OSError
+
+
+class _Gone:
+    """The watch is over without an end having been seen: the job was deleted."""
+
+
+class _LinesDone:
+    """Every line of every attempt was written."""
+
+
+class Signals:
+    """SIGINT, SIGTERM and SIGHUP as things in a queue, within a `with`. Ignored signals (nohup) stay ignored."""
+
+    def __init__(self, tell: Callable[[_Signalled], None]) -> None:
+        self._tell = tell
+        self._before: dict[int, Any] = {}
+        self.waiting = True  # nobody reads the queue yet: a second signal must not be lost on a slow start
+        self._seen = 0
+
+    def __enter__(self) -> Signals:
+        for number in _SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        self._seen += 1
+        if self.waiting and self._seen > 1:
+            raise KeyboardInterrupt
+        self._tell(_Signalled(number))
+
+
+@dataclass
+class Foreground:
+    """Follow one job to its end. Afterwards the fields say how it went."""
+
+    session: Session
+    printer: Printer
+    progress: Progress
+    key: str = ""
+    record: JobRecord | None = None  # as last seen
+    gone: bool = False
+    signalled: int | None = None  # the signal that stopped it
+    left: bool = False  # a second signal: the supervisor finishes alone
+    lost_output: OSError | None = None
+    _events: SimpleQueue[Any] = field(default_factory=SimpleQueue)
+    _attempts: SimpleQueue[int | None] = field(default_factory=SimpleQueue)
+    _followed: int = 0
+    _ending: bool = False
+    _stopping: bool = False
+
+    def signals(self) -> Signals:
+        return Signals(self._events.put)
+
+    def follow(self, key: str) -> None:
+        self.key = key
+        for work, name in ((self._watch, "watch"), (self._bring_lines, "lines")):
+            threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True).start()
+        try:
+            while not self._settled(self._events.get()):
+                pass
+        finally:
+            self.progress.end()
+            try:
+                self.printer.close()
+            except OSError as error:
+                self.lost_output = self.lost_output or error
+
+    def _settled(self, event: object) -> bool:
+        """Take one thing from the queue. True when there is nothing more to wait for."""
+        match event:
+            case _LinesDone():
+                return True
+            case _Signalled():
+                if self._stopping:
+                    self.left = True
+                    return True
+                self._interrupt(event.number)
+            case _Unwritable():
+                self.lost_output = event.error
+                self._stop()
+            case _Gone():
+                self.gone = self.record is None or not self.record.status.finished
+                self._end_lines()
+            case BaseException():
+                raise event
+            case _:
+                self._see(event)  # type: ignore[arg-type]
+        return False
+
+    def _see(self, record: JobRecord) -> None:
+        before, self.record = self.record, record
+        status = record.status
+        for attempt in status.attempts[self._followed :]:
+            self._followed += 1
+            self._attempts.put(attempt.number)
+            if self._followed > 1 and not self.session.quiet:
+                self._say(t("{name}: attempt {number}", name=short(self.key), number=attempt.number))
+        if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
+            self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
+        self.progress.show(waiting_for(record))
+        if status.finished:
+            self._end_lines()
+
+    def _interrupt(self, number: int) -> None:
+        self.signalled = number
+        self._say(t("stopping {name} and cleaning up; once more leaves that to the supervisor", name=short(self.key)))
+        self._stop()
+
+    def _stop(self) -> None:
+        self._stopping = True
+        with suppress(ConflictError, NotFoundError):  # it ended by itself, or was deleted, a moment ago
+            self.session.jobs.stop(self.key)
+
+    def _end_lines(self) -> None:
+        if not self._ending:
+            self._ending = True
+            self._attempts.put(None)
+
+    def _say(self, text: str) -> None:
+        self.progress.end()
+        note(text)
+
+    # -- the two threads ---------------------------------------------------------------------------
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:
+            self._events.put(error)
+
+    def _watch(self) -> None:
+        for record in self.session.open().watch(self.key):
+            self._events.put(record)
+            if record.status.finished:
+                return
+        self._events.put(_Gone())
+
+    def _bring_lines(self) -> None:
+        """Attempt after attempt, each asked for by number: no line twice, none skipped."""
+        from oarsman.runtime.jobs import LogQuery
+
+        jobs = self.session.open()
+        while (attempt := self._attempts.get()) is not None:
+            with suppress(NotFoundError):  # deleted meanwhile
+                for line in jobs.logs(self.key, LogQuery(attempt=attempt, follow=True)):
+                    self.progress.end()
+                    self._write(line)
+        self._events.put(_LinesDone())
+
+    def _write(self, line: Any) -> None:
+        if self.lost_output is not None:
+            return
+        try:
+            self.printer.write(line)
+        except OSError as error:
+            self.lost_output = error
+            self._events.put(_Unwritable(error))

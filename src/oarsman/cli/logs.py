@@ -1,0 +1,61 @@
+"""`oarsman logs`: what ranks and launcher wrote, now or as it comes."""
+
+from __future__ import annotations
+
+import click
+
+from oarsman.cli import options
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.times import parse_moment
+from oarsman.cli.verbs import verb
+from oarsman.errors import UsageError
+
+
+@verb(
+    "logs",
+    help=t(
+        "Show what a job wrote, in the order it was written. Every line carries its rank and host. "
+        "Logs stay until the job is deleted."
+    ),
+    examples=[
+        ("oarsman logs -f pi", t("follow until the job ends")),
+        ("oarsman logs pi --rank 0 --rank 3 --no-tags", t("two ranks, without tags")),
+        ("oarsman logs pi --worker 1 --stderr --tail 50", t("the last errors of one host")),
+        ("oarsman logs pi --since 5m --timestamps", t("the last five minutes, with times")),
+        ("oarsman logs pi --attempt 1", t("the attempt before the retry")),
+    ],
+)
+@options.job
+@click.option("-f", "--follow", is_flag=True, help=t("Go on until the job ends."))
+@click.option("--rank", "ranks", type=click.IntRange(min=0), multiple=True, metavar="N",
+              help=t("Only this rank; repeatable."))  # fmt: skip
+@click.option("--worker", "workers", type=click.IntRange(min=0), multiple=True, metavar="N",
+              help=t("Only ranks on this worker; repeatable."))  # fmt: skip
+@click.option("--launcher", is_flag=True, help=t("Only what the launcher itself wrote."))
+@click.option("--stderr", is_flag=True, help=t("Only what was written to stderr."))
+@click.option("--since", metavar="TIME", help=t("Only lines since: 5m (ago), or 2026-01-31T08:00:00Z."))
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help=t("Only the last N lines."))
+@click.option("--attempt", type=click.IntRange(min=1), metavar="N", help=t("Of this attempt; default: the newest."))
+@click.option("--timestamps", is_flag=True, help=t("Begin every line with its time."))
+@click.option("--no-tags", is_flag=True, help=t("Do not say which rank wrote a line."))
+@options.output("json")
+@options.place
+@pass_session
+def command(
+    session: Session, name: str, follow: bool, ranks: tuple[int, ...], workers: tuple[int, ...], launcher: bool,
+    stderr: bool, since: str | None, tail: int | None, attempt: int | None, timestamps: bool, no_tags: bool,
+    output: str | None,
+) -> None:  # fmt: skip
+    from oarsman.cli.logview import Printer
+    from oarsman.runtime.jobs import LogQuery
+
+    if launcher and (ranks or workers):
+        raise UsageError(t("--launcher leaves out every rank: it goes with neither --rank nor --worker"))
+    query = LogQuery(
+        ranks=ranks, workers=workers, launcher_only=launcher, stream="err" if stderr else None,
+        since=parse_moment(since, session.now()) if since else None, tail=tail, attempt=attempt, follow=follow,
+    )  # fmt: skip
+    with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
+        for line in session.jobs.logs(session.key(name), query):
+            printer.write(line)

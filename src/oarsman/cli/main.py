@@ -1,0 +1,132 @@
+"""The command itself. A verb's module is imported when the verb is used, so `oarsman --version` stays quick."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from oarsman.cli import failures, options
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session
+from oarsman.cli.verbs import Page, Verb, _always, section
+from oarsman.errors import UsageError
+
+SECTIONS: dict[str, tuple[str, ...]] = {
+    t("Run"): ("run", "submit", "wait"),
+    t("Look"): ("list", "get", "describe", "logs", "events", "top"),
+    t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
+    t("Check"): ("validate", "plan", "convert", "doctor"),
+    t("Other"): ("completion", "version"),
+}
+VERBS = tuple(name for names in SECTIONS.values() for name in names)
+
+
+class Oarsman(Page, click.Group):
+    """A group whose verbs are modules of this package, each with a `command`."""
+
+    examples = (
+        ("oarsman doctor", t("what this machine can do")),
+        ("oarsman run -n 4 -- python train.py", t("four ranks of a program, no manifest")),
+        ("oarsman run job.yaml", t("a job as its manifest says")),
+    )
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        command = import_module(f"oarsman.cli.{cmd_name}").command
+        assert isinstance(command, Verb)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in VERBS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], VERBS, n=1)
+            hint = t("did you mean {names}?", names=near[0]) if near else t("`oarsman --help` lists the verbs")
+            raise UsageError(t("there is no verb '{name}'", name=args[0]), hint=hint)
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for heading, verbs in SECTIONS.items():
+            commands = [(name, self.get_command(ctx, name)) for name in verbs]
+            section(formatter, heading, [(name, c.get_short_help_str()) for name, c in commands if c is not None])
+        super().format_options(ctx, formatter)
+
+    def main(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run one call and exit. Every way to end goes through `failures.report`."""
+        session = extra.setdefault("obj", Session())
+        extra.pop("standalone_mode", None)
+        _faithful_streams()
+        try:
+            outcome = super().main(args, prog_name or "oarsman", standalone_mode=False, **extra)
+            code = outcome if isinstance(outcome, int) else 0
+        except BaseException as error:  # the last line of defence: nothing may end in a traceback
+            code = failures.report(error, session)
+        sys.exit(code)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            outcome = super().invoke(ctx)
+            sys.stdout.flush()
+            return outcome
+        except BrokenPipeError as error:  # before click sees it, which would make it exit code 1
+            raise click.exceptions.Exit(failures.report(error, ctx.ensure_object(Session))) from error
+
+
+def _faithful(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Bytes that were not UTF-8 leave as they came; anything else that cannot be encoded is spelled out."""
+    try:
+        return codecs.lookup_error("surrogateescape")(error)
+    except UnicodeError:
+        return codecs.lookup_error("backslashreplace")(error)
+
+
+def _faithful_streams() -> None:
+    codecs.register_error("oarsman", _faithful)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="oarsman")
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from oarsman import __version__
+
+        click.echo(f"oarsman {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=Oarsman,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    subcommand_metavar=t("VERB ..."),
+    invoke_without_command=True,
+    help=t("Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes."),
+)
+@options.place
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=t("Show the version.")
+)
+@click.pass_context
+def cli(ctx: click.Context) -> None:
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+cli.params.extend(_always())
+
+
+def main() -> NoReturn:
+    cli.main()

@@ -1,0 +1,127 @@
+"""`oarsman plan`: everything a job would be, before it is. Changes nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import click
+
+from oarsman.cli import documents, options, render
+from oarsman.cli.asked import Asked, WithCommand, job_asked_for
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import ranges
+from oarsman.cli.verbs import verb
+
+if TYPE_CHECKING:
+    from oarsman.job.job import Job
+
+
+class Preview(Protocol):
+    """What this verb shows; made by `oarsman.runtime.preview`."""
+
+    @property
+    def mpi(self) -> str: ...  # the MPI that would be used, in words; empty: none found
+    @property
+    def hosts(self) -> Sequence[str]: ...  # those that take ranks, in hostfile order
+    @property
+    def ranks(self) -> Mapping[int, str]: ...  # rank -> host; empty where only the launcher will know
+    @property
+    def hostfile(self) -> str: ...
+    @property
+    def discover_hosts(self) -> str: ...
+    @property
+    def environment(self) -> Mapping[str, str]: ...  # what is added to the user's own
+    @property
+    def launch_line(self) -> str: ...  # as written
+    @property
+    def rewritten(self) -> str: ...  # as it would run
+    @property
+    def objects(self) -> Sequence[str]: ...  # everything that would be made
+    @property
+    def not_honoured(self) -> Sequence[str]: ...  # what the manifest asks and this engine cannot do
+
+
+@verb(
+    "plan",
+    cls=WithCommand,
+    help=t(
+        "Show what a job would be: hosts, slots, where each rank goes, hostfile, environment, the launch line as "
+        "written and as it would run, and every object that would be made. Nothing is changed."
+    ),
+    examples=[
+        ("oarsman plan job.yaml", ""),
+        ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
+        ("oarsman plan job.yaml -o json", t("the same, for a program")),
+        ("oarsman plan -n 4 -o manifest -- ./solver > job.yaml", t("the manifest that -n stands for, to keep")),
+    ],
+)
+@job_asked_for
+@options.output("json", "yaml", "manifest")
+@options.place
+@pass_session
+def command(session: Session, asked: Asked, output: str | None) -> None:
+    document = asked.document(session, "plan")
+    if output == "manifest":
+        documents.emit(document, "yaml")
+        return
+    from oarsman.manifest import job_from_document
+    from oarsman.runtime.preview import preview
+
+    job = job_from_document(document)
+    found: Preview = preview(job, dict(os.environ), Path.cwd())
+    if output:
+        documents.emit(as_data(job, found), output)
+    else:
+        show(job, found)
+
+
+def as_data(job: Job, found: Preview) -> dict[str, object]:
+    return {
+        "job": job.key,
+        "mpi": found.mpi,
+        "hosts": [{"name": host, "slots": job.slots_per_worker} for host in found.hosts],
+        "ranks": found.ranks,
+        "hostfile": found.hostfile,
+        "discoverHosts": found.discover_hosts,
+        "environment": found.environment,
+        "launchLine": found.launch_line,
+        "rewrittenLaunchLine": found.rewritten,
+        "objects": found.objects,
+        "notHonoured": found.not_honoured,
+    }
+
+
+def show(job: Job, found: Preview) -> None:
+    render.pairs([
+        (t("Name"), job.key),
+        ("MPI", found.mpi or t("none found; `oarsman doctor` says what to install")),
+        (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
+        (t("Slots"), t("{hosts} hosts x {slots} = {total}",
+                       hosts=len(job.hosts), slots=job.slots_per_worker, total=job.slots)),
+    ])  # fmt: skip
+    render.heading(t("Hosts"))
+    ranks: dict[str, list[int]] = {host: [] for host in found.hosts}
+    for rank, host in found.ranks.items():
+        ranks.setdefault(host, []).append(rank)
+    render.table([t("HOST"), t("SLOTS"), t("RANKS")], [
+        [host, str(job.slots_per_worker), ranges(placed)] for host, placed in ranks.items()
+    ], indent="  ")  # fmt: skip
+    _block(t("Launch line"), found.launch_line)
+    if found.rewritten != found.launch_line:
+        _block(t("Launch line as it would run"), found.rewritten)
+    _block("/etc/mpi/hostfile", found.hostfile)
+    _block("/etc/mpi/discover_hosts.sh", found.discover_hosts)
+    _block(t("Environment"), "\n".join(f"{name}={value}" for name, value in sorted(found.environment.items())))
+    _block(t("Would be made"), "\n".join(found.objects))
+    _block(t("Cannot be honoured here"), "\n".join(found.not_honoured))
+
+
+def _block(title: str, text: str) -> None:
+    if text.strip():
+        render.heading(title)
+        for line in text.rstrip("\n").split("\n"):
+            click.echo(f"  {render.shown(line)}".rstrip())

@@ -1,0 +1,70 @@
+"""The line that says what a starting job waits for: on a terminal, until the first output."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+from oarsman.cli.messages import t
+from oarsman.cli.render import coloured
+from oarsman.cli.text import safe
+
+if TYPE_CHECKING:
+    from rich.status import Status as Spinner
+
+    from oarsman.runtime.jobs import JobRecord
+
+
+def waiting_for(record: JobRecord) -> str | None:
+    """What the job waits for; None once it speaks or has ended."""
+    status, job = record.status, record.job
+    if status.finished or "firstOutput" in status.timeline:
+        return None
+    if record.stop_requested:
+        return t("{name}: stopping", name=job.name)
+    if status.queue is not None:
+        return t(
+            "{name}: waiting for room, place {position}: {reason}",
+            name=job.name, position=status.queue.position, reason=status.queue.reason,
+        )  # fmt: skip
+    if "hostsUp" not in status.timeline:
+        ready = status.worker.ready
+        return t("{name}: starting hosts, {ready} of {total}", name=job.name, ready=ready, total=job.workers)
+    return t("{name}: waiting for the first output", name=job.name)
+
+
+class Progress:
+    """A spinner on stderr. Any thread may end it; once ended it stays so."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._wanted = wanted and sys.stderr.isatty()
+        self._spinner: Spinner | None = None
+        self._lock = threading.Lock()
+
+    def show(self, text: str | None) -> None:
+        if text is None:
+            self.end()
+            return
+        with self._lock:
+            if not self._wanted:
+                return
+            if self._spinner is None:
+                from rich.console import Console
+                from rich.text import Text
+
+                self._spinner = Console(file=sys.stderr, no_color=not coloured(sys.stderr)).status(Text(safe(text)))
+                self._spinner.start()
+            else:
+                from rich.text import Text
+
+                self._spinner.update(Text(safe(text)))
+
+    def end(self) -> None:
+        if not self._wanted:
+            return
+        with self._lock:
+            self._wanted = False
+            if self._spinner is not None:
+                self._spinner.stop()
+                self._spinner = None

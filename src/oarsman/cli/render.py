@@ -1,0 +1,198 @@
+"""Everything for human eyes: tables, colours, pages and the card that explains a failure.
+
+Tables are plain columns, as wide as they need to be: they survive pipes, and nothing is cut off. rich draws
+the card, on a terminal alone, and is imported there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from oarsman import names
+from oarsman.cli.messages import t
+from oarsman.cli.session import short
+from oarsman.cli.text import pad, safe, width
+from oarsman.cli.times import age, humanise
+
+if TYPE_CHECKING:
+    from oarsman.job.state import Cause, Status
+    from oarsman.runtime.jobs import EventRecord, HostUsage, JobRecord
+
+_COLOURS = {
+    names.SUCCEEDED: "green", names.FAILED: "red", names.RUNNING: "cyan", names.RESTARTING: "yellow",
+    names.SUSPENDED: "magenta", names.QUEUED: "yellow", "Warning": "yellow", "ok": "green", "warn": "yellow",
+    "missing": "red",
+}  # fmt: skip
+
+Style = Callable[[str], str]
+
+
+def coloured(stream: IO[str]) -> bool:
+    """Whether colours go to this stream: on a terminal, unless switched off."""
+    ctx = click.get_current_context(silent=True)
+    wanted = ctx.color if ctx is not None else None
+    return stream.isatty() if wanted is None else wanted
+
+
+def shown(text: str, stream: IO[str] | None = None) -> str:
+    return safe(text) if (stream or sys.stdout).isatty() else text
+
+
+def by_word(text: str) -> str:
+    """A state or a severity in its colour."""
+    colour = _COLOURS.get(text.strip())
+    return click.style(text, fg=colour) if colour else text
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str = "") -> None:
+    """Columns two spaces apart; the words of `_COLOURS` are coloured wherever they fill a cell."""
+    cells = [list(headers)] + [[" ".join(shown(cell).split("\n")) or "-" for cell in row] for row in rows]
+    widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
+    for number, row in enumerate(cells):
+        style: Style = by_word if number else (lambda text: click.style(text, bold=True))
+        *most, last = [style(pad(cell, columns)) for cell, columns in zip(row, widths, strict=True)]
+        click.echo((indent + "  ".join([*most, last])).rstrip())
+
+
+def pairs(rows: Iterable[tuple[str, str]], *, indent: str = "") -> None:
+    """Facts with their names: `State:  Running`. Facts that are empty are left out."""
+    kept = [(f"{name}:", value) for name, value in rows if value]
+    column = max((width(name) for name, _ in kept), default=0) + 2
+    for name, value in kept:
+        click.echo(f"{indent}{pad(name, column)}{by_word(shown(value))}")
+
+
+def heading(text: str) -> None:
+    click.echo()
+    click.echo(click.style(text, bold=True))
+
+
+# -- jobs --------------------------------------------------------------------------------------------
+
+
+def job_table(records: Sequence[JobRecord], now: datetime, *, wide: bool = False) -> None:
+    headers = [t("NAME"), t("STATE"), t("WORKERS"), t("AGE"), t("DURATION"), t("REASON")]
+    if wide:
+        headers += [t("SLOTS"), "MPI", t("ENGINE"), t("OWNER"), t("ATTEMPT"), t("MESSAGE")]
+    table(headers, [_job_row(record, now) + (_wide_row(record) if wide else []) for record in records])
+
+
+def _job_row(record: JobRecord, now: datetime) -> list[str]:
+    status = record.status
+    workers = f"{status.worker.ready}/{record.job.workers}"
+    return [short(record.job.key), state(record), workers, age(record.created_at, now), duration(status, now),
+            reason(status)]  # fmt: skip
+
+
+def _wide_row(record: JobRecord) -> list[str]:
+    attempt = record.status.attempt
+    return [
+        str(record.job.slots), record.job.implementation.value, record.engine, record.owner,
+        str(attempt.number) if attempt else "", message(record.status),
+    ]  # fmt: skip
+
+
+def state(record: JobRecord) -> str:
+    """One word; what the user has just asked for comes before what still is."""
+    if record.deleting:
+        return "Deleting"
+    if record.stop_requested and not record.status.finished:
+        return "Stopping"
+    return record.status.phase
+
+
+def reason(status: Status) -> str:
+    condition = status.condition(status.phase)
+    return condition.reason if condition is not None else ""
+
+
+def message(status: Status) -> str:
+    """Why it is as it is, in a sentence: the cause, the queue, or what the condition says."""
+    if status.cause is not None:
+        return status.cause.summary
+    if status.queue is not None:
+        return t("place {position} in the queue: {reason}", position=status.queue.position, reason=status.queue.reason)
+    condition = status.condition(status.phase)
+    return condition.message if condition is not None else ""
+
+
+def duration(status: Status, now: datetime) -> str:
+    if status.start_time is None:
+        return ""
+    return humanise((status.completion_time or now) - status.start_time)
+
+
+def event_table(events: Iterable[tuple[str, EventRecord]], now: datetime, *, with_job: bool) -> None:
+    """(job, event) pairs, oldest first."""
+    headers = [t("AGE"), t("KIND"), t("NAME"), t("REASON"), t("MESSAGE")]
+    rows = [[age(event.time, now), event.severity, job, event.reason, _times(event)] for job, event in events]
+    if not with_job:
+        for row in (headers, *rows):
+            del row[2]
+    table(headers, rows)
+
+
+def _times(event: EventRecord) -> str:
+    return event.message + (f" (x{event.count})" if event.count > 1 else "")
+
+
+def usage_table(usages: Iterable[tuple[str, HostUsage]]) -> None:
+    headers = [t("NAME"), t("HOST"), t("ROLE"), t("PROCESSES"), "CPU", t("MEMORY"), t("LIMIT"), t("GPUS")]
+    table(headers, [
+        [job, use.host, use.role, str(use.processes), f"{use.cpu_percent:.0f}%", size(use.memory_bytes),
+         size(use.memory_limit_bytes), ",".join(map(str, use.gpus))]
+        for job, use in usages
+    ])  # fmt: skip
+
+
+def size(amount: int | None) -> str:
+    """Bytes in the unit that leaves one to four digits."""
+    if amount is None:
+        return ""
+    value = float(amount)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+# -- why it failed -----------------------------------------------------------------------------------
+
+
+def cause_card(cause: Cause, *, err: bool = False) -> None:
+    """Summary, facts, last lines, hint: as a panel on a terminal, as indented lines elsewhere."""
+    stream = sys.stderr if err else sys.stdout
+    body = _cause_lines(cause, stream)
+    if not stream.isatty():
+        click.echo(f"{t('cause:')} {cause.summary}", err=err)
+        click.echo("".join(f"  {line}\n" for line in body), err=err, nl=False)
+        return
+    from rich.console import Console
+    from rich.panel import Panel
+    from rich.text import Text
+
+    text = Text("\n".join([safe(cause.summary), *body]))
+    text.highlight_regex(rf"(?m)^{t('hint:')}", "cyan")
+    text.stylize("bold", 0, len(safe(cause.summary)))
+    Console(file=stream, no_color=not coloured(stream), highlight=False).print(
+        Panel(text, title=t("Cause"), title_align="left", border_style="red", expand=False)
+    )
+
+
+def _cause_lines(cause: Cause, stream: IO[str]) -> list[str]:
+    facts: Mapping[str, object | None] = {
+        t("rank"): cause.rank, t("host"): cause.host, t("exit code"): cause.exit_code, t("signal"): cause.signal,
+        t("memory limit"): t("reached") if cause.memory_limit_hit else None,
+    }  # fmt: skip
+    lines = [", ".join(f"{name} {shown(str(value), stream)}" for name, value in facts.items() if value is not None)]
+    if cause.last_lines:
+        lines += [t("last lines:"), *(f"  | {shown(line, stream)}" for line in cause.last_lines)]
+    if cause.hint:
+        lines.append(f"{t('hint:')} {shown(cause.hint, stream)}")
+    return [line for line in lines if line]

@@ -1,0 +1,113 @@
+"""`oarsman run`: a job in the foreground, from the first word to the exit code."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from oarsman import names
+from oarsman.cli import options, render
+from oarsman.cli.asked import Asked, WithCommand, job_asked_for
+from oarsman.cli.failures import note
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.verbs import verb
+from oarsman.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from oarsman.cli.foreground import Foreground
+    from oarsman.job.state import Status
+
+
+@verb(
+    "run",
+    cls=WithCommand,
+    help=t(
+        "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
+        "the exit code is the job's. Give a manifest, or -n and a command.\n\n"
+        "Ctrl-C stops the job and waits until nothing of it is left; a second Ctrl-C leaves that to the supervisor."
+    ),
+    examples=[
+        ("oarsman run job.yaml", t("the job of a manifest")),
+        ("oarsman run -n 4 -- python train.py --epochs 3", t("four ranks on two hosts, no manifest")),
+        ("oarsman run -n 8 --workers 4 --cpus 2 --memory 4Gi --env SEED=7 ./solver", t("four hosts with limits")),
+        ("oarsman run --rm --no-tags job.yaml > out.txt", t("only what the ranks wrote, and no record afterwards")),
+    ],
+)
+@job_asked_for
+@click.option("--no-tags", is_flag=True, help=t("Do not say which rank wrote a line."))
+@click.option("--timestamps", is_flag=True, help=t("Begin every line with its time."))
+@click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
+@click.option("--rm", "remove", is_flag=True, help=t("Delete the job, with its logs, after it has ended."))
+@options.place
+@pass_session
+def command(session: Session, asked: Asked, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
+    from oarsman.cli.foreground import Foreground
+    from oarsman.cli.logview import Printer
+    from oarsman.cli.progress import Progress
+
+    document = asked.document(session, "run")
+    printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
+    watched = Foreground(session=session, printer=printer, progress=Progress(wanted=not session.quiet))
+    with watched.signals() as signals, printer:
+        record = session.jobs.submit(document, environment=dict(os.environ), folder=Path.cwd(), replace=replace)
+        signals.waiting = False
+        watched.follow(record.job.key)
+    code = _conclude(watched, session)
+    if remove and not watched.left:
+        with suppress(NotFoundError):
+            session.jobs.delete(watched.key)
+    if watched.lost_output is not None:
+        raise watched.lost_output
+    return code
+
+
+def _conclude(watched: Foreground, session: Session) -> int:
+    """The last line, the cause if there is one, and the exit code."""
+    name = short(watched.key)
+    status = watched.record.status if watched.record is not None else None
+    if watched.left:
+        note(t("{name} is left to the supervisor, which goes on stopping it", name=name))
+    elif watched.gone or status is None:
+        note(t("{name} was deleted", name=name))
+    else:
+        _say_outcome(name, status, session, stopped=watched.signalled is not None)
+    if watched.signalled is not None:
+        return 128 + watched.signalled
+    return exit_code(status) if status is not None and not watched.gone else 1
+
+
+def _say_outcome(name: str, status: Status, session: Session, *, stopped: bool) -> None:
+    took = render.duration(status, session.now()) or "0s"
+    if status.is_true(names.SUCCEEDED):
+        if not session.quiet:
+            note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
+    elif stopped:
+        note(t("{name} was stopped after {took}; nothing of it is left", name=name, took=took))
+    else:
+        note(click.style(t("{name} failed after {took}", name=name, took=took), fg="red"))
+        show_failure(status)
+
+
+def show_failure(status: Status) -> None:
+    with suppress(OSError):
+        if status.cause is not None:
+            render.cause_card(status.cause, err=True)
+        elif text := render.message(status):
+            note(f"{t('cause:')} {render.shown(text)}")
+
+
+def exit_code(status: Status) -> int:
+    """The failing rank's own code; a signal as shells count it."""
+    if status.is_true(names.SUCCEEDED):
+        return 0
+    cause = status.cause
+    if cause is not None and cause.exit_code:
+        return cause.exit_code if 0 < cause.exit_code < 256 else 1
+    if cause is not None and cause.signal:
+        return 128 + cause.signal
+    return 1

@@ -1,0 +1,108 @@
+"""What one call of the command knows: the common options, the clock, and the door to the jobs.
+
+Everything a verb needs from outside comes through here, so a test hands in a `Session` with jobs and a
+clock of its own. The runtime is imported when the first job is asked for, not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from oarsman import names
+from oarsman.cli.messages import t
+from oarsman.errors import OarsmanError, UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from oarsman.runtime.jobs import Jobs
+
+ENGINES = ("embedded", "ssh", "kube")
+_KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *names.SHORT_NAMES}
+
+
+def _open(engine: str) -> Jobs:
+    from oarsman.runtime import open_jobs
+
+    return open_jobs(engine)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(kw_only=True)
+class Session:
+    factory: Callable[[str], Jobs] = _open
+    now: Callable[[], datetime] = _now
+    engine: str = "embedded"
+    namespace: str | None = None
+    quiet: bool = False
+    debug: bool = False
+    asked: list[str] = field(default_factory=list)  # the keys this call was about, for suggestions
+    _jobs: Jobs | None = None
+
+    def open(self) -> Jobs:
+        """A door of one's own, for a thread that must not share one."""
+        if self.engine != "embedded":
+            raise UnsupportedError(
+                t("jobs cannot be run on '{engine}' yet", engine=self.engine),
+                hint=t("leave out --on, or say --on embedded, to use this machine"),
+            )
+        return self.factory(self.engine)
+
+    @property
+    def jobs(self) -> Jobs:
+        if self._jobs is None:
+            self._jobs = self.open()
+        return self._jobs
+
+    def key(self, name: str) -> str:
+        """The key of `name`, `namespace/name`, `mpijob/name` or `mpijob/namespace/name`."""
+        parts = name.split("/")
+        if len(parts) > 1 and parts[0].lower() in _KINDS:
+            parts = parts[1:]
+        if not all(parts) or len(parts) > 2:
+            raise UsageError(
+                t("'{name}' is not the name of a job", name=name), hint=t("write name, namespace/name or mpijob/name")
+            )
+        namespace = parts[0] if len(parts) == 2 else self.namespace or names.DEFAULT_NAMESPACE
+        if len(parts) == 2 and self.namespace not in (None, namespace):
+            raise UsageError(
+                t("'{name}' is not in namespace '{namespace}'", name=name, namespace=self.namespace),
+                hint=t("leave out --namespace"),
+            )
+        key = f"{namespace}/{parts[-1]}"
+        self.asked.append(key)
+        return key
+
+    def nearest(self) -> str | None:
+        """A hint for a job that was not found: the names most like it."""
+        try:
+            known = [record.job.key for record in self.jobs.list()]
+        except OarsmanError:
+            return None
+        missing = [key for key in self.asked if key not in known]
+        found = [short(key) for key in _alike(missing[-1], known)] if missing else []
+        if found:
+            return t("did you mean {names}?", names=t(" or ").join(found))
+        return t("`oarsman list` shows the jobs there are") if known else t("there are no jobs yet")
+
+
+def short(key: str) -> str:
+    """The key as people say it: the default namespace is not mentioned."""
+    return key.removeprefix(f"{names.DEFAULT_NAMESPACE}/")
+
+
+def _alike(key: str, known: Sequence[str]) -> list[str]:
+    from difflib import get_close_matches
+
+    wanted = key.partition("/")[2]
+    namesakes = [k for k in known if k.partition("/")[2] == wanted]
+    return (namesakes or get_close_matches(key, known, n=3, cutoff=0.6))[:3]
+
+
+pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -1,0 +1,85 @@
+"""`oarsman validate`: every mistake of a manifest at once, and never a traceback, whatever it is fed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from oarsman.cli import documents, files, options, render
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.verbs import verb
+from oarsman.errors import ManifestError, OarsmanError
+
+if TYPE_CHECKING:
+    from oarsman.manifest.problems import Problem
+
+INVALID = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    source: str
+    jobs: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+@verb(
+    "validate",
+    help=t(
+        "Check manifests without running anything. Every problem is shown with its file, line, column and field. "
+        "The exit code is 0 if all are valid, otherwise 2."
+    ),
+    examples=[
+        ("oarsman validate job.yaml other.yaml", ""),
+        ("oarsman validate -o json job.yaml", t("problems as data, for an editor")),
+        ("helm template chart | oarsman validate -", t("from a pipe")),
+    ],
+)
+@options.files
+@options.output("json", "yaml")
+@pass_session
+def command(session: Session, files: tuple[str, ...], output: str | None) -> int:
+    verdicts = [examine(path) for path in files]
+    if output:
+        documents.emit({
+            "valid": not any(verdict.problems for verdict in verdicts),
+            "files": [
+                {"source": v.source, "jobs": v.jobs, "problems": [asdict(problem) for problem in v.problems]}
+                for v in verdicts
+            ],
+        }, output)  # fmt: skip
+    else:
+        for verdict in verdicts:
+            _show(verdict, session)
+    return INVALID if any(verdict.problems for verdict in verdicts) else 0
+
+
+def examine(path: str) -> Verdict:
+    """The verdict on one file. What cannot even be read is a problem like any other."""
+    from oarsman.manifest.problems import Problem
+
+    source = "<stdin>" if path == "-" else path
+    try:
+        return Verdict(source, jobs=tuple(job.key for job in files.load(path)))
+    except ManifestError as error:
+        return Verdict(source, problems=error.problems)
+    except OarsmanError as error:
+        message, hint = error.message, error.hint
+    except (Exception, RecursionError) as error:
+        message, hint = t("cannot be understood: {error}", error=f"{type(error).__name__}: {error}"[:200]), None
+    return Verdict(source, problems=(Problem(source=source, line=0, column=0, field="", message=message, hint=hint),))
+
+
+def _show(verdict: Verdict, session: Session) -> None:
+    from oarsman.manifest.problems import render as rendered
+
+    for problem in verdict.problems:
+        click.echo(rendered(problem))
+    if verdict.problems:
+        click.echo(t("{source}: problems: {count}", source=render.shown(verdict.source), count=len(verdict.problems)))
+    elif not session.quiet:
+        jobs = ", ".join(map(short, verdict.jobs))
+        click.echo(t("{source}: valid ({jobs})", source=render.shown(verdict.source), jobs=render.shown(jobs)))

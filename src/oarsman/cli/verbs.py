@@ -1,0 +1,129 @@
+"""How a verb presents itself: a paragraph, its options, the common options, and examples that can be copied.
+
+Click would wrap Chinese by characters instead of columns and prints its headings in English; the pages are
+therefore laid out here, the same way for every verb and for the command itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from oarsman.cli import text
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session
+
+Rows = Sequence[tuple[str, str]]
+
+
+class Common(click.Option):
+    """An option that means the same for every verb; shown in a section of its own."""
+
+
+class Page:
+    """The help page. Mixed into the verbs and into the group."""
+
+    examples: Rows = ()  # (command line, what it does)
+
+    def format_usage(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        pieces = ctx.command.collect_usage_pieces(ctx)
+        formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=t("Usage: "))
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for paragraph in (ctx.command.help or "").split("\n\n"):
+            formatter.write("\n")
+            for line in text.wrap(" ".join(paragraph.split()), formatter.width - 2):
+                formatter.write(f"  {line}\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        own: list[tuple[str, str]] = []
+        common: list[tuple[str, str]] = []
+        for param in ctx.command.get_params(ctx):
+            row = param.get_help_record(ctx)
+            if row is not None and isinstance(param, click.Option):
+                where = common if isinstance(param, Common) or param.name in _EVERYWHERE else own
+                where.append((row[0], row[1].partition("  [")[0]))  # without click's remarks on ranges
+        section(formatter, t("Options"), own)
+        section(formatter, t("Common options"), common)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        option = super().get_help_option(ctx)  # type: ignore[misc]
+        if option is not None:
+            option.help = t("Show this page.")
+        return option  # type: ignore[no-any-return]
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"\n{t('Examples')}:\n")
+        for line, meaning in self.examples:
+            formatter.write(f"  {line}\n")
+            formatter.write("".join(f"      {part}\n" for part in text.wrap(meaning, formatter.width - 6)))
+
+
+_EVERYWHERE = {"help", "_click_default_help", "version"}  # the second is click's own name for it since 8.5
+
+
+def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
+    """Two columns; the second is wrapped under itself."""
+    if not rows:
+        return
+    formatter.write(f"\n{heading}:\n")
+    column = min(max(text.width(first) for first, _ in rows), 28) + 4
+    for first, second in rows:
+        head = text.pad(f"  {first}", column)
+        if text.width(first) > column - 4:
+            formatter.write(f"{head}\n")
+            head = " " * column
+        for line in text.wrap(second, formatter.width - column) or [""]:
+            formatter.write(f"{head}{line}".rstrip() + "\n")
+            head = " " * column
+
+
+class Verb(Page, click.Command):
+    def __init__(self, *args: Any, examples: Rows = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = examples
+        self.params.extend(_always())
+
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first clause: what the list of verbs shows."""
+        return re.split(r"[.:]\s|[。：；]", " ".join((self.help or "").split()), maxsplit=1)[0].rstrip(".")
+
+
+def verb(name: str, *, help: str, examples: Rows, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:
+    """Declare a verb. `help` begins with the sentence that the list of verbs shows."""
+    settings.setdefault("cls", Verb)
+    return click.command(name, help=help, examples=examples, **settings)
+
+
+def remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """A callback that keeps a common option's value in the session, unless it was not given."""
+
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(ctx.ensure_object(Session), attribute, value)
+
+    return keep
+
+
+def _no_colour(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    import os
+
+    if value or os.environ.get("NO_COLOR"):
+        ctx.color = False
+        if ctx.parent is not None:
+            ctx.parent.color = False
+
+
+def _always() -> list[click.Parameter]:
+    """The options that every verb and the command itself take."""
+    return [
+        Common(["-q", "--quiet"], is_flag=True, expose_value=False, callback=remember("quiet"),
+               help=t("Say only what was asked for.")),
+        Common(["--no-color"], is_flag=True, expose_value=False, is_eager=True, callback=_no_colour,
+               help=t("No colours (also: NO_COLOR=1).")),
+        Common(["--debug"], is_flag=True, expose_value=False, is_eager=True, callback=remember("debug"),
+               help=t("Show the whole traceback of an unexpected error.")),
+    ]  # fmt: skip

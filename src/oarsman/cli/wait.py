@@ -1,0 +1,90 @@
+"""`oarsman wait`: until a job is as wished, or can no longer become so."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from oarsman import names as words
+from oarsman.cli import options, render
+from oarsman.cli.failures import note
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.verbs import verb
+from oarsman.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from oarsman.job.state import Status
+
+MET, IMPOSSIBLE, TIMED_OUT = 0, 1, 124
+_CONDITIONS = {
+    "succeeded": words.SUCCEEDED,
+    "failed": words.FAILED,
+    "running": words.RUNNING,
+    "suspended": words.SUSPENDED,
+}
+
+
+@verb(
+    "wait",
+    help=t(
+        "Wait until jobs have reached a state. The exit code is 0 when they have, 1 when one no longer can "
+        "(it ended otherwise or is gone), 124 when the time is up."
+    ),
+    examples=[
+        ("oarsman wait pi --for succeeded --timeout 10m", ""),
+        ("oarsman submit job.yaml | xargs oarsman wait --for finished", t("whatever the outcome")),
+        ("oarsman delete pi && oarsman wait pi --for deleted", t("until nothing of it is left")),
+    ],
+)
+@options.jobs
+@click.option("--for", "goal", required=True,
+              type=click.Choice(["succeeded", "failed", "finished", "running", "suspended", "deleted"],
+                                case_sensitive=False),
+              help=t("The state to wait for."))  # fmt: skip
+@click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("Give up after: 60s, 10m; default: never."))
+@options.place
+@pass_session
+def command(session: Session, names: tuple[str, ...], goal: str, timeout: float | None) -> int:
+    deadline = None if timeout is None else time.monotonic() + timeout
+    for name in names:
+        key = session.key(name)
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        try:
+            verdict = _wait(session, key, goal, left)
+        except TimeoutError:
+            note(t("{name} is not {goal} yet; the time is up", name=short(key), goal=goal))
+            return TIMED_OUT
+        if verdict != MET:
+            return verdict
+    return MET
+
+
+def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
+    try:
+        for record in session.jobs.watch(key, timeout=timeout):
+            if goal == "deleted":
+                continue
+            if reached(record.status, goal):
+                if not session.quiet:
+                    click.echo(t("{name} is {state}", name=short(key), state=render.state(record)))
+                return MET
+            if record.status.finished:
+                note(t("{name} cannot become {goal}: it is {state}",
+                       name=short(key), goal=goal, state=record.status.phase))  # fmt: skip
+                return IMPOSSIBLE
+    except NotFoundError:
+        if goal != "deleted":
+            raise
+    if goal == "deleted":
+        if not session.quiet:
+            click.echo(t("{name} is gone", name=short(key)))
+        return MET
+    note(t("{name} was deleted", name=short(key)))
+    return IMPOSSIBLE
+
+
+def reached(status: Status, goal: str) -> bool:
+    return status.finished if goal == "finished" else status.is_true(_CONDITIONS[goal])

@@ -1,0 +1,129 @@
+"""An MPIJob document made from a command, for those who have a program and no manifest.
+
+The document is what a careful person would write by hand: it can be printed, kept and submitted anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil
+from typing import Any
+
+from oarsman import names
+
+_LONGEST_STEM = 40  # leaves room for a suffix, "-worker-" and the number within a DNS label
+_INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|node|bash|sh|zsh|dash|ksh|env|Rscript)[\d.]*(\.exe)?")
+_IMPLEMENTATIONS = {"openmpi": "OpenMPI", "mpich": "MPICH", "intel": "Intel"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What can be said of any job, one with a manifest of its own included."""
+
+    name: str | None = None
+    mpi: str | None = None  # openmpi, mpich, intel, or a path
+    network: str | None = None  # private, host
+    oversubscribe: bool = False
+    priority: int | None = None
+    timeout: float | None = None  # seconds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """How many ranks, where, and with what. Amounts are per worker."""
+
+    processes: int
+    workers: int | None = None
+    slots: int | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    cpus: str | None = None
+    memory: str | None = None
+    gpus: int | None = None
+    keep: bool = False  # leave the workers in place after the end
+
+    @property
+    def hosts_and_slots(self) -> tuple[int, int]:
+        """Two workers where there are two ranks (a job that works there works on more), and slots to match."""
+        if self.workers is None and self.slots is not None:
+            return ceil(self.processes / self.slots), self.slots
+        workers = self.workers or min(self.processes, 2)
+        return workers, self.slots or ceil(self.processes / workers)
+
+
+def document(command: Sequence[str], shape: Shape, settings: Settings, *, suffix: str = "") -> dict[str, Any]:
+    """The job that starts `command` on every rank. `suffix` makes a generated name unique."""
+    workers, slots = shape.hosts_and_slots
+    env = [{"name": name, "value": value} for name, value in shape.environment.items()]
+    launcher: dict[str, Any] = {"name": "launcher", "command": ["mpirun", "-n", str(shape.processes), *command]}
+    worker: dict[str, Any] = {"name": "worker"}
+    if env:
+        launcher["env"], worker["env"] = env, [dict(item) for item in env]
+    if limits := _limits(shape):
+        worker["resources"] = {"limits": limits}
+    stem = name_stem(command)
+    made = {
+        "apiVersion": f"{names.GROUP}/v2beta1",
+        "kind": names.KIND,
+        "metadata": {"name": f"{stem}-{suffix}" if suffix else stem},
+        "spec": {
+            "slotsPerWorker": slots,
+            "runPolicy": {"cleanPodPolicy": "None" if shape.keep else "Running"},
+            "mpiReplicaSpecs": {
+                "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": {"spec": {"containers": [launcher]}}},
+                "Worker": {"replicas": workers, "template": {"spec": {"containers": [worker]}}},
+            },
+        },
+    }
+    return apply(made, settings)
+
+
+def apply(document: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """A copy of the document with the settings written into it."""
+    metadata = dict(document.get("metadata") or {})
+    spec = dict(document.get("spec") or {})
+    if settings.name:
+        metadata["name"] = settings.name
+    if annotations := _annotations(settings):
+        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
+    if settings.timeout is not None:
+        spec["runPolicy"] = {**(spec.get("runPolicy") or {}), "activeDeadlineSeconds": ceil(settings.timeout)}
+    stated = _IMPLEMENTATIONS.get(settings.mpi or "")
+    if stated and str(document.get("apiVersion")).endswith("/v2beta1"):
+        spec["mpiImplementation"] = stated
+    return {**document, "metadata": metadata, "spec": spec}
+
+
+def name_stem(command: Sequence[str]) -> str:
+    """A DNS label that reminds of the program: `python -m pkg.train` and `./train.py` are both "train"."""
+    for position, word in enumerate(command):
+        base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
+        if word == "-m" and position + 1 < len(command):
+            return _label(command[position + 1].rpartition(".")[2])
+        if word == "-c":
+            break
+        if not word.startswith("-") and "=" not in word and not _INTERPRETER.fullmatch(base):
+            return _label(re.sub(r"\.(py|sh|pl|rb|jl|js|R|exe|out)$", "", base))
+    return _label(command[0].rpartition("/")[2] if command else "")
+
+
+def _label(text: str) -> str:
+    label = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    label = label if label[:1].isalpha() else f"job-{label}"
+    return label[:_LONGEST_STEM].strip("-")
+
+
+def _limits(shape: Shape) -> dict[str, str]:
+    wanted = {"cpu": shape.cpus, "memory": shape.memory, "nvidia.com/gpu": shape.gpus}
+    return {name: str(amount) for name, amount in wanted.items() if amount}
+
+
+def _annotations(settings: Settings) -> dict[str, str]:
+    wanted = {
+        names.ANNOTATION_MPI: settings.mpi,
+        names.ANNOTATION_NETWORK: settings.network,
+        names.ANNOTATION_OVERSUBSCRIBE: "true" if settings.oversubscribe else None,
+        names.ANNOTATION_PRIORITY: settings.priority,
+    }
+    return {name: str(value) for name, value in wanted.items() if value is not None}
