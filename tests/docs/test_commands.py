@@ -132,3 +132,12 @@ def test_the_guide_has_every_known_error_with_its_hint_in_the_program_s_order() 
     guide = (ROOT / "docs" / "guide" / "failures.md").read_text()
     table = guide.partition("## Errors that are known")[2].partition("##")[0]
     assert re.findall(r"^\| .* \| (.*) \|$", table, re.M)[1:] == [known.hint for known in KNOWN]
+
+
+def test_the_guide_mentions_every_field_of_both_versions() -> None:
+    from oarsman.manifest import document
+
+    guide = (ROOT / "docs" / "guide" / "manifests.md").read_text()
+    models = (document.SpecV1, document.SpecV2beta1, document.RunPolicyV1, document.RunPolicyV2beta1)
+    fields = {field.alias or name for model in models for name, field in model.model_fields.items()}
+    assert {field for field in fields if not re.search(rf"`(\w+\.)?{field}[.`]", guide)} == set()
