@@ -25,7 +25,7 @@ OPEN_MPI: Final[Mapping[str, int]] = _table(
         merge-stderr-to-stdout xml s preload-binary set-cwd-to-session-dir noprefix show-progress
         debug debug-daemons debug-daemons-file debug-devel d debug-verbose leave-session-attached daemonize
         enable-recovery disable-recovery continuous get-stack-traces report-state-on-timeout tv gdb
-        wait-for-server no-ready-msg nw terminate fwd-mpirun-port enable-instant-on staged
+        enable-instant-on-support wait-for-server no-ready-msg nw terminate fwd-mpirun-port enable-instant-on staged
         stop-on-exec stop-in-init stop-in-app parsable parseable set-sid no-app-prefix singleton-mode
         display-comm display-comm-finalize rankwise-output recoverable notifyerrors autorestart""",
     _1="""np n c N host H hostfile machinefile default-hostfile add-host add-hostfile rankfile rf app
@@ -36,22 +36,23 @@ OPEN_MPI: Final[Mapping[str, int]] = _table(
         max-restarts max-vm-size ompi-server server-wait-time report-pid report-uri timeout spawn-timeout
         am tune personality dvm dvm-uri pset pmixam tmpdir forward-signals debugger keepalive
         num-connect-retries with-ft initial-errhandler gpu-support unset-env
-        display-map-file memory-profile cpu-type hnp file pool rank""",
+        report-events cf cartofile display-map-file memory-profile cpu-type hnp file pool rank""",
     _2="mca gmca omca gomca prtemca gprtemca pmixmca gpmixmca set-env prepend-env append-env",
 )
 
 HYDRA: Final[Mapping[str, int]] = _table(
     _0="""h help info version V v verbose genvall genvnone envall envnone enable-x disable-x rr profile
         l prepend-rank disable-auto-cleanup disable-hostname-propagation pmi-port skip-launch-node
-        print-all-exitcodes print-rank-map pmi-aggregate pmi-noaggregate nolocal localroot localonly local
+        hybrid-hosts print-all-exitcodes print-rank-map pmi-aggregate pmi-noaggregate nolocal localroot localonly local
         ordered-output silent-abort tv gdb mps aps check_mpi validate cleanup trace trace-collectives trace-pt2pt
         debug rdma RDMA dapl DAPL ib IB tmi TMI mx MX psm PSM psm2 PSM2 ofi OFI shm whoami mpdboot noconf""",
     _1="""np n c f host hosts hostfile machinefile machine hostos configfile wdir path arch exitinfo
         ppn perhost grr genvlist envlist launcher launcher-exec bootstrap bootstrap-exec bootstrap-exec-args rmk
         bind-to map-by membind binding topolib prepend-pattern outfile-pattern errfile-pattern nameserver
         order-nodes localhost usize gpus-per-proc gpu-subdevs-per-proc iface ckpointlib ckpoint-prefix ckpoint-num
-        ckpoint-interval demux debugger branch-count hosts-group tmpdir umask gtool gtoolfile tune
-        use-app-topology singleton-port singleton-pid pmi-connect pmi timeout port-range ilp64 ifhn maxtime""",
+        ckpoint-interval demux debugger branch-count hosts-group tmpdir umask gtool gtoolfile tune rankmap
+        memory-alloc-kinds use-app-topology singleton-port singleton-pid pmi-connect pmi timeout port-range
+        ilp64 ifhn maxtime""",
     _2="genv env",
 )
 
@@ -89,15 +90,15 @@ LAUNCHERS: Final[Mapping[str, Mapping[str, int]]] = {
 
 HYDRA_ONLY: Final = frozenset(("mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"))
 
-# Both generations of Open MPI take these with two dashes; with one, generation 5 refuses them or takes
-# their value for the program.
-NEEDS_TWO_DASHES: Final = frozenset(("bind-to", "map-by", "rank-by", "report-bindings", "display-map"))
+# Both generations of Open MPI take these with two dashes. With one, generation 5 refuses them or takes their
+# value for the program. The other long options of the seeds are fine with one dash in both (tried), so they stay.
+NEEDS_TWO_DASHES: Final = frozenset(("bind-to", "map-by", "rank-by"))
 
 # Options after which placement depends on what only the launcher sees at run time.
 UNPREDICTABLE: Final = frozenset(
     _table(
-        _0="""rankfile rf app configfile cpus-per-proc cpus-per-rank slot-list cpu-list cpu-set nolocal loadbalance novm dvm
-    dvm-uri add-host add-hostfile ppr nperboard byboard rr grr order-nodes hosts-group branch-count mapper"""
+        _0="""rankfile rf rankmap app configfile cpus-per-proc cpus-per-rank slot-list cpu-list cpu-set nolocal
+        loadbalance novm dvm dvm-uri add-host add-hostfile ppr nperboard byboard rr grr order-nodes hosts-group branch-count mapper"""
     )
 )
 

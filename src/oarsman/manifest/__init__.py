@@ -1,6 +1,18 @@
 """Text becomes a validated job. Everything the rest of the program needs is listed here."""
 
+from oarsman.manifest.convert import Conversion, convert
 from oarsman.manifest.load import documents, job_from_document, load
 from oarsman.manifest.problems import Problem, render, render_all
+from oarsman.manifest.write import to_yaml
 
-__all__ = ["Problem", "documents", "job_from_document", "load", "render", "render_all"]
+__all__ = [
+    "Conversion",
+    "Problem",
+    "convert",
+    "documents",
+    "job_from_document",
+    "load",
+    "render",
+    "render_all",
+    "to_yaml",
+]

@@ -86,7 +86,7 @@ class SchedulingPolicy(Strict):
 class RunPolicyBase(Strict):
     clean_pod_policy: CleanPods | None = Field(
         None,
-        description="Which workers go away when the job ends: None keeps all, Running those that still run, All every one.",
+        description="Which workers go away when the job ends: None, those still Running, or All.",
     )
     ttl_seconds_after_finished: Int32 | None = Field(
         None, description="Seconds after its end when the job and its record are deleted; never by default."

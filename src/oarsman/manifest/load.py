@@ -29,7 +29,7 @@ def documents(text: str | bytes, source: str = "<stdin>") -> list[dict[str, Any]
 
 def job_from_document(document: Mapping[str, Any]) -> Job:
     """A job from a document already parsed. Its problems have fields but no positions."""
-    model, job, problems = _check(Document(dict(document), _NO_PLACE))
+    _, job, problems = _check(Document(dict(document), _NO_PLACE))
     if problems or job is None:
         raise ManifestError(problems)
     return job

@@ -53,7 +53,8 @@ POD_SPEC: Final[Shape] = {
         flag="""automountServiceAccountToken hostNetwork hostPID hostIPC shareProcessNamespace enableServiceLinks
                 setHostnameAsFQDN hostUsers""",
         text_map="nodeSelector",
-        list="imagePullSecrets tolerations hostAliases readinessGates topologySpreadConstraints schedulingGates resourceClaims",
+        list="""imagePullSecrets tolerations hostAliases readinessGates topologySpreadConstraints schedulingGates
+                resourceClaims""",
         mapping="securityContext affinity dnsConfig os workloadRef",
         quantities="overhead",
     ),

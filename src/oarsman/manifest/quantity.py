@@ -22,8 +22,17 @@ _FORM = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))(?P<suffix>[eE][+-]?[0-9]+|[A-Za-z]*)\Z", re.ASCII
 )
 _LONGEST = 64
-_COMMON_SLIPS = {"K": "k", "KB": "k", "MB": "M", "GB": "G", "TB": "T", "g": "G", "gi": "Gi", "GI": "Gi", "GiB": "Gi",
-                 "MiB": "Mi", "mi": "Mi", "MI": "Mi", "ki": "Ki", "KiB": "Ki", "t": "T", "b": "", "B": "", "gb": "G", "mb": "M"}  # fmt: skip
+_COMMON_SLIPS = {
+    **dict.fromkeys(("K", "KB", "kB"), "k"),
+    **dict.fromkeys(("MB", "mb"), "M"),
+    **dict.fromkeys(("g", "gb", "GB"), "G"),
+    **dict.fromkeys(("t", "tb", "TB"), "T"),
+    **dict.fromkeys(("ki", "KI", "KiB"), "Ki"),
+    **dict.fromkeys(("mi", "MI", "MiB"), "Mi"),
+    **dict.fromkeys(("gi", "GI", "GiB"), "Gi"),
+    **dict.fromkeys(("ti", "TI", "TiB"), "Ti"),
+    **dict.fromkeys(("b", "B"), ""),
+}
 
 
 class Family(str, Enum):

@@ -79,7 +79,7 @@ def _check_names(document: Document, job: Job) -> Iterator[Problem]:
         over = len(longest) - _LONGEST_NAME
         yield document.problem(
             path,
-            f"too long by {over}: the host {longest} would have {len(longest)} characters, and {_LONGEST_NAME} is the most",
+            f"too long by {over}: the host {longest} has {len(longest)} characters, and {_LONGEST_NAME} is the most",
         )
     if not _DNS_1123.match(job.namespace):
         yield document.problem(

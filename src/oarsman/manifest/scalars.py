@@ -66,7 +66,7 @@ def _leading_zero(word: str, field: str) -> int:
     if field in MODE_FIELDS and set(word) <= set("01234567") and len(word) < 12:
         return int(word, 8)
     raise ScalarError(
-        f"{word[:40]} starts with a zero, which some readers take as octal; leave the zero out, or quote it if it is text"
+        f"{word[:40]} starts with a zero, which some readers take as octal; leave it out, or quote it if it is text"
     )
 
 

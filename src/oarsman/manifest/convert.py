@@ -1,0 +1,133 @@
+"""A manifest of one version in the words of the other, and what the other cannot say.
+
+What a version does without being told is written out where the other would do something else, so
+that the converted job behaves like the original. Comments do not survive; values do.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from oarsman.job.job import ApiVersion
+from oarsman.manifest import defaults
+from oarsman.manifest.build import build_job
+from oarsman.manifest.check import without_nulls
+from oarsman.manifest.document import AnyMPIJob
+from oarsman.manifest.load import checked_models
+from oarsman.manifest.write import to_yaml
+
+_SAME_OPERATOR = {"kubeflow.org/training-operator": "kubeflow.org/mpi-operator"}
+_ROLES = ("Launcher", "Worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    text: str  # YAML
+    losses: tuple[str, ...]  # "<job>: <field>: <why>"
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The document being rewritten, and the notes about it."""
+
+    document: dict[str, Any]
+    losses: list[str] = field(default_factory=list)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        spec: dict[str, Any] = self.document["spec"]
+        return spec
+
+    def lose(self, path: str, why: str) -> None:
+        self.losses.append(f"{self.document['metadata']['name']}: {path}: {why}")
+
+
+def convert(text: str | bytes, source: str, target: ApiVersion) -> Conversion:
+    """All jobs of the text in the target version. Raises ManifestError if the text is not valid."""
+    drafts = [_converted(model, document, target) for model, document in checked_models(text, source)]
+    losses = tuple(loss for draft in drafts for loss in draft.losses)
+    return Conversion(to_yaml(draft.document for draft in drafts), losses)
+
+
+def _converted(model: AnyMPIJob, document: dict[str, Any], target: ApiVersion) -> _Draft:
+    draft = _Draft(without_nulls(copy.deepcopy(document)))
+    draft.document.pop("status", None)
+    if defaults.api_version(model) is target:
+        return draft
+    draft.document["apiVersion"] = target.value
+    if target is ApiVersion.V2BETA1:
+        _to_v2beta1(draft, model, document)
+    else:
+        _to_v1(draft, model, document)
+    return draft
+
+
+def _to_v2beta1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> None:
+    spec = draft.spec
+    old = spec.pop("cleanPodPolicy", None)
+    if old is not None:
+        spec.setdefault("runPolicy", {}).setdefault("cleanPodPolicy", old)
+    _managed_by(spec, _SAME_OPERATOR)
+    _main_first(draft)
+    for name in _ROLES:
+        role = spec["mpiReplicaSpecs"].get(name)
+        if role is not None and role.get("restartPolicy") == "Always":
+            role["restartPolicy"] = "OnFailure"
+            draft.lose(
+                f"spec.mpiReplicaSpecs.{name}.restartPolicy",
+                "kubeflow.org/v2beta1 has no Always; OnFailure is the nearest it has",
+            )
+    spec["mpiReplicaSpecs"]["Launcher"].setdefault("restartPolicy", "Never")
+    if build_job(model, document).run_launcher_as_worker:
+        spec["runLauncherAsWorker"] = True
+
+
+def _main_first(draft: _Draft) -> None:
+    """v2beta1 takes the first container for MPI; the named one goes to the front."""
+    main = draft.spec.pop("mainContainer", None)
+    if not main:
+        return
+    for name in _ROLES:
+        role = draft.spec["mpiReplicaSpecs"].get(name)
+        containers = role["template"]["spec"]["containers"] if role is not None else []
+        index = next((i for i, c in enumerate(containers) if c["name"] == main), 0)
+        if index > 0:
+            containers.insert(0, containers.pop(index))
+            draft.lose(
+                f"spec.mainContainer of the {name}",
+                f"kubeflow.org/v2beta1 always uses the first container; {main} was moved to the front",
+            )
+
+
+def _to_v1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> None:
+    spec = draft.spec
+    _managed_by(spec, {new: old for old, new in _SAME_OPERATOR.items()})
+    spec["mpiReplicaSpecs"]["Launcher"].setdefault("restartPolicy", "OnFailure")
+    implementation = spec.pop("mpiImplementation", "OpenMPI")
+    if implementation != "OpenMPI":
+        draft.lose("spec.mpiImplementation", f"kubeflow.org/v1 knows Open MPI only, not {implementation}")
+    path = spec.pop("sshAuthMountPath", defaults.DEFAULT_SSH_PATH)
+    if path != defaults.DEFAULT_SSH_PATH:
+        draft.lose("spec.sshAuthMountPath", f"kubeflow.org/v1 does not use SSH; {path} is not needed")
+    if spec.pop("launcherCreationPolicy", "AtStartup") != "AtStartup":
+        draft.lose("spec.launcherCreationPolicy", "kubeflow.org/v1 cannot ask the launcher to wait for workers")
+    _ranks_on_launcher(draft, model, document)
+
+
+def _ranks_on_launcher(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> None:
+    """v1 has no field for it: a launcher with a GPU limit takes ranks, any other does not."""
+    said = bool(draft.spec.pop("runLauncherAsWorker", False))
+    containers = build_job(model, document).launcher.containers
+    has_gpu = any("gpu" in name for container in containers for name in container.resources.limits)
+    if said and not has_gpu:
+        draft.lose("spec.runLauncherAsWorker", "in kubeflow.org/v1 only a launcher with a GPU limit takes ranks")
+    elif has_gpu and not said:
+        draft.lose("spec.runLauncherAsWorker", "in kubeflow.org/v1 a launcher with a GPU limit always takes ranks")
+
+
+def _managed_by(spec: dict[str, Any], other_names: dict[str, str]) -> None:
+    policy = spec.get("runPolicy", {})
+    if policy.get("managedBy") in other_names:
+        policy["managedBy"] = other_names[policy["managedBy"]]
