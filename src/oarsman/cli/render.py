@@ -55,8 +55,8 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, indent: str 
     widths = [max(map(width, column)) for column in zip(*cells, strict=True)]
     for number, row in enumerate(cells):
         style: Style = by_word if number else (lambda text: click.style(text, bold=True))
-        *most, last = [style(pad(cell, columns)) for cell, columns in zip(row, widths, strict=True)]
-        click.echo((indent + "  ".join([*most, last])).rstrip())
+        padded = [style(pad(cell, columns)) for cell, columns in zip(row[:-1], widths, strict=False)]
+        click.echo(indent + "  ".join([*padded, style(row[-1])]))
 
 
 def pairs(rows: Iterable[tuple[str, str]], *, indent: str = "") -> None:

@@ -1,0 +1,163 @@
+"""Jobs that exist only in memory, for tests of the command: every answer is scripted, every call is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from click.testing import CliRunner, Result
+
+from oarsman import names
+from oarsman.cli.main import cli
+from oarsman.cli.session import Session
+from oarsman.errors import ConflictError, NotFoundError
+from oarsman.job.job import Job
+from oarsman.job.state import Attempt, Cause, Condition, Status
+from oarsman.manifest import job_from_document
+from oarsman.runtime.jobs import EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+from oarsman.sdk import builder
+
+T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)
+NOW = T0 + timedelta(minutes=5)
+MANIFEST = """\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: pi}
+spec:
+  slotsPerWorker: 2
+  mpiReplicaSpecs:
+    Launcher:
+      template: {spec: {containers: [{name: l, image: pi, command: [mpirun, -np, "4", ./pi]}]}}
+    Worker:
+      replicas: 2
+      template: {spec: {containers: [{name: w, image: pi}]}}
+"""
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def a_status(*true: str, attempts: int = 1, cause: Cause | None = None, **given: Any) -> Status:
+    """A status in which these conditions are true."""
+    ended = names.SUCCEEDED in true or names.FAILED in true
+    conditions = tuple(
+        Condition(type=kind, status=True, reason=f"MPIJob{kind}", message=f"it is {kind.lower()}",
+                  last_update_time=at(1), last_transition_time=at(1))
+        for kind in (names.CREATED, *true)
+    )  # fmt: skip
+    given.setdefault("start_time", at(1))
+    given.setdefault("completion_time", at(4.5) if ended else None)
+    return Status(
+        conditions=conditions, attempts=tuple(Attempt(number=n + 1, started_at=at(1)) for n in range(attempts)),
+        cause=cause, **given,
+    )  # fmt: skip
+
+
+SUCCEEDED = a_status(names.SUCCEEDED)
+RUNNING = a_status(names.RUNNING)
+CAUSE = Cause(summary="rank 1 on pi-worker-0 exited with code 3", rank=1, host="pi-worker-0", exit_code=3,
+              last_lines=("Traceback", "ValueError: no"), hint="look at rank 1")  # fmt: skip
+FAILED = a_status(names.FAILED, cause=CAUSE)
+
+
+def a_job(name: str = "pi", namespace: str = "default") -> Job:
+    document = builder.document(
+        ["./pi"], builder.Shape(processes=4, workers=2), builder.Settings(name=name), suffix=""
+    )
+    document["metadata"]["namespace"] = namespace
+    return replace(job_from_document(document), uid="uid-1")
+
+
+def a_line(text: str, rank: int | None = 0, stream: str = "out") -> LogLine:
+    host = "pi-launcher" if rank is None else f"pi-worker-{rank // 2}"
+    return LogLine(time=at(2), rank=rank, host=host, stream=stream, text=text)
+
+
+@dataclass
+class FakeJobs:
+    """`story`: the statuses a watch sees, in order. `lines`: what each attempt wrote."""
+
+    records: dict[str, JobRecord] = field(default_factory=dict)
+    story: Sequence[Status] = (SUCCEEDED,)
+    lines: Mapping[int, Sequence[LogLine]] = field(default_factory=dict)
+    happened: Sequence[EventRecord] = ()
+    uses: Sequence[HostUsage] = ()
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+
+    def add(self, name: str = "pi", status: Status = RUNNING, namespace: str = "default", **given: Any) -> JobRecord:
+        record = JobRecord(
+            job=a_job(name, namespace), status=status, created_at=T0, owner="ada", folder=Path("/home/ada"),
+            engine="embedded", revision=7, **given,
+        )  # fmt: skip
+        self.records[record.job.key] = record
+        return record
+
+    def submit(
+        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
+    ) -> JobRecord:
+        job = job_from_document(document)
+        self.calls.append(("submit", job.key, replace))
+        if job.key in self.records and not replace:
+            raise ConflictError(f"job {job.key} exists")
+        self.records[job.key] = record = JobRecord(
+            job=job, status=Status(), created_at=T0, owner="ada", folder=folder, engine="embedded"
+        )
+        return record
+
+    def get(self, key: str) -> JobRecord:
+        if key not in self.records:
+            raise NotFoundError(f"no job {key}")
+        return self.records[key]
+
+    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        return [r for r in self.records.values() if namespace in (None, r.job.namespace)]
+
+    def _act(self, *call: Any) -> JobRecord:
+        self.calls.append(call)
+        return self.get(call[1])
+
+    def scale(self, key: str, workers: int) -> JobRecord:
+        return self._act("scale", key, workers)
+
+    def suspend(self, key: str) -> JobRecord:
+        return self._act("suspend", key)
+
+    def resume(self, key: str) -> JobRecord:
+        return self._act("resume", key)
+
+    def stop(self, key: str) -> JobRecord:
+        return self._act("stop", key)
+
+    def delete(self, key: str) -> None:
+        self._act("delete", key)
+        del self.records[key]
+
+    def events(self, key: str) -> Sequence[EventRecord]:
+        self.get(key)
+        return self.happened
+
+    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+        for status in self.story:
+            self.records[key] = replace(self.get(key), status=status)
+            yield self.records[key]
+        if timeout is not None and not self.records[key].status.finished:
+            raise TimeoutError
+
+    def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:  # noqa: B008 - as the protocol
+        self.get(key)
+        self.calls.append(("logs", query))
+        yield from self.lines.get(query.attempt or 1, ())
+
+    def usage(self, key: str) -> Sequence[HostUsage]:
+        self.get(key)
+        return self.uses
+
+
+def oarsman(jobs: FakeJobs, *words: str, stdin: str | bytes | None = None, **env: str) -> Result:
+    """Run the command in this process. The result has stdout, stderr and exit_code."""
+    session = Session(factory=lambda engine: jobs, now=lambda: NOW)
+    return CliRunner().invoke(cli, words, input=stdin, obj=session, env={"TZ": "UTC", **env}, catch_exceptions=False)

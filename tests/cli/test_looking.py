@@ -1,0 +1,219 @@
+"""`list`, `get`, `describe`, `logs`, `events`, `top`, `wait`: what they show, in every form."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import yaml
+
+from oarsman import names
+from oarsman.job.state import QueuePlace, ReplicaCount, Status
+from oarsman.runtime.jobs import EventRecord, HostUsage, LogQuery
+
+from .fakes import FAILED, NOW, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, at, oarsman
+
+QUEUED = a_status(names.QUEUED, attempts=0, queue=QueuePlace(position=2, reason="4 CPUs"), start_time=None)
+
+
+def test_a_list_has_a_line_per_job(jobs: FakeJobs) -> None:
+    jobs.add("pi", a_status(names.RUNNING, worker=ReplicaCount(ready=1)))
+    jobs.add("tau", FAILED, namespace="other")
+    lines = oarsman(jobs, "list").stdout.splitlines()
+    assert lines[0].split() == ["NAME", "STATE", "WORKERS", "AGE", "DURATION", "REASON"]
+    assert sorted(line.split() for line in lines[1:]) == [
+        ["other/tau", "Failed", "0/2", "5m", "3.5s", "MPIJobFailed"],
+        ["pi", "Running", "1/2", "5m", "4m59s", "MPIJobRunning"],
+    ]
+
+
+def test_columns_line_up_and_nothing_trails(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    jobs.add("a-much-longer-name", Status())
+    lines = oarsman(jobs, "list").stdout.splitlines()
+    column = lines[0].index("STATE")
+    assert {line[column - 2 : column] for line in lines} == {"  "}
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_a_wide_list_says_why(jobs: FakeJobs) -> None:
+    jobs.add("pi", QUEUED)
+    text = oarsman(jobs, "list", "-o", "wide").stdout
+    assert "place 2 in the queue: 4 CPUs" in text
+    assert "ada" in text
+
+
+def test_a_list_can_be_narrowed_by_state_and_namespace(jobs: FakeJobs) -> None:
+    jobs.add("pi", RUNNING)
+    jobs.add("tau", FAILED)
+    jobs.add("phi", FAILED, namespace="other")
+    assert oarsman(jobs, "list", "--state", "failed", "-o", "name").stdout == "mpijob/tau\nmpijob/other/phi\n"
+    assert oarsman(jobs, "list", "--namespace", "other", "-o", "name").stdout == "mpijob/other/phi\n"
+    assert oarsman(jobs, "--namespace", "other", "list", "-o", "name").stdout == "mpijob/other/phi\n"
+
+
+def test_what_was_asked_of_a_job_shows_before_what_it_still_is(jobs: FakeJobs) -> None:
+    jobs.add("pi", RUNNING, stop_requested=True)
+    assert "Stopping" in oarsman(jobs, "list").stdout
+    jobs.add("pi", RUNNING, deleting=True)
+    assert "Deleting" in oarsman(jobs, "list").stdout
+
+
+def test_no_jobs_is_said_on_stderr(jobs: FakeJobs) -> None:
+    result = oarsman(jobs, "list")
+    assert (result.stdout, result.stderr, result.exit_code) == ("", "no jobs\n", 0)
+    assert oarsman(jobs, "-q", "list").output == ""
+    assert oarsman(jobs, "list", "-q").output == ""
+
+
+@pytest.mark.parametrize(("form", "read"), [("json", json.loads), ("yaml", yaml.safe_load)])
+def test_documents_are_what_kubernetes_would_print(jobs: FakeJobs, form: str, read: Any) -> None:
+    jobs.add("pi", FAILED)
+    one = read(oarsman(jobs, "get", "pi", "-o", form).stdout)
+    assert (one["apiVersion"], one["kind"], one["metadata"]["name"]) == ("kubeflow.org/v2beta1", "MPIJob", "pi")
+    assert str(one["metadata"]["creationTimestamp"]).startswith("2026-01-01")
+    assert one["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] == 2
+    assert [c["type"] for c in one["status"]["conditions"]] == ["Created", "Failed"]
+    every = read(oarsman(jobs, "list", "-o", form).stdout)
+    assert (every["apiVersion"], every["kind"], every["items"]) == ("v1", "List", [one])
+
+
+@pytest.mark.parametrize("name", ["pi", "default/pi", "mpijob/pi", "mj/pi", "mpijobs.kubeflow.org/pi", "mpijob/default/pi"])
+def test_a_job_has_several_names(jobs: FakeJobs, name: str) -> None:
+    jobs.add("pi")
+    assert oarsman(jobs, "get", name, "-o", "name").stdout == "mpijob/pi\n"
+
+
+@pytest.mark.parametrize("name", ["/pi", "a/b/c", "", "mpijob/"])
+def test_other_names_are_refused(jobs: FakeJobs, name: str) -> None:
+    assert oarsman(jobs, "get", name).exit_code == 2
+
+
+def test_a_name_and_a_namespace_that_disagree_are_refused(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    assert oarsman(jobs, "get", "default/pi", "--namespace", "other").exit_code == 2
+    assert oarsman(jobs, "get", "default/pi", "--namespace", "default").exit_code == 0
+
+
+def test_an_unknown_job_brings_the_nearest_names(jobs: FakeJobs) -> None:
+    result = oarsman(jobs, "get", "pi")
+    assert (result.exit_code, result.stderr) == (4, "error: no job default/pi\n  hint: there are no jobs yet\n")
+    jobs.add("train-a1")
+    assert "hint: did you mean train-a1?" in oarsman(jobs, "describe", "trian-a1").stderr
+    assert "hint: `oarsman list` shows" in oarsman(jobs, "describe", "zzz").stderr
+    jobs.add("pi", namespace="other")
+    assert "hint: did you mean other/pi?" in oarsman(jobs, "logs", "pi").stderr
+
+
+def test_a_description_tells_the_whole_story(jobs: FakeJobs) -> None:
+    jobs.add("pi", a_status(
+        names.FAILED, cause=FAILED.cause, attempts=2, placement={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1"},
+        timeline={"submitted": at(0), "hostsUp": at(0.5), "ended": at(4)},
+    ))  # fmt: skip
+    jobs.happened = (EventRecord(time=at(60), first_time=at(1), severity="Warning", reason="R", message="m", count=3),)
+    text = oarsman(jobs, "describe", "pi").stdout
+    for fact in (
+        "1 launcher + 2 workers = 3", "2 hosts x 2 = 4", "-np 4", "mpirun -n 4 ./pi", "by ada", "/home/ada",
+        "MPIJobFailed", "cause: rank 1 on pi-worker-0 exited with code 3", "| ValueError: no", "hint: look at rank 1",
+        "m (x3)", "+0.5s", "+3.5s",
+    ):  # fmt: skip
+        assert fact in text
+    rows = [line.split(maxsplit=1) for line in text.splitlines()]
+    assert ["pi-worker-0", "0-1"] in rows
+    assert ["pi-worker-1", "2"] in rows
+
+
+def test_a_description_of_a_job_nothing_is_known_of_yet(jobs: FakeJobs) -> None:
+    jobs.add("pi", Status())
+    result = oarsman(jobs, "describe", "pi")
+    assert result.exit_code == 0
+    assert "Pending" in result.stdout
+
+
+def test_log_options_become_one_query(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    oarsman(jobs, "logs", "-f", "pi", "--rank", "0", "--rank", "2", "--worker", "1", "--stderr", "--since", "5m",
+            "--tail", "9", "--attempt", "2")  # fmt: skip
+    assert jobs.calls == [("logs", LogQuery(
+        ranks=(0, 2), workers=(1,), stream="err", since=NOW - timedelta(minutes=5), tail=9, attempt=2, follow=True,
+    ))]  # fmt: skip
+    assert oarsman(jobs, "logs", "pi", "--launcher", "--rank", "0").exit_code == 2
+
+
+def test_logs_have_times_tags_and_a_form_for_programs(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    jobs.lines = {1: [a_line("héllo"), a_line("bad \udcff byte", 1, "err")]}
+    assert oarsman(jobs, "logs", "pi", "--no-tags").stdout_bytes == "héllo\nbad ".encode() + b"\xff byte\n"
+    line = oarsman(jobs, "logs", "pi", "--timestamps").stdout_bytes.decode("utf-8", "replace").splitlines()[0]
+    assert line.endswith("[rank 0 pi-worker-0] héllo")
+    assert line.startswith("2026-01-01T")
+    first = json.loads(oarsman(jobs, "logs", "pi", "-o", "json").stdout_bytes.splitlines()[0])
+    assert first == {
+        "time": "2026-01-01T08:00:02.000000Z", "rank": 0, "host": "pi-worker-0", "stream": "out", "text": "héllo",
+    }  # fmt: skip
+
+
+def test_events_of_one_job_and_of_all(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    jobs.happened = [
+        EventRecord(time=at(9), first_time=at(9), severity="Normal", reason="Late", message="two\nlines"),
+        EventRecord(time=at(1), first_time=at(1), severity="Warning", reason="Early", message="m"),
+    ]
+    assert oarsman(jobs, "events", "pi").stdout.splitlines() == [
+        "AGE    KIND     REASON  MESSAGE",
+        "4m59s  Warning  Early   m",
+        "4m51s  Normal   Late    two lines",
+    ]
+    assert oarsman(jobs, "events").stdout.split()[2] == "NAME"
+    found = json.loads(oarsman(jobs, "events", "pi", "-o", "json").stdout)["items"]
+    assert [(e["reason"], e["lastTimestamp"]) for e in found] == [
+        ("Early", "2026-01-01T08:00:01.000000Z"), ("Late", "2026-01-01T08:00:09.000000Z"),
+    ]  # fmt: skip
+
+
+def test_top_shows_what_hosts_use(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    jobs.add("done", SUCCEEDED)
+    jobs.uses = (HostUsage(host="pi-worker-0", role="worker", processes=2, cpu_percent=198.7, memory_bytes=3 << 20,
+                           memory_limit_bytes=4 << 30, gpus=(0, 1)),)  # fmt: skip
+    lines = oarsman(jobs, "top").stdout.splitlines()
+    assert lines[1:] == ["pi    pi-worker-0  worker  2          199%  3.0 MiB  4.0 GiB  0,1"]
+    assert json.loads(oarsman(jobs, "top", "pi", "-o", "json").stdout)[0]["memoryBytes"] == 3 << 20
+
+
+@pytest.mark.parametrize(
+    ("story", "goal", "code"),
+    [
+        ((RUNNING, SUCCEEDED), "succeeded", 0),
+        ((RUNNING, SUCCEEDED), "Succeeded", 0),
+        ((RUNNING, FAILED), "succeeded", 1),
+        ((RUNNING, FAILED), "failed", 0),
+        ((RUNNING, SUCCEEDED), "failed", 1),
+        ((RUNNING, FAILED), "finished", 0),
+        ((QUEUED, RUNNING), "running", 0),
+        ((QUEUED, SUCCEEDED), "running", 1),
+        ((RUNNING, a_status(names.SUSPENDED)), "suspended", 0),
+        ((RUNNING, SUCCEEDED), "deleted", 0),
+        ((RUNNING,), "finished", 1),
+    ],
+)
+def test_waiting_ends_when_the_goal_is_met_or_cannot_be(
+    jobs: FakeJobs, story: tuple[Status, ...], goal: str, code: int
+) -> None:
+    jobs.add("pi")
+    jobs.story = story
+    assert oarsman(jobs, "wait", "pi", "--for", goal).exit_code == code
+
+
+def test_waiting_in_vain_ends_with_124(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    jobs.story = (RUNNING,)
+    result = oarsman(jobs, "wait", "pi", "--for", "finished", "--timeout", "60s")
+    assert (result.exit_code, result.stderr) == (124, "pi is not finished yet; the time is up\n")
+
+
+def test_a_job_that_does_not_exist_is_deleted_but_nothing_else(jobs: FakeJobs) -> None:
+    assert oarsman(jobs, "wait", "pi", "--for", "deleted").exit_code == 0
+    assert oarsman(jobs, "wait", "pi", "--for", "finished").exit_code == 4

@@ -1,0 +1,225 @@
+"""`oarsman run`: lines, outcome, exit code, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from oarsman import names
+from oarsman.job.state import Cause
+from oarsman.runtime.jobs import JobRecord, LogLine, LogQuery
+
+from .fakes import FAILED, MANIFEST, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, oarsman
+
+
+def test_lines_carry_rank_and_host_and_each_stream_goes_to_its_own(jobs: FakeJobs, manifest: str) -> None:
+    jobs.lines = {1: [a_line("hello"), a_line("from launcher", None), a_line("oops", 3, "err")]}
+    jobs.story = (RUNNING, SUCCEEDED)
+    result = oarsman(jobs, "run", manifest)
+    assert result.stdout == "[rank 0 pi-worker-0] hello\n[pi-launcher] from launcher\n"
+    assert result.stderr == "[rank 3 pi-worker-1] oops\npi succeeded after 3.5s\n"
+    assert result.exit_code == 0
+
+
+def test_without_tags_only_the_ranks_words_remain(jobs: FakeJobs, manifest: str) -> None:
+    jobs.lines = {1: [a_line("hello\x1b[31m")]}
+    assert oarsman(jobs, "run", "--no-tags", manifest).stdout == "hello\x1b[31m\n"
+
+
+def test_quiet_says_nothing_of_success(jobs: FakeJobs, manifest: str) -> None:
+    assert oarsman(jobs, "run", "-q", manifest).output == ""
+
+
+def test_a_failure_shows_its_cause_and_gives_the_ranks_exit_code(jobs: FakeJobs, manifest: str) -> None:
+    jobs.story = (RUNNING, FAILED)
+    result = oarsman(jobs, "run", manifest)
+    assert result.exit_code == 3
+    assert result.stderr == (
+        "pi failed after 3.5s\n"
+        "cause: rank 1 on pi-worker-0 exited with code 3\n"
+        "  rank 1, host pi-worker-0, exit code 3\n"
+        "  last lines:\n"
+        "    | Traceback\n"
+        "    | ValueError: no\n"
+        "  hint: look at rank 1\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "code"),
+    [
+        (None, 1),
+        (Cause(summary="x"), 1),
+        (Cause(summary="x", exit_code=0), 1),
+        (Cause(summary="x", exit_code=300), 1),
+        (Cause(summary="x", signal=9), 137),
+        (Cause(summary="x", exit_code=139, signal=11), 139),
+    ],
+)
+def test_the_exit_code_of_a_failed_job_is_never_zero(jobs: FakeJobs, manifest: str, cause: Cause | None, code: int) -> None:
+    jobs.story = (a_status(names.FAILED, cause=cause),)
+    assert oarsman(jobs, "run", manifest).exit_code == code
+
+
+def test_each_attempt_is_followed_once_and_in_order(jobs: FakeJobs, manifest: str) -> None:
+    jobs.lines = {1: [a_line("first")], 2: [a_line("second")]}
+    jobs.story = (RUNNING, RUNNING, a_status(names.RESTARTING, attempts=2), a_status(names.SUCCEEDED, attempts=2))
+    result = oarsman(jobs, "run", "--no-tags", manifest)
+    assert result.stdout == "first\nsecond\n"
+    assert "pi: attempt 2\n" in result.stderr
+    assert [call[1].attempt for call in jobs.calls if call[0] == "logs"] == [1, 2]
+
+
+def test_rm_deletes_the_job_after_its_end_and_run_alone_does_not(jobs: FakeJobs, manifest: str) -> None:
+    assert oarsman(jobs, "run", manifest).exit_code == 0
+    assert "default/pi" in jobs.records
+    assert oarsman(jobs, "run", "--rm", "--replace", manifest).exit_code == 0
+    assert jobs.calls[-1] == ("delete", "default/pi")
+
+
+def test_a_second_run_of_the_same_manifest_is_a_conflict_unless_replaced(jobs: FakeJobs, manifest: str) -> None:
+    oarsman(jobs, "run", manifest)
+    assert oarsman(jobs, "run", manifest).exit_code == 5
+    assert oarsman(jobs, "run", "--replace", manifest).exit_code == 0
+
+
+def test_a_job_deleted_meanwhile_ends_with_one(jobs: FakeJobs, manifest: str) -> None:
+    jobs.story = (RUNNING,)
+    result = oarsman(jobs, "run", manifest)
+    assert (result.exit_code, result.stderr) == (1, "pi was deleted\n")
+
+
+def test_an_error_while_watching_is_shown_as_itself(jobs: FakeJobs, manifest: str) -> None:
+    class Broken(FakeJobs):
+        def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+            raise OSError("gone fishing")
+
+    result = oarsman(Broken(), "run", manifest)
+    assert result.exit_code == 70
+    assert "error: OSError: gone fishing" in result.stderr
+
+
+@dataclass
+class Interrupted(FakeJobs):
+    """A job that never ends by itself; its first line comes with a signal."""
+
+    number: int = signal.SIGINT
+    again: bool = False
+    stopped: threading.Event = field(default_factory=threading.Event)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:  # noqa: B008
+        yield a_line("working")
+        os.kill(os.getpid(), self.number)
+        assert self.over.wait(30)
+        yield a_line("cleaned up")
+
+    def stop(self, key: str) -> JobRecord:
+        record = super().stop(key)
+        self.stopped.set()
+        if self.again:
+            os.kill(os.getpid(), self.number)
+        return record
+
+    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+        yield replace(self.get(key), status=RUNNING)
+        assert self.stopped.wait(30)
+        if self.again:
+            assert self.over.wait(30)
+        self.over.set()
+        yield replace(self.get(key), status=a_status(names.FAILED))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_the_first_signal_stops_the_job_and_waits_for_its_last_line(manifest: str, number: int, code: int) -> None:
+    jobs = Interrupted(number=number)
+    before = signal.getsignal(number)
+    result = oarsman(jobs, "run", "--no-tags", manifest)
+    assert result.exit_code == code
+    assert result.stdout == "working\ncleaned up\n"
+    assert ("stop", "default/pi") in jobs.calls
+    assert "stopping pi and cleaning up" in result.stderr
+    assert "pi was stopped after 3.5s; nothing of it is left\n" in result.stderr
+    assert signal.getsignal(number) is before
+
+
+def test_the_second_signal_leaves_the_job_to_the_supervisor(manifest: str) -> None:
+    jobs = Interrupted(again=True)
+    try:
+        result = oarsman(jobs, "run", "--rm", manifest)
+    finally:
+        jobs.over.set()
+    assert result.exit_code == 130
+    assert "pi is left to the supervisor" in result.stderr
+    assert not any(call[0] == "delete" for call in jobs.calls)
+
+
+def test_an_ignored_signal_stays_ignored(jobs: FakeJobs, manifest: str) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        jobs.lines = {1: [a_line("x")]}
+        seen: list[Any] = []
+        original = jobs.submit
+        jobs.submit = lambda *a, **k: (seen.append(signal.getsignal(signal.SIGHUP)), original(*a, **k))[1]  # type: ignore[method-assign]
+        assert oarsman(jobs, "run", manifest).exit_code == 0
+        assert seen == [signal.SIG_IGN]
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_run_takes_one_job_and_says_what_takes_more(jobs: FakeJobs) -> None:
+    two = MANIFEST + "---\n" + MANIFEST.replace("name: pi}", "name: tau}", 1)
+    result = oarsman(jobs, "run", "-", stdin=two)
+    assert result.exit_code == 2
+    assert "holds 2 jobs" in result.stderr
+    assert "`oarsman submit` takes several" in result.stderr
+
+
+def test_a_command_needs_no_manifest_and_no_dashes(jobs: FakeJobs) -> None:
+    for words in (["-n", "3", "--", "python", "train.py", "--rm"], ["-n3", "python", "train.py", "--rm"]):
+        assert oarsman(jobs, "run", *words).exit_code == 0
+    for record in jobs.records.values():
+        assert record.job.name.startswith("train-")
+        assert record.job.launcher.container.argv == ("mpirun", "-n", "3", "python", "train.py", "--rm")
+        assert (record.job.workers, record.job.slots_per_worker) == (2, 2)
+    assert len(jobs.records) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "a manifest is missing"),
+        (["-n", "4"], "-n was given but no program"),
+        (["-n", "0", "--", "x"], "--processes takes a whole number, 1 or more"),
+        (["--workers", "3", "job.yaml"], "--workers needs -n: a manifest says this itself"),
+        (["--env", "A=1", "job.yaml"], "--env needs -n: a manifest says this itself"),
+        (["python", "train.py"], "`run` takes one manifest, or -n and a command"),
+        (["-n", "2", "--env", "=1", "--", "x"], "--env =1: write NAME=VALUE"),
+        (["no-such-file.yaml"], "cannot read no-such-file.yaml: No such file or directory"),
+        (["--timeout", "soon", "x.yaml"], "'soon' is not a duration"),
+    ],
+)
+def test_a_call_that_makes_no_sense_says_so(jobs: FakeJobs, words: list[str], message: str) -> None:
+    result = oarsman(jobs, "run", *words)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"error: {message}")
+    assert jobs.calls == []
+
+
+def test_settings_change_a_manifests_job_too(jobs: FakeJobs, manifest: str) -> None:
+    result = oarsman(jobs, "run", manifest, "--name", "tau", "--oversubscribe", "--mpi", "mpich", "--timeout", "2m",
+                     "--priority", "5", "--network", "host")  # fmt: skip
+    assert result.exit_code == 0
+    job = jobs.get("default/tau").job
+    assert job.annotations == {
+        names.ANNOTATION_MPI: "mpich", names.ANNOTATION_NETWORK: "host", names.ANNOTATION_OVERSUBSCRIBE: "true",
+        names.ANNOTATION_PRIORITY: "5",
+    }  # fmt: skip
+    assert job.implementation.value == "MPICH"
+    assert job.run_policy.active_deadline_seconds == 120
