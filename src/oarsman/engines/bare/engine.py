@@ -1,0 +1,252 @@
+"""The bare engine on this machine: jobs as hosts made of processes, no Kubernetes, no Docker, no root.
+
+The engine itself holds nothing that matters. A job's keeper does the work and writes the journal;
+the engine gives orders, reads the journal, and can be replaced by another one at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from oarsman import names
+from oarsman.engines.bare import cgroups, keeper, mpi_found, outfit, process, separation, workshop
+from oarsman.engines.bare.control import Control, listen_to
+from oarsman.engines.bare.journal import Journal, JournalReader
+from oarsman.engines.bare.leftovers import clear_up
+from oarsman.engines.bare.mpi_found import FoundMpi
+from oarsman.engines.bare.seen import HostSeen, Seen
+from oarsman.engines.contract import Assignment
+from oarsman.errors import RetryableError
+from oarsman.job.job import Job
+from oarsman.job.observed import Member, Observed, Phase
+from oarsman.plan import actions
+
+
+class Watched:
+    """One job as this engine knows it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.reader = JournalReader(str(folder))
+        self.seen = Seen()
+        self.listener: asyncio.Task[None] | None = None
+        self.refusal: str | None = None
+        self.judged = -1  # generation for which `refusal` holds
+        self.cleared: process.ProcessId | None = None  # the dead keeper we have cleared up after
+
+    def look(self) -> Seen:
+        for fact in self.reader.news():
+            self.seen.learn(fact)
+        return self.seen
+
+    @property
+    def keeper_alive(self) -> bool:
+        return self.seen.keeper is not None and not self.seen.ended and process.alive(self.seen.keeper)
+
+
+class BareEngine:
+    name = "embedded"
+
+    def __init__(self, *, job_folder: Callable[[str], Path], run_folder: Callable[[str], Path]) -> None:
+        self._job_folder = job_folder
+        self._run_folder = run_folder
+        self._watched: dict[str, Watched] = {}
+        self._notify: Callable[[str], None] = lambda _uid: None
+        self.separation = separation.Separation()
+        self._slices = cgroups.Slices(0)
+
+    async def start(self, notify: Callable[[str], None]) -> None:
+        self._notify = notify
+        self.separation = separation.probe()
+        self._slices = cgroups.find()
+
+    async def adopt(self, assignment: Assignment) -> None:
+        watched = self._of(assignment.job)
+        watched.look()
+        if watched.keeper_alive:
+            self._listen(assignment.job.uid, watched)
+
+    async def close(self) -> None:
+        for watched in self._watched.values():
+            if watched.listener is not None:
+                watched.listener.cancel()
+
+    # -- seeing --------------------------------------------------------------------------------------
+    async def observe(self, assignment: Assignment) -> Observed:
+        job = assignment.job
+        watched = self._of(job)
+        seen = watched.look()
+        alive = watched.keeper_alive
+        if seen.keeper is not None and not alive and not seen.ended and watched.cleared != seen.keeper:
+            watched.cleared = seen.keeper
+            await asyncio.to_thread(clear_up, job.uid, seen, self._run_folder(job.uid))
+        launcher = _launcher_member(job, seen, alive)
+        attempt = seen.launcher.attempt if seen.launcher is not None else 0
+        return Observed(
+            status=assignment.status,
+            workers=tuple(_worker_member(host, alive) for host in seen.hosts.values() if not host.launcher),
+            launcher=launcher,
+            ranks=tuple(seen.ranks[rank] for rank in sorted(seen.ranks)) if launcher is not None else (),
+            launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
+            published_hosts=(seen.published or ()) if alive else None,  # () as soon as there is something to dismantle
+            first_output_at=seen.first_output.get(attempt),
+            admission=assignment.admission,
+            unsupported=await self._judge(assignment, watched),
+            stop_requested=assignment.stop_requested,
+            keeps_idle_members=False,
+        )
+
+    async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
+        """What cannot be honoured. Asked once per version of the job, and only before it has run."""
+        if watched.judged != assignment.job.generation and watched.seen.keeper is None:
+            watched.judged = assignment.job.generation
+            watched.refusal = await asyncio.to_thread(self._refusal, assignment)
+        return watched.refusal
+
+    def _refusal(self, assignment: Assignment) -> str | None:
+        job = assignment.job
+        reason = outfit.refusal(
+            job, environment=assignment.environment, folder=assignment.folder, separation=self.separation
+        )
+        if reason is None and not assignment.folder.is_dir():
+            reason = f"the folder it was submitted from is gone: {assignment.folder}"
+        if reason is None and self._mpi(assignment) is None:
+            reason = mpi_found.explain_absence(job)
+        return reason
+
+    def _mpi(self, assignment: Assignment) -> FoundMpi | None:
+        job = assignment.job
+        stated = job.implementation if job.implementation_stated else None
+        return mpi_found.choose(assignment.environment, wanted=job.annotation(names.ANNOTATION_MPI), stated=stated)
+
+    # -- doing ---------------------------------------------------------------------------------------
+    async def apply(self, assignment: Assignment, action: actions.Action) -> None:
+        job = assignment.job
+        watched = self._of(job)
+        try:
+            match action:
+                case actions.Prepare():
+                    await self._prepare(assignment, watched)
+                case actions.CreateWorker(index):
+                    await self._order(job, {"do": "start-host", "host": job.worker_host(index)})
+                case actions.DeleteWorker(index):
+                    await self._delete_worker(job, watched, index)
+                case actions.CreateLauncher(attempt):
+                    await self._order(job, {"do": "start-host", "host": job.launcher_host})
+                    await self._order(job, {"do": "start-launcher", "attempt": attempt})
+                case actions.DeleteLauncher(attempt):
+                    Journal(str(watched.folder)).note("launcher-gone", attempt=attempt)
+                    if watched.keeper_alive:
+                        await self._order(job, {"do": "stop-launcher"})
+                case actions.PublishHosts(hosts):
+                    await self._publish(assignment, hosts)
+                case actions.Dismantle():
+                    if watched.keeper_alive:
+                        await self._order(job, {"do": "end"})
+                case actions.DeleteJob():
+                    pass  # the runtime removes the record and calls forget()
+        except OSError as error:
+            raise RetryableError(f"{job.key}: {type(action).__name__}: {error}") from error
+
+    async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
+        """Write the specification anew and have a keeper running. Cheap when both are there."""
+        mpi = await asyncio.to_thread(self._mpi, assignment)
+        if mpi is None:
+            raise RetryableError(mpi_found.explain_absence(assignment.job))
+        uid = assignment.job.uid
+        shop = workshop.Workshop(
+            assignment, mpi=mpi, separation=self.separation, slices=self._slices,
+            folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid),
+        )  # fmt: skip
+        shop.write()
+        if not watched.keeper_alive:
+            await shop.start_keeper()
+            watched.look()
+        self._listen(uid, watched)
+
+    async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
+        name = job.worker_host(index)
+        host = watched.seen.hosts.get(name)
+        if watched.keeper_alive and host is not None and host.down_at is None:
+            await self._order(job, {"do": "stop-host", "host": name})
+        else:
+            note = Journal(str(watched.folder)).note
+            if host is not None and host.down_at is None:  # it died with its keeper, which could not say so
+                note("host-down", host=name, index=index, launcher=False, reason="its keeper died", memory=False)
+            note("host-gone", host=name)
+
+    async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
+        watched = self._of(assignment.job)
+        files = workshop.host_files(assignment.job, hosts, keeper.read_spec(str(watched.folder)))
+        await self._order(assignment.job, {"do": "publish", "hosts": list(hosts), "files": files})
+
+    async def _order(self, job: Job, message: dict[str, object]) -> None:
+        await Control(self._run_folder(job.uid) / keeper.CONTROL).order(message)
+        self._notify(job.uid)
+
+    async def forget(self, uid: str) -> None:
+        watched = self._watched.pop(uid, None)
+        if watched is not None and watched.listener is not None:
+            watched.listener.cancel()
+        await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
+        await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
+
+    # -- keeping touch -------------------------------------------------------------------------------
+    def _of(self, job: Job) -> Watched:
+        watched = self._watched.get(job.uid)
+        if watched is None:
+            watched = self._watched[job.uid] = Watched(self._job_folder(job.uid))
+        return watched
+
+    def _listen(self, uid: str, watched: Watched) -> None:
+        if watched.listener is None or watched.listener.done():
+            path = self._run_folder(uid) / keeper.CONTROL
+            watched.listener = asyncio.create_task(listen_to(path, lambda: self._notify(uid)))
+
+    def _taken_gpus(self, but: str) -> set[str]:
+        taken: set[str] = set()
+        for uid, watched in self._watched.items():
+            if uid != but and watched.keeper_alive:
+                with contextlib.suppress(OSError, ValueError):
+                    for devices in keeper.read_spec(str(watched.folder))["gpus"].values():
+                        taken.update(devices)
+        return taken
+
+
+def _worker_member(host: HostSeen, keeper_alive: bool) -> Member:
+    if host.down_at is None and keeper_alive:
+        phase = Phase.RUNNING if host.up else Phase.PENDING
+        return Member(
+            name=host.name, index=host.index, phase=phase, ready=host.up, started_at=host.made_at,
+            not_ready_because="" if host.up else host.trouble or "it is still starting",
+        )  # fmt: skip
+    reason = "OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST
+    message = host.trouble or "its keeper was killed"
+    return Member(
+        name=host.name, index=host.index, phase=Phase.FAILED, started_at=host.made_at, finished_at=host.down_at,
+        reason=reason, message=message,
+    )  # fmt: skip
+
+
+def _launcher_member(job: Job, seen: Seen, keeper_alive: bool) -> Member | None:
+    launcher = seen.launcher
+    if launcher is None:
+        return None
+    if launcher.exit is None and (not keeper_alive or seen.ended):
+        return None  # it vanished with its keeper
+    if launcher.dismissed and launcher.exit is not None:
+        return None
+    phase = Phase.RUNNING
+    if launcher.exit is not None:
+        phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not seen.log_trouble else Phase.FAILED
+    return Member(
+        name=job.launcher_host, attempt=launcher.attempt, phase=phase, ready=phase is Phase.RUNNING,
+        terminating=launcher.dismissed, started_at=launcher.started_at, finished_at=launcher.finished_at,
+        exit=launcher.exit, message=seen.log_trouble,
+    )  # fmt: skip
+
+

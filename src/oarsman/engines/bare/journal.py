@@ -1,0 +1,61 @@
+"""The journal of a job: what its keeper saw, one JSON line per fact, only ever added to.
+
+It is the truth about a running job. The supervisor reads it, may die, and reads it again; nothing
+the keeper noted is lost with either of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+RESERVE_BYTES = 1 << 20
+
+
+class Journal:
+    """The writing side. A reserve is kept on the disk so that a full disk can still be reported."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, "journal.jsonl")
+        self._reserve = os.path.join(folder, "reserve")
+        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if not os.path.exists(self._reserve):
+            with contextlib.suppress(OSError), open(self._reserve, "wb") as file:
+                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+
+    def note(self, event: str, **facts: Any) -> None:
+        line = json.dumps({"t": time.time(), "e": event, **facts}, separators=(",", ":")).encode() + b"\n"
+        try:
+            os.write(self._fd, line)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._reserve)
+            os.write(self._fd, line)
+
+
+class JournalReader:
+    """The reading side: what was added since the last look. A half-written line waits for its end."""
+
+    def __init__(self, folder: str) -> None:
+        self._path = os.path.join(folder, "journal.jsonl")
+        self._offset = 0
+
+    def news(self) -> Iterator[dict[str, Any]]:
+        try:
+            with open(self._path, "rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        complete = data[: data.rfind(b"\n") + 1]
+        self._offset += len(complete)
+        for line in complete.splitlines():
+            with contextlib.suppress(ValueError):  # a line torn by a full disk
+                yield json.loads(line)

@@ -1,0 +1,483 @@
+"""The keeper of one job: the process that owns its hosts, its launcher and its journal.
+
+It stands between the supervisor and the job so that neither needs the other to stay alive. The
+supervisor tells it what to do over a socket and reads what happened in the journal; if the
+supervisor is killed the keeper goes on, if the keeper is killed the kernel takes the hosts with it.
+
+It is started as a plain script with nothing but the standard library, because it is on the path
+of every job start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from oarsman.engines.bare import loglines, process, wire
+from oarsman.engines.bare.journal import Journal
+from oarsman.engines.bare.rack import Rack, RunningHost, prepare_layer
+
+CONTROL = "k"  # name of the control socket in the run folder
+_PULSE = 1.0
+_READ_SIZE = 1 << 16
+_DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
+
+
+@dataclass(slots=True)
+class Launcher:
+    attempt: int
+    channel: socket.socket
+    streams: dict[int, loglines.Recorder]  # read end of a pipe -> where it goes
+    exit: dict[str, Any] | None = None
+    drain_until: float = 0.0
+    kill_at: float | None = None
+
+
+@dataclass(slots=True)
+class Rank:
+    facts: dict[str, Any]
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Keeper:
+    folder: str
+    spec: dict[str, Any]
+    rack: Rack
+    journal: Journal
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    hosts: dict[str, RunningHost] = field(default_factory=dict)
+    launcher: Launcher | None = None
+    waiting_launcher: wire.Message | None = None  # ordered before its host was up
+    ranks: dict[int, Rank] = field(default_factory=dict)  # by descriptor of the rank's connection
+    listeners: set[socket.socket] = field(default_factory=set)  # supervisors
+    connections: set[socket.socket] = field(default_factory=set)
+    output_seen: int = 0  # newest attempt that has written something
+    launcher_lines: list[str] = field(default_factory=list)  # the last it wrote, kept for the cause
+    ending: bool = False
+    last_pulse: float = 0.0
+
+    # -- the loop -------------------------------------------------------------------------------
+    def run(self, ready: int) -> None:
+        """Keep the job until told to end. `ready` is told when orders can be taken."""
+        wake_read, wake_write = os.pipe()
+        for fd in (wake_read, wake_write):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self.end())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        server = wire.listen(f"{self.rack.run_folder}/{CONTROL}")
+        self._watch(server, self._accept)
+        self._watch(wake_read, self._drain_wakeups)
+        if self.rack.heartbeat is not None:
+            self._watch(self.rack.heartbeat, self._heartbeat)
+        me = process.identify(os.getpid())
+        self.journal.note("keeper", pid=os.getpid(), started=me.started if me else "")
+        os.write(ready, b"ok")
+        os.close(ready)
+        self.last_pulse = time.monotonic()
+        while not (self.ending and not self.hosts):
+            for key, _ in self.selector.select(self._patience()):
+                key.data(key.fileobj)
+            self._reap()
+            self._tick()
+        self.journal.note("end")
+        self._tell({"changed": True})
+
+    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
+        self.selector.register(thing, selectors.EVENT_READ, callback)
+
+    def _patience(self) -> float:
+        pulse = self.last_pulse + _PULSE - time.monotonic()
+        if self.launcher is not None and self.launcher.exit is not None:
+            return max(0.0, min(pulse, self.launcher.drain_until - time.monotonic()))
+        return max(0.0, pulse)
+
+    def _drain_wakeups(self, fd: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(fd, 4096)
+
+    def _note(self, event: str, **facts: Any) -> None:
+        self.journal.note(event, **facts)
+        self._tell({"changed": True})
+
+    def _tell(self, message: wire.Message) -> None:
+        for listener in list(self.listeners):
+            try:
+                listener.sendall(wire.encode(message))
+            except OSError:
+                self.listeners.discard(listener)
+
+    # -- who calls --------------------------------------------------------------------------------
+    def _accept(self, server: socket.socket) -> None:
+        caller, _ = server.accept()
+        self.connections.add(caller)
+        self._watch(caller, self._serve)
+
+    def _serve(self, caller: socket.socket) -> None:
+        message, fds = wire.receive(caller)
+        for fd in fds:
+            os.close(fd)
+        if message is None:
+            self._hang_up(caller)
+        elif "do" in message:
+            self._obey(caller, message)
+        elif "rank" in message:
+            self._rank_started(caller, message)
+        elif "output" in message:
+            self._saw_output(message["attempt"])
+        elif "exit" in message:
+            self._rank_ended(caller.fileno(), message)
+
+    def _hang_up(self, caller: socket.socket) -> None:
+        # A rank whose stand-in was killed says nothing more; that silence is its end.
+        self._rank_ended(caller.fileno(), {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "lines": []})
+        self.ranks.pop(caller.fileno(), None)
+        self.selector.unregister(caller)
+        self.listeners.discard(caller)
+        self.connections.discard(caller)
+        caller.close()
+
+    def _obey(self, caller: socket.socket, message: wire.Message) -> None:
+        orders: dict[str, Callable[[wire.Message], None]] = {
+            "start-host": self._start_host,
+            "stop-host": self._stop_host,
+            "start-launcher": self._start_launcher,
+            "stop-launcher": self._stop_launcher,
+            "publish": self._publish,
+            "end": lambda _: self.end(),
+        }
+        answer: wire.Message = {"answer": message["do"]}
+        if message["do"] == "listen":
+            self.listeners.add(caller)
+        else:
+            try:
+                orders[message["do"]](message)
+            except Exception as error:
+                answer["error"] = f"{type(error).__name__}: {error}"
+        with contextlib.suppress(OSError):
+            wire.send(caller, answer)
+
+    # -- hosts ------------------------------------------------------------------------------------
+    def _start_host(self, message: wire.Message) -> None:
+        name: str = message["host"]
+        if name in self.hosts or self.ending:
+            return
+        self.spec = read_spec(self.folder)
+        host, unset = self.rack.add(
+            name, self.spec["hosts"][name], now=time.monotonic(), close=self._private_descriptors()
+        )
+        self.hosts[name] = host
+        self._watch(host.channel, lambda _: self._hear(host))
+        self.journal.note("host-made", host=name, index=host.index, launcher=host.launcher, pid=host.process.pid,
+                          started=host.process.started, address=host.address, unset=unset)  # fmt: skip
+
+    def _private_descriptors(self) -> list[int]:
+        """What a host must not inherit: above all the other hosts' lifelines."""
+        sockets = [*(host.channel for host in self.hosts.values()), *self.connections]
+        fds = [sock.fileno() for sock in sockets]
+        if self.launcher is not None:
+            fds += [self.launcher.channel.fileno(), *self.launcher.streams]
+        return [fd for fd in fds if fd >= 0]
+
+    def _hear(self, host: RunningHost) -> None:
+        message, _ = wire.receive(host.channel)
+        if message is None:
+            self.selector.unregister(host.channel)
+            host.channel.close()
+            if host.process.pid == 0:  # it never came to life
+                self._lost(host, "it could not be started")
+        elif "up" in message:
+            host.up, host.last_seen = True, time.monotonic()
+            self._note("host-up", host=host.name)
+            if host.launcher and self.waiting_launcher is not None:
+                self._start_launcher(self.waiting_launcher)
+        elif "failed" in message:
+            self.journal.note("host-trouble", host=host.name, reason=message["failed"])
+        elif "pong" in message:
+            host.last_seen = time.monotonic()
+
+    def _heartbeat(self, heartbeat: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                name, _ = heartbeat.recvfrom(256)
+                host = self.hosts.get(name.decode(errors="replace"))
+                if host is not None:
+                    host.last_seen = time.monotonic()
+
+    def _stop_host(self, message: wire.Message) -> None:
+        host = self.hosts.get(message["host"])
+        if host is not None and not host.ending:
+            host.ending = True
+            with contextlib.suppress(OSError):
+                wire.send(host.channel, {"do": "end", "grace": self.spec["grace"]})
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, _status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            for host in list(self.hosts.values()):
+                if host.process.pid == pid:
+                    self._lost(host, "" if host.ending else "all its processes were killed")
+
+    def _lost(self, host: RunningHost, reason: str) -> None:
+        del self.hosts[host.name]
+        self._settle()
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(host.channel)
+        memory = host.group.out_of_memory_kills() > host.kills_seen
+        self.rack.remove(host)
+        self._note("host-down", host=host.name, index=host.index, launcher=host.launcher, reason=reason, memory=memory)
+
+    # -- the pulse ---------------------------------------------------------------------------------
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if self.launcher is not None and self.launcher.exit is not None:
+            if not self.launcher.streams or now >= self.launcher.drain_until:
+                self._launcher_done(self.launcher)
+        if now < self.last_pulse + _PULSE:
+            return
+        slept = now - self.last_pulse > 3 * _PULSE  # we were halted ourselves: nobody else is to blame
+        self.last_pulse = now
+        for host in list(self.hosts.values()):
+            if slept:
+                host.last_seen = now
+            elif host.up and not host.ending and now - host.last_seen > self.spec["silence"]:
+                self._silent(host)
+            self.rack.ping(host)
+        launcher = self.launcher
+        if launcher is not None and launcher.kill_at is not None and now >= launcher.kill_at:
+            self._sweep()
+            launcher.kill_at = None
+
+    def _silent(self, host: RunningHost) -> None:
+        seconds = self.spec["silence"]
+        self.journal.note("host-trouble", host=host.name, reason=f"it gave no sign of life for {seconds} seconds")
+        host.ending = True
+        process.send_signal(host.process, signal.SIGKILL)
+
+    def _sweep(self) -> None:
+        """Whatever commands still run on any host end now; the hosts stay."""
+        for host in self.hosts.values():
+            with contextlib.suppress(OSError):
+                wire.send(host.channel, {"do": "sweep"})
+
+    # -- the launcher ------------------------------------------------------------------------------
+    def _start_launcher(self, message: wire.Message) -> None:
+        if self.launcher is not None:
+            return
+        attempt: int = message["attempt"]
+        self.spec = read_spec(self.folder)
+        name: str = self.spec["launcher_host"]
+        if name not in self.hosts or not self.hosts[name].up:
+            self.waiting_launcher = message
+            return
+        self.waiting_launcher = None
+        logs = loglines.attempt_folder(f"{self.folder}/logs", attempt)
+        os.makedirs(logs, exist_ok=True)
+        channel = wire.connect(f"{self.rack.run_folder}/h/{name}")
+        streams: dict[int, loglines.Recorder] = {}
+        ends = []
+        inodes = []
+        for stream in ("out", "err"):
+            read, write = os.pipe()
+            os.set_blocking(read, False)
+            streams[read] = loglines.Recorder(logs, rank="-", host=name, stream=stream, merge=True)
+            ends.append(write)
+            inodes.append(str(os.fstat(write).st_ino))
+            self._watch(read, self._pump)
+        environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": ":".join(inodes)}
+        quiet = os.open(os.devnull, os.O_RDONLY)
+        wire.send(channel, {"argv": self.spec["launcher_argv"], "env": environment}, [quiet, *ends])
+        for fd in (quiet, *ends):
+            os.close(fd)
+        self.launcher = Launcher(attempt, channel, streams)
+        self._watch(channel, self._launcher_says)
+        self._note("launcher-start", attempt=attempt)
+
+    def _pump(self, fd: int) -> None:
+        assert self.launcher is not None
+        recorder = self.launcher.streams[fd]
+        try:
+            chunk = os.read(fd, _READ_SIZE)
+        except BlockingIOError:
+            return
+        if chunk:
+            try:
+                recorder.feed(chunk)
+            except OSError as error:
+                self._log_trouble(error)
+            self._saw_output(self.launcher.attempt)
+        else:
+            self._close_stream(fd)
+
+    def _log_trouble(self, error: OSError) -> None:
+        self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
+        self._sweep()
+
+    def _close_stream(self, fd: int) -> None:
+        assert self.launcher is not None
+        self.selector.unregister(fd)
+        os.close(fd)
+        recorder = self.launcher.streams.pop(fd)
+        self.launcher_lines += recorder.last_lines()
+        with contextlib.suppress(OSError):
+            recorder.finish()
+
+    def _launcher_says(self, channel: socket.socket) -> None:
+        message, _ = wire.receive(channel)
+        launcher = self.launcher
+        if launcher is None or (message is not None and "exit" not in message):
+            return
+        self.selector.unregister(channel)
+        channel.close()
+        # No answer: the launcher's host died, and the launcher with it.
+        launcher.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
+        launcher.drain_until = time.monotonic() + _DRAIN_SECONDS
+        self._settle()
+        self._sweep()
+
+    def _settle(self) -> None:
+        """Read what ranks have already said, so that the order of facts in the journal is that of the world."""
+        for key, _ in self.selector.select(0):
+            if getattr(key.data, "__name__", "") == "_serve" and key.fd in self.ranks:
+                key.data(key.fileobj)
+
+    def _launcher_done(self, launcher: Launcher) -> None:
+        for fd in list(launcher.streams):
+            self._close_stream(fd)
+        self._settle()
+        assert launcher.exit is not None
+        lines, self.launcher_lines = self.launcher_lines, []
+        self.launcher = None
+        self._note(
+            "launcher-end",
+            attempt=launcher.attempt,
+            code=launcher.exit["exit"],
+            signal=launcher.exit["signal"],
+            memory=self._memory_killed(self.spec["launcher_host"]),
+            lines=lines[-40:],
+        )
+
+    def _stop_launcher(self, message: wire.Message) -> None:
+        launcher = self.launcher
+        self.waiting_launcher = None
+        if launcher is None or launcher.exit is not None or launcher.kill_at is not None:
+            return
+        with contextlib.suppress(OSError):
+            wire.send(launcher.channel, {"signal": int(signal.SIGTERM)})
+        launcher.kill_at = time.monotonic() + self.spec["grace"]
+
+    # -- ranks -------------------------------------------------------------------------------------
+    def _rank_started(self, caller: socket.socket, message: wire.Message) -> None:
+        # The kernel tells the true process number; inside its host the rank knows only its own.
+        peer = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12) if hasattr(socket, "SO_PEERCRED") else b""
+        message["pid"] = struct.unpack("3i", peer)[0] if peer else message.get("pid", 0)
+        self.ranks[caller.fileno()] = Rank(message)
+        self._note("rank-start", **message)
+
+    def _rank_ended(self, fd: int, message: wire.Message) -> None:
+        rank = self.ranks.get(fd)
+        if rank is None or rank.ended:
+            return
+        rank.ended = True
+        facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
+        memory = message["signal"] == signal.SIGKILL and self._memory_killed(rank.facts["host"])
+        self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
+                   lines=message.get("lines", []), reason=message.get("reason", ""))  # fmt: skip
+
+    def _memory_killed(self, name: str) -> bool:
+        """Whether the memory limit of this host was hit since the last time somebody asked."""
+        host = self.hosts.get(name)
+        if host is None:
+            return False
+        kills = host.group.out_of_memory_kills()
+        hit = kills > host.kills_seen
+        host.kills_seen = kills
+        return hit
+
+    def _saw_output(self, attempt: int) -> None:
+        if attempt > self.output_seen:
+            self.output_seen = attempt
+            self._note("first-output", attempt=attempt)
+
+    # -- files and the end -------------------------------------------------------------------------
+    def _publish(self, message: wire.Message) -> None:
+        etc = f"{self.rack.run_folder}/etc"
+        for name, text in message["files"].items():
+            if name == "hosts":
+                with open(f"{etc}/hosts", "w") as file:  # in place: this very file is mounted
+                    file.write(text)
+                continue
+            path = f"{etc}/mpi/{name}"
+            with open(f"{path}.new", "w") as file:
+                file.write(text)
+            os.chmod(f"{path}.new", 0o755 if name.endswith(".sh") else 0o644)
+            os.rename(f"{path}.new", path)
+        self._note("published", hosts=message["hosts"])
+
+    def end(self) -> None:
+        """Everything ends: the launcher gets its grace, then the hosts theirs."""
+        if self.ending:
+            return
+        self.ending = True
+        self._stop_launcher({})
+        for name in list(self.hosts):
+            self._stop_host({"host": name})
+
+
+def read_spec(folder: str) -> dict[str, Any]:
+    with open(f"{folder}/spec.json") as file:
+        spec: dict[str, Any] = json.load(file)
+    return spec
+
+
+def main(folder: str) -> None:
+    """Become a daemon, tell the parent that all is well, keep the job until it ends."""
+    spec = read_spec(folder)
+    ready_read, ready_write = os.pipe()
+    if os.fork():
+        os.close(ready_write)
+        with os.fdopen(ready_read, "rb") as ready:
+            trouble = ready.read().decode()
+        if trouble != "ok":
+            sys.stderr.write(trouble or "the keeper died while starting")
+        sys.exit(0 if trouble == "ok" else 1)
+    os.close(ready_read)
+    os.setsid()
+    os.umask(0o077)
+    os.chdir("/")
+    log = os.open(f"{folder}/keeper.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((null, 0), (log, 1), (log, 2)):
+        os.dup2(source, target)
+    try:
+        os.makedirs(spec["run_folder"], mode=0o700, exist_ok=True)
+        prepare_layer(spec["run_folder"])
+        rack = Rack(spec)
+        rack.open()
+        keeper = Keeper(folder, spec, rack, Journal(folder))
+    except BaseException as error:
+        os.write(ready_write, f"{type(error).__name__}: {error}".encode())
+        raise
+    try:
+        keeper.run(ready_write)
+    finally:
+        shutil.rmtree(spec["run_folder"], ignore_errors=True)

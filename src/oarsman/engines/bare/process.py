@@ -1,0 +1,122 @@
+"""Processes: how they ended, who descends from whom, and signalling nothing that is not ours.
+
+A process is named by its pid and its start time together; a pid alone may belong to somebody else
+by the time it is signalled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessId:
+    pid: int
+    started: str  # kernel ticks since boot, and the boot; opaque
+
+
+def exit_of(wait_status: int) -> tuple[int, int | None]:
+    """The shell's exit number and the signal, if one ended it."""
+    if os.WIFSIGNALED(wait_status):
+        return 128 + os.WTERMSIG(wait_status), os.WTERMSIG(wait_status)
+    return os.WEXITSTATUS(wait_status), None
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The process that has this pid now, unless it is gone or only waits to be reaped."""
+    if sys.platform != "linux":
+        answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
+        state, _, started = answer.stdout.strip().partition(" ")
+        return ProcessId(pid, started.strip()) if started and not state.startswith("Z") else None
+    fields = _stat(pid)
+    if fields is None or fields[0] in ("Z", "X"):
+        return None
+    return ProcessId(pid, f"{fields[19]}@{_boot_id()}")
+
+
+def alive(process: ProcessId) -> bool:
+    return identify(process.pid) == process
+
+
+def send_signal(process: ProcessId, number: int) -> bool:
+    """Signal it if it is still the same process. A pidfd closes the gap between look and kill."""
+    try:
+        if not hasattr(os, "pidfd_open"):
+            if alive(process):
+                os.kill(process.pid, number)
+                return True
+            return False
+        fd = os.pidfd_open(process.pid)
+    except (ProcessLookupError, PermissionError):
+        return False
+    try:
+        if not alive(process):
+            return False
+        signal.pidfd_send_signal(fd, number)
+        return True
+    except (ProcessLookupError, PermissionError):
+        return False
+    finally:
+        os.close(fd)
+
+
+def stopped(pid: int) -> bool:
+    """Whether it is halted (SIGSTOP, a debugger) and so silent."""
+    fields = _stat(pid)
+    return fields is not None and fields[0] in ("T", "t")
+
+
+def descendants(roots: Iterable[int]) -> list[int]:
+    """Everything below these processes, whichever group or session it moved to."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in _parents():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    queue = list(roots)
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def kill_all(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _parents() -> list[tuple[int, int]]:
+    if not os.path.isdir("/proc/self"):
+        listing = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True).stdout
+        return [(int(pid), int(parent)) for pid, parent in map(str.split, listing.splitlines())]
+    pairs = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and (fields := _stat(int(name))) is not None:
+            pairs.append((int(name), int(fields[1])))
+    return pairs
+
+
+def _stat(pid: int) -> list[str] | None:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+_boot = ""
+
+
+def _boot_id() -> str:
+    global _boot
+    if not _boot:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            _boot = file.read().strip()
+    return _boot

@@ -1,0 +1,84 @@
+"""The stand-in for mpirun, mpiexec and orterun: the same command, made right for this job.
+
+It comes first on the launcher's PATH, so scripts and `sh -c` lines are reached too. It rewrites
+options that the two generations of Open MPI spell differently, puts the rank stand-in before the
+user's program, and turns into the real launcher.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from oarsman.job import launch
+
+# With these mpirun itself decides what the output looks like, so it has to see it.
+_SHAPES_OUTPUT = ("tag-output", "timestamp-output", "output", "output-filename", "xml", "merge-stderr-to-stdout",
+                  "stream-buffering", "prepend-pattern", "outfile-pattern", "errfile-pattern", "prepend-rank", "l")  # fmt: skip
+
+
+def real(name: str) -> str:
+    """The launcher of that name that belongs to the job's MPI, or the first other one on PATH."""
+    chosen = os.path.join(os.environ.get("OARSMAN_MPI", ""), name)
+    if os.path.isabs(name):
+        return name
+    if os.path.isabs(chosen) and os.access(chosen, os.X_OK):
+        return chosen
+    mine = os.environ["OARSMAN_RUN"] + "/bin"
+    path = os.pathsep.join(part for part in os.environ.get("PATH", "").split(os.pathsep) if part != mine)
+    return shutil.which(name, path=path) or name
+
+
+def streams_to_pass(options: Sequence[str]) -> str:
+    """Which streams must flow through mpirun: those that do not end in the launcher's own log."""
+    if any(option.lstrip("-").partition("=")[0] in _SHAPES_OUTPUT for option in options if option.startswith("-")):
+        return "oe"
+    pipes = os.environ.get("OARSMAN_LAUNCHER_PIPES", ":").split(":")
+    return "".join(
+        letter for letter, fd, pipe in zip("oe", (1, 2), pipes, strict=False) if str(os.fstat(fd).st_ino) != pipe
+    )
+
+
+def without_slow_start(words: Sequence[str]) -> list[str]:
+    """An exclusion list for the byte transfer layers gets `ofi` added: it costs a second per start."""
+    result = list(words)
+    for position, word in enumerate(result[:-2]):
+        if word in ("-mca", "--mca") and result[position + 1] == "btl":
+            value = result[position + 2]
+            if value.startswith("^") and "ofi" not in value[1:].split(","):
+                result[position + 2] = value + ",ofi"
+    return result
+
+
+def compose(name: str, words: Sequence[str]) -> list[str]:
+    """The words to run in place of `name words...`."""
+    if os.environ.get("OARSMAN_REWRITE", "1") == "1":
+        argv = list(launch.rewrite([name, *words]).argv)
+        words = argv[1:]
+    if os.environ.get("OARSMAN_FAMILY", "").startswith("Open MPI"):
+        words = without_slow_start(words)
+    line = launch.parse([name, *words])
+    hosts = os.environ.get("OARSMAN_HOSTS", "").split()
+    slots = int(os.environ.get("OARSMAN_SLOTS", "1"))
+    placement = launch.expected_placement(line, hosts, slots) if line is not None else None
+    master = placement[0] if placement else (hosts[0] if hosts else "localhost")
+    through = streams_to_pass(line.options if line is not None else words)
+    label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{os.environ.get('OARSMAN_MASTER_PORT', '')}"
+    wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
+    return launch.with_wrapper(words, wrapper)
+
+
+def main() -> NoReturn:
+    name, words = sys.argv[1], sys.argv[2:]
+    program = real(name)
+    inside_a_rank = "OMPI_COMM_WORLD_RANK" in os.environ or "PMI_RANK" in os.environ
+    if not inside_a_rank:
+        words = compose(os.path.basename(name), words)
+    try:
+        os.execv(program, [program, *words])
+    except OSError as error:
+        sys.stderr.write(f"{name}: {error.strerror}\n")
+        sys.exit(127)

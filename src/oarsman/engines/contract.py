@@ -1,0 +1,47 @@
+"""What every engine promises the runtime: see, do, and say when to look again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from oarsman.job.job import Job
+from oarsman.job.observed import Admission, Observed
+from oarsman.job.state import Status
+from oarsman.plan.actions import Action
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assignment:
+    """A job as handed to an engine: what was asked, where it was asked, and what is known so far."""
+
+    job: Job
+    status: Status
+    environment: Mapping[str, str]  # the submitting user's own
+    folder: Path  # where it was submitted
+    stop_requested: bool = False
+    admission: Admission = Admission()
+
+
+class Engine(Protocol):
+    """Observation is cheap and free of side effects; `apply` may be repeated without harm."""
+
+    name: str
+
+    async def start(self, notify: Callable[[str], None]) -> None:
+        """Get ready. `notify(uid)` is called whenever something about a job may have changed."""
+
+    async def adopt(self, assignment: Assignment) -> None:
+        """Take up a job that ran before this engine was started."""
+
+    async def observe(self, assignment: Assignment) -> Observed: ...
+
+    async def apply(self, assignment: Assignment, action: Action) -> None:
+        """Carry out one action, or raise RetryableError to be asked again."""
+
+    async def forget(self, uid: str) -> None:
+        """Remove every trace of a job, its logs included."""
+
+    async def close(self) -> None: ...

@@ -1,0 +1,224 @@
+"""The faces' door to the jobs of this machine: what is wanted goes into the store, the supervisor is told.
+
+Reading needs no supervisor at all. Whatever changes something makes sure that one is running.
+"""
+
+from __future__ import annotations
+
+import copy
+import getpass
+import select
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.manifest import job_from_document
+from oarsman.runtime import usage
+from oarsman.runtime.caller import Caller
+from oarsman.runtime.jobs import EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+from oarsman.status.wire import from_wire
+from oarsman.store import logs as stored_logs
+from oarsman.store.jobs import JobStore, StoredJob
+from oarsman.store.places import Places
+
+
+class EmbeddedJobs:
+    def __init__(self, places: Places | None = None) -> None:
+        self._places = places or Places.default()
+        self._places.make()
+        self._store = JobStore(self._places.database)
+        self._caller = Caller(self._places)
+
+    # -- what is wanted ------------------------------------------------------------------------------
+    def submit(
+        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
+    ) -> JobRecord:
+        job = job_from_document(document)
+        if replace:
+            self._replace(job.key)
+        stored = self._store.add(
+            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=getpass.getuser(),
+            folder=str(folder.absolute()), document=document, environment=environment, now=datetime.now(UTC),
+        )  # fmt: skip
+        self._caller.poke(stored.uid)
+        return _record(stored)
+
+    def _replace(self, key: str) -> None:
+        """Take a finished job of the same name away, and wait until it is gone."""
+        try:
+            stored = self._store.get(key)
+        except NotFoundError:
+            return
+        if not from_wire(stored.status).finished:
+            raise ConflictError(f"{key} has not ended; it is not replaced", hint=f"stop it first: oarsman stop {stored.name}")
+        self.delete(key)
+        for _ in self.watch(key):
+            pass
+
+    def scale(self, key: str, workers: int) -> JobRecord:
+        def edit(spec: dict[str, Any]) -> None:
+            worker = spec["mpiReplicaSpecs"].get("Worker")
+            if worker is None:
+                raise UserError(f"{key} has no workers to scale", field="spec.mpiReplicaSpecs.Worker")
+            worker["replicas"] = workers
+
+        return self._edit(key, edit, "scaled")
+
+    def suspend(self, key: str) -> JobRecord:
+        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True), "suspended")
+
+    def resume(self, key: str) -> JobRecord:
+        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=False), "resumed")
+
+    def _edit(self, key: str, change: Callable[[dict[str, Any]], None], what: str) -> JobRecord:
+        """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
+        stored = self._store.get(key)
+        if from_wire(stored.status).finished:
+            raise ConflictError(f"{key} has ended; it cannot be {what}")
+        document = copy.deepcopy(dict(stored.document))
+        change(document["spec"])
+        if document == stored.document:
+            return _record(stored)
+        job_from_document(document)
+        stored = self._store.change_document(key, document, expected_generation=stored.generation)
+        self._caller.poke(stored.uid)
+        return _record(stored)
+
+    def stop(self, key: str) -> JobRecord:
+        if from_wire(self._store.get(key).status).finished:
+            raise ConflictError(f"{key} has ended already")
+        stored = self._store.request_stop(key)
+        self._caller.poke(stored.uid)
+        return _record(stored)
+
+    def delete(self, key: str) -> None:
+        self._caller.poke(self._store.request_delete(key).uid)
+
+    # -- what it became ------------------------------------------------------------------------------
+    def get(self, key: str) -> JobRecord:
+        return _record(self._store.get(key))
+
+    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        return [_record(stored) for stored in self._store.all(namespace)]
+
+    def events(self, key: str) -> Sequence[EventRecord]:
+        return [
+            EventRecord(
+                time=event.time, first_time=event.first_time, severity=event.severity, reason=event.reason,
+                message=event.message, count=event.count,
+            )
+            for event in self._store.events(self._store.get(key).uid)
+        ]  # fmt: skip
+
+    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        uid = self._store.get(key).uid
+        seen = -1
+        with self._caller.watching() as changes:
+            while True:
+                stored = self._store.by_uid(uid)
+                if stored is None:
+                    return
+                if stored.revision != seen:
+                    seen = stored.revision
+                    yield _record(stored)
+                    continue
+                changes.wait(uid, deadline)
+
+    def usage(self, key: str) -> Sequence[HostUsage]:
+        stored = self._store.get(key)
+        return usage.of_job(self._places.job(stored.uid))
+
+    # -- logs ----------------------------------------------------------------------------------------
+    def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:
+        stored = self._store.get(key)
+        folder = self._places.job(stored.uid)
+        attempt = query.attempt or max(stored_logs.attempts(folder), default=1)
+        wanted = _filter(_record(stored), query)
+        path = stored_logs.merged_path(folder, attempt)
+        if not query.follow:
+            return (_line(line) for line in stored_logs.read(path, wanted=wanted, tail=query.tail))
+        return self._follow(stored.uid, path, attempt, query, wanted)
+
+    def _follow(
+        self, uid: str, path: Path, attempt: int, query: LogQuery, wanted: Callable[[stored_logs.StoredLine], bool]
+    ) -> Iterator[LogLine]:
+        """Every line until the attempt is over. Its last lines are written before its end is on record."""
+        follower = stored_logs.Follower(path)
+        skip = _lines_to_skip(path, query.tail, wanted)
+        try:
+            with self._caller.watching() as changes:
+                while True:
+                    over = self._attempt_over(uid, attempt)
+                    for line in follower.news():
+                        if wanted(line):
+                            if skip > 0:
+                                skip -= 1
+                            else:
+                                yield _line(line)
+                    if over:
+                        return
+                    self._await_news(follower, changes.fileno())
+                    changes.drain()
+        finally:
+            follower.close()
+
+    @staticmethod
+    def _await_news(follower: stored_logs.Follower, changes: int) -> None:
+        descriptor = follower.fileno()
+        if descriptor is None:
+            select.select([changes], [], [], 0.25)
+            return
+        readable, _, _ = select.select([descriptor, changes], [], [])
+        if descriptor in readable:
+            follower.acknowledge()
+
+    def _attempt_over(self, uid: str, number: int) -> bool:
+        stored = self._store.by_uid(uid)
+        if stored is None:
+            return True
+        status = from_wire(stored.status)
+        ended = any(attempt.number == number and attempt.finished_at is not None for attempt in status.attempts)
+        return ended or status.finished
+
+
+def _lines_to_skip(path: Path, tail: int | None, wanted: Callable[[stored_logs.StoredLine], bool]) -> int:
+    if tail is None:
+        return 0
+    return max(0, sum(1 for _ in stored_logs.read(path, wanted=wanted)) - tail)
+
+
+def _filter(record: JobRecord, query: LogQuery) -> Callable[[stored_logs.StoredLine], bool]:
+    hosts = {record.job.worker_host(index) for index in query.workers}
+
+    def wanted(line: stored_logs.StoredLine) -> bool:
+        return (
+            (not query.ranks or line.rank in query.ranks)
+            and (not hosts or line.host in hosts)
+            and (not query.launcher_only or line.rank is None)
+            and (query.stream is None or line.stream == query.stream)
+            and (query.since is None or line.time >= query.since)
+        )
+
+    return wanted
+
+
+def _line(line: stored_logs.StoredLine) -> LogLine:
+    return LogLine(time=line.time, rank=line.rank, host=line.host, stream=line.stream, text=line.text)
+
+
+def _record(stored: StoredJob) -> JobRecord:
+    job = job_from_document(stored.document)
+    job = replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at)
+    return JobRecord(
+        job=job, status=from_wire(stored.status), created_at=stored.created_at, owner=stored.owner,
+        folder=Path(stored.folder), engine=stored.engine, deleting=stored.deleting,
+        stop_requested=stored.stop_requested, revision=stored.revision,
+    )  # fmt: skip
+
+

@@ -1,0 +1,169 @@
+"""One turn of the crank: read everything again, plan, act, write the status once.
+
+A request is only a key. Whatever was lost on the way (an event, a turn, the whole supervisor), the
+next turn finds out from the world itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from oarsman.engines.contract import Assignment, Engine
+from oarsman.errors import ManifestError, OarsmanError, RetryableError
+from oarsman.job.job import Job
+from oarsman.job.observed import Observed
+from oarsman.job.state import Status
+from oarsman.manifest import job_from_document
+from oarsman.plan.actions import DeleteJob, Plan
+from oarsman.plan.reconcile import reconcile, reject
+from oarsman.runtime.ledger import Ledger
+from oarsman.runtime.queue import WorkQueue
+from oarsman.status.wire import from_wire, to_wire
+from oarsman.store.jobs import JobStore, StoredJob
+
+log = logging.getLogger("oarsman")
+_WORKERS = 8
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Loop:
+    def __init__(
+        self, store: JobStore, engine: Engine, ledger: Ledger, queue: WorkQueue, *,
+        changed: Callable[[str], None], now: Callable[[], datetime] = utc_now,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._engine = engine
+        self._ledger = ledger
+        self.queue = queue
+        self._changed = changed
+        self._now = now
+        self._jobs: dict[str, Job] = {}  # the last valid form of each job we work on
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_WORKERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            uid = await self.queue.take()
+            try:
+                await self.turn(uid)
+                self.queue.succeeded(uid)
+            except (RetryableError, OSError) as error:
+                delay = self.queue.retry(uid)
+                log.warning("%s: %s; again in %.1f s", uid, error, delay)
+            except Exception:
+                delay = self.queue.retry(uid)
+                log.exception("%s: a turn failed; again in %.1f s", uid, delay)
+            finally:
+                self.queue.done(uid)
+
+    async def adopt(self, stored: StoredJob) -> None:
+        """Take up a job that an earlier supervisor left running."""
+        job = self._job_of(stored)
+        if job is None:
+            return
+        status = from_wire(stored.status)
+        if status.start_time is not None and not status.finished:
+            self._ledger.hold(job)
+        await self._engine.adopt(self._assignment(stored, job, status))
+
+    async def turn(self, uid: str) -> None:
+        stored = self._store.by_uid(uid)
+        if stored is None:
+            self._ledger.release(uid)
+            self._jobs.pop(uid, None)
+            await self._engine.forget(uid)
+            return
+        status = from_wire(stored.status)
+        try:
+            job = self._job_of(stored, strict=True)
+        except ManifestError as error:
+            job = self._jobs.get(uid)
+            if job is None:
+                self._write(stored, reject(status, error.problems, self._now(), generation=stored.generation), settled=True)
+                return
+        assert job is not None
+        assignment = self._assignment(stored, job, status)
+        if not status.finished and not job.run_policy.suspend:
+            assignment = replace(assignment, admission=self._ledger.ask(job, self._now()))
+        observed = await self._engine.observe(assignment)
+        plan = reconcile(job, observed, self._now())
+        trouble = await self._act(assignment, plan)
+        await self._conclude(stored, observed, plan, trouble)
+
+    async def _act(self, assignment: Assignment, plan: Plan) -> OarsmanError | None:
+        """Carry the plan out as far as it goes. What is left undone is planned again."""
+        for action in plan.actions:
+            try:
+                await self._engine.apply(assignment, action)
+            except RetryableError as error:
+                return error
+        return None
+
+    async def _conclude(
+        self, stored: StoredJob, observed: Observed, plan: Plan, trouble: OarsmanError | None
+    ) -> None:
+        nothing_lives = not observed.workers and observed.launcher is None and observed.published_hosts is None
+        over = plan.status.finished and (nothing_lives or not plan.actions) and observed.published_hosts is None
+        gone = any(isinstance(action, DeleteJob) for action in plan.actions)
+        if gone or (stored.deleting and over):
+            self._ledger.release(stored.uid)
+            self._store.remove(stored.uid)
+            await self._engine.forget(stored.uid)
+            self._jobs.pop(stored.uid, None)
+            self._changed(stored.uid)
+            return
+        if trouble is None:
+            self._write(stored, plan, settled=over)
+        if over or (nothing_lives and plan.status.start_time is None and from_wire(stored.status).start_time is not None):
+            self._ledger.release(stored.uid)
+        if over:
+            self._jobs.pop(stored.uid, None)
+        if trouble is not None:
+            raise trouble
+        if plan.look_again_in is not None:
+            self.queue.add_after(stored.uid, plan.look_again_in.total_seconds())
+
+    def _write(self, stored: StoredJob, plan: Plan, *, settled: bool) -> None:
+        """One write per turn, and none if nothing became different. Events go with the status or not at all."""
+        wire = to_wire(plan.status)
+        if wire == stored.status and not plan.events and settled == stored.finished:
+            return
+        events = [(event.severity.value, event.reason, event.message) for event in plan.events]
+        self._store.write_status(stored.uid, wire, finished=settled, events=events, now=self._now())
+        self._changed(stored.uid)
+
+    def _assignment(self, stored: StoredJob, job: Job, status: Status) -> Assignment:
+        return Assignment(
+            job=job,
+            status=status,
+            environment=stored.environment,
+            folder=Path(stored.folder),
+            stop_requested=stored.stop_requested or stored.deleting,
+        )
+
+    def _job_of(self, stored: StoredJob, *, strict: bool = False) -> Job | None:
+        known = self._jobs.get(stored.uid)
+        if known is not None and known.generation == stored.generation:
+            return known
+        try:
+            job = job_from_document(stored.document)
+        except ManifestError:
+            if strict:
+                raise
+            return None
+        job = replace(
+            job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, namespace=stored.namespace
+        )
+        self._jobs[stored.uid] = job
+        return job

@@ -1,0 +1,135 @@
+"""The supervisor: one per user, started when a job needs it, gone when nothing is left to do.
+
+It may be killed at any moment. Jobs go on without it, and the next one takes them up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import sys
+from logging.handlers import RotatingFileHandler
+
+from oarsman.engines.bare import capacity
+from oarsman.engines.bare.engine import BareEngine
+from oarsman.runtime.ledger import Ledger
+from oarsman.runtime.loop import Loop
+from oarsman.runtime.queue import WorkQueue
+from oarsman.store.jobs import JobStore
+from oarsman.store.places import Places
+
+log = logging.getLogger("oarsman")
+_IDLE_SECONDS = 60.0
+
+
+class Supervisor:
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._store = JobStore(places.database)
+        self._queue = WorkQueue()
+        self._engine = BareEngine(job_folder=places.job, run_folder=places.job_run)
+        self._ledger = Ledger(capacity.measure(), self._queue.add)
+        self._loop = Loop(self._store, self._engine, self._ledger, self._queue, changed=self._broadcast)
+        self._watchers: set[asyncio.StreamWriter] = set()
+        self._stop = asyncio.Event()
+        self._idle = float(os.environ.get("OARSMAN_IDLE_SECONDS", _IDLE_SECONDS))
+
+    async def run(self, ready: int | None) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        await self._engine.start(self._queue.add)
+        for stored in self._store.unfinished():
+            await self._loop.adopt(stored)
+            self._queue.add(stored.uid)
+        for stored in self._store.waiting_for_ttl():
+            self._queue.add(stored.uid)
+        with contextlib.suppress(FileNotFoundError):
+            self._places.socket.unlink()
+        server = await asyncio.start_unix_server(self._serve, self._places.socket)
+        if ready is not None:
+            os.write(ready, b"ok")
+            os.close(ready)
+        log.info("supervisor %d is ready", os.getpid())
+        turning = asyncio.create_task(self._loop.run())
+        idling = asyncio.create_task(self._leave_when_idle())
+        stopping = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({turning, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (turning, idling, stopping):
+            task.cancel()
+        server.close()
+        await self._engine.close()
+        with contextlib.suppress(FileNotFoundError):
+            self._places.socket.unlink()
+        self._store.close()
+        log.info("supervisor %d ends", os.getpid())
+        if turning.done() and not turning.cancelled():
+            turning.result()
+
+    async def _leave_when_idle(self) -> None:
+        """No job, no watcher, no TTL to wait for: nobody needs us."""
+        while True:
+            await asyncio.sleep(self._idle)
+            busy = self._watchers or len(self._queue) or self._store.unfinished() or self._store.waiting_for_ttl()
+            if not busy:
+                self._stop.set()
+                return
+
+    # -- those who call ------------------------------------------------------------------------------
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async for line in reader:
+                message = json.loads(line)
+                if "poke" in message:
+                    self._queue.add(message["poke"])
+                    writer.write(b"{}\n")
+                elif "watch" in message:
+                    self._watchers.add(writer)
+                    writer.write(b"{}\n")
+                elif "stop" in message:
+                    self._stop.set()
+                elif "pid" in message:
+                    writer.write(json.dumps({"pid": os.getpid()}).encode() + b"\n")
+                await writer.drain()
+        except (OSError, ValueError):
+            pass
+        finally:
+            self._watchers.discard(writer)
+            writer.close()
+
+    def _broadcast(self, uid: str) -> None:
+        line = json.dumps({"uid": uid}).encode() + b"\n"
+        for watcher in list(self._watchers):
+            if watcher.transport.get_write_buffer_size() > 1 << 20:  # it has stopped reading
+                self._watchers.discard(watcher)
+                watcher.transport.abort()
+            else:
+                watcher.write(line)
+
+
+def main() -> None:
+    places = Places.default()
+    places.make()
+    ready = int(sys.argv[1]) if len(sys.argv) > 1 else None
+    lock = os.open(places.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        sys.exit(0)  # another one is here already; whoever started us finds it
+    os.chdir("/")
+    os.umask(0o077)
+    handler = RotatingFileHandler(places.supervisor_log, maxBytes=5 << 20, backupCount=1)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler])
+    try:
+        asyncio.run(Supervisor(places).run(ready))
+    except Exception:
+        log.exception("the supervisor failed")
+        raise
+
+
+if __name__ == "__main__":
+    main()

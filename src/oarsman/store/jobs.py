@@ -1,0 +1,238 @@
+"""The jobs table. Every change is one transaction and gets the next revision number."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from oarsman.errors import ConflictError, NotFoundError, StoreError
+
+_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredJob:
+    uid: str
+    namespace: str
+    name: str
+    engine: str
+    owner: str
+    folder: str
+    document: Mapping[str, Any]
+    environment: Mapping[str, str]
+    created_at: datetime
+    generation: int
+    stop_requested: bool
+    deleting: bool
+    finished: bool
+    status: Mapping[str, Any]
+    revision: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredEvent:
+    first_time: datetime
+    time: datetime
+    severity: str
+    reason: str
+    message: str
+    count: int
+
+
+class JobStore:
+    """One connection. Readers never wait; writers wait for each other."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            path.chmod(0o600)
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")  # survives kill -9; a power cut may lose the last moment
+            self._db.execute("PRAGMA foreign_keys = ON")
+            self._migrate()
+        except sqlite3.Error as error:
+            raise StoreError(f"cannot open {path}: {error}") from error
+
+    def _migrate(self) -> None:
+        with self._writing():
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            if version > _SCHEMA_VERSION:
+                raise StoreError(
+                    f"the store was written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
+                    hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
+                )
+            if version == 0:
+                schema = resources.files(__package__).joinpath("schema.sql").read_text()
+                for statement in schema.split(";\n"):
+                    if statement.strip():
+                        self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        self._db.close()
+
+    # -- reading -------------------------------------------------------------------------------------
+    def get(self, key: str) -> StoredJob:
+        namespace, _, name = key.rpartition("/")
+        row = self._db.execute("SELECT * FROM jobs WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
+        if row is None:
+            raise NotFoundError(f"there is no job {name} in namespace {namespace}")
+        return _job(row)
+
+    def by_uid(self, uid: str) -> StoredJob | None:
+        row = self._db.execute("SELECT * FROM jobs WHERE uid = ?", (uid,)).fetchone()
+        return _job(row) if row is not None else None
+
+    def all(self, namespace: str | None = None) -> list[StoredJob]:
+        rows = self._db.execute(
+            "SELECT * FROM jobs WHERE ?1 IS NULL OR namespace = ?1 ORDER BY created_at, name", (namespace,)
+        )
+        return [_job(row) for row in rows]
+
+    def unfinished(self) -> list[StoredJob]:
+        """Jobs the supervisor still has something to do for."""
+        rows = self._db.execute("SELECT * FROM jobs WHERE finished = 0 OR deleting = 1 ORDER BY created_at, uid")
+        return [_job(row) for row in rows]
+
+    def waiting_for_ttl(self) -> list[StoredJob]:
+        rows = self._db.execute(
+            "SELECT * FROM jobs WHERE finished = 1 AND document LIKE '%ttlSecondsAfterFinished%' ORDER BY created_at"
+        )
+        return [_job(row) for row in rows]
+
+    def uids(self) -> set[str]:
+        return {row[0] for row in self._db.execute("SELECT uid FROM jobs")}
+
+    def events(self, uid: str) -> list[StoredEvent]:
+        rows = self._db.execute("SELECT * FROM events WHERE uid = ? ORDER BY id", (uid,))
+        return [
+            StoredEvent(
+                first_time=_time(row["first_time"]), time=_time(row["time"]), severity=row["severity"],
+                reason=row["reason"], message=row["message"], count=row["count"],
+            )
+            for row in rows
+        ]  # fmt: skip
+
+    # -- writing: what is wanted ---------------------------------------------------------------------
+    def add(
+        self, *, uid: str, namespace: str, name: str, engine: str, owner: str, folder: str,
+        document: Mapping[str, Any], environment: Mapping[str, str], now: datetime,
+    ) -> StoredJob:  # fmt: skip
+        with self._writing():
+            present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
+            if present.fetchone() is not None:
+                raise ConflictError(
+                    f"a job named {name} exists already in namespace {namespace}",
+                    field="metadata.name",
+                    hint=f"choose another name, or remove it first: oarsman delete {name}",
+                )
+            self._db.execute(
+                "INSERT INTO jobs (uid, namespace, name, engine, owner, folder, document, environment, created_at, revision)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (uid, namespace, name, engine, owner, folder, json.dumps(document), json.dumps(dict(environment)),
+                 _text(now), self._next_revision()),
+            )  # fmt: skip
+        stored = self.by_uid(uid)
+        assert stored is not None
+        return stored
+
+    def change_document(self, key: str, document: Mapping[str, Any], *, expected_generation: int) -> StoredJob:
+        """Replace what is wanted; refused if somebody else changed it meanwhile."""
+        job = self.get(key)
+        with self._writing():
+            changed = self._db.execute(
+                "UPDATE jobs SET document = ?, generation = generation + 1, finished = 0, revision = ?"
+                " WHERE uid = ? AND generation = ?",
+                (json.dumps(document), self._next_revision(), job.uid, expected_generation),
+            )
+            if changed.rowcount == 0:
+                raise ConflictError(f"{job.key} was changed by somebody else at the same time; try again")
+        return self.get(key)
+
+    def request_stop(self, key: str) -> StoredJob:
+        return self._flag(key, "stop_requested = 1")
+
+    def request_delete(self, key: str) -> StoredJob:
+        return self._flag(key, "deleting = 1")
+
+    def _flag(self, key: str, change: str) -> StoredJob:
+        job = self.get(key)
+        with self._writing():
+            self._db.execute(f"UPDATE jobs SET {change}, revision = ? WHERE uid = ?", (self._next_revision(), job.uid))
+        return self.get(key)
+
+    # -- writing: what it became ---------------------------------------------------------------------
+    def write_status(
+        self, uid: str, status: Mapping[str, Any], *, finished: bool,
+        events: Sequence[tuple[str, str, str]] = (), now: datetime,
+    ) -> bool:  # fmt: skip
+        """Status and its events together, or neither. False if the job is gone."""
+        with self._writing():
+            updated = self._db.execute(
+                "UPDATE jobs SET status = ?, finished = ?, revision = ? WHERE uid = ?",
+                (json.dumps(status), int(finished), self._next_revision(), uid),
+            )
+            if updated.rowcount == 0:
+                return False
+            for severity, reason, message in events:
+                self._add_event(uid, severity, reason, message, now)
+        return True
+
+    def _add_event(self, uid: str, severity: str, reason: str, message: str, now: datetime) -> None:
+        repeated = self._db.execute(
+            "UPDATE events SET time = ?, count = count + 1 WHERE uid = ? AND reason = ? AND message = ?",
+            (_text(now), uid, reason, message),
+        )
+        if repeated.rowcount == 0:
+            self._db.execute(
+                "INSERT INTO events (uid, first_time, time, severity, reason, message) VALUES (?, ?, ?, ?, ?, ?)",
+                (uid, _text(now), _text(now), severity, reason, message),
+            )
+
+    def remove(self, uid: str) -> None:
+        with self._writing():
+            self._db.execute("DELETE FROM jobs WHERE uid = ?", (uid,))
+
+    def _next_revision(self) -> int:
+        row = self._db.execute("UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value").fetchone()
+        return int(row[0])
+
+
+def _job(row: sqlite3.Row) -> StoredJob:
+    values = dict(row)
+    for name in ("document", "environment", "status"):
+        values[name] = json.loads(values[name])
+    for name in ("stop_requested", "deleting", "finished"):
+        values[name] = bool(values[name])
+    values["created_at"] = _time(values["created_at"])
+    return StoredJob(**values)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _text(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat()
