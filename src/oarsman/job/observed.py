@@ -81,6 +81,7 @@ class Observed:
     ranks: tuple[RankReport, ...] = ()  # of the newest attempt
     launcher_lines: tuple[str, ...] = ()  # the last lines the launcher itself wrote
     published_hosts: tuple[str, ...] | None = None  # what discover_hosts.sh says now; None: not written yet
+    prepared: bool | None = None  # whether what `Prepare` made is there; None: published_hosts tells
     first_output_at: datetime | None = None
     admission: Admission = Admission()
     conflict: str | None = None  # an object of the same name that is not ours

@@ -32,7 +32,8 @@ def launched(turn: Turn, number: int, at: datetime, workers: int) -> Turn:
     """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
     earlier = tuple(replace(a, cause=_brief(a.cause)) for a in turn.status.attempts)
     attempt = Attempt(number=number, started_at=at, workers=workers)
-    return turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None).mark(timeline.LAUNCHED, at)
+    turn = turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None)
+    return turn.mark(timeline.HOSTS_UP, at).mark(timeline.LAUNCHED, at)
 
 
 def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause | None = None) -> Turn:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from oarsman import names
-from oarsman.job import launch as launching
-from oarsman.job.job import Job
+from oarsman.job.job import Implementation, Job
+from oarsman.job.launch import expected_placement
 from oarsman.job.observed import RankReport
 from oarsman.job.state import Attempt
 
@@ -33,11 +33,22 @@ def mistake(job: Job, ranks: Sequence[RankReport], attempt: Attempt | None, *, c
     hosts = _hosts_at_launch(job, attempt)
     if job.elastic:
         return _stranger(found, job, hosts)
-    known = getattr(launching, "expected_placement", None)
-    expected = known(job.launch, hosts, job.slots_per_worker) if known and job.launch else None
+    expected = _expected(job, hosts)
     if expected is None:
         return _stranger(found, job, hosts)
     return _misplaced(found, expected) or (_missing(found, expected) if complete else None)
+
+
+def _expected(job: Job, hosts: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The plan of a launcher whose kind is not stated is known only where both kinds would do the same."""
+    if job.launch is None:
+        return None
+    hydra = True if job.implementation is not Implementation.OPENMPI else None
+    plan = expected_placement(job.launch, hosts, job.slots_per_worker, hydra=hydra)
+    if job.implementation_stated:
+        return plan
+    other = expected_placement(job.launch, hosts, job.slots_per_worker, hydra=True if hydra is None else None)
+    return plan if plan == other else None
 
 
 def _hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from oarsman import names
 from oarsman.job.observed import Member
 from oarsman.job.policies import CleanPodPolicy
 from oarsman.plan.actions import DeleteLauncher, DeleteWorker, Dismantle
+from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn
 
 _BY_FORCE: Final = (names.REASON_STOPPED, names.REASON_DEADLINE)
@@ -41,7 +42,8 @@ def end_all(turn: Turn) -> Turn:
     launcher = turn.seen.launcher
     if launcher is not None and _lives(launcher):
         turn = turn.do(DeleteLauncher(launcher.attempt))
-    return turn.do(*(DeleteWorker(w.index) for w in turn.seen.workers if _lives(w)))
+    living = [w for w in turn.seen.workers if _lives(w)]
+    return elastic.withdraw(turn, living).do(*(DeleteWorker(w.index) for w in living))
 
 
 def _launcher(turn: Turn) -> Turn:
@@ -67,13 +69,17 @@ def _ended_by_force(turn: Turn) -> bool:
 
 
 def _dismantle(turn: Turn) -> Turn:
-    """`published_hosts` is the mark that something was prepared: it is written with the preparation."""
-    if turn.seen.keeps_idle_members or turn.seen.published_hosts is None:
+    if turn.seen.keeps_idle_members or not _prepared(turn):
         return turn
     members = (*turn.seen.workers, *((turn.seen.launcher,) if turn.seen.launcher else ()))
     if any(not m.phase.ended for m in members):
         return turn.again(_PATIENCE)
     return turn.do(Dismantle())
+
+
+def _prepared(turn: Turn) -> bool:
+    """Hosts are first published together with the preparation, so the list is a mark of it where no better is."""
+    return turn.seen.published_hosts is not None if turn.seen.prepared is None else turn.seen.prepared
 
 
 def _lives(member: Member) -> bool:
