@@ -7,7 +7,7 @@ land, and put its own words before the user's program.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE
@@ -56,25 +56,30 @@ class Rewrite:
     changes: tuple[str, ...] = ()  # "-bind-to became --bind-to", in order
 
 
-def parse(argv: Sequence[str]) -> LaunchLine | None:
-    """What the words ask for, or None when they do not visibly start MPI."""
-    found = find(argv)
+def parse(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> LaunchLine | None:
+    """What the words ask for, or None when they do not visibly start MPI.
+
+    `variables` are those that a shell among the words would see.
+    """
+    found = find(argv, variables)
     if found is None:
         return None
     launcher = base_name(found.words[0])
     asked = _Asked(launcher)
-    contexts = _contexts(found.words, launcher)
+    contexts = _contexts(found.words, launcher, in_shell=found.shell is not None)
     for options, _ in contexts:
         asked.start_context()
         for option in options:
             asked.take(option, found.index if found.shell is not None else found.index + option.value_at)
     _, program = contexts[0]
-    end = program.start if program else len(found.words)
+    start = program.start if program else len(found.words)
+    while program and start > 1 and _is_variable(found.words[start - 1]):
+        start -= 1  # `$PYTHON train.py`: most likely part of the program
     return LaunchLine(
         launcher=launcher,
         path=found.words[0],
-        options=found.words[1:end],
-        program=found.words[program.start : program.stop],
+        options=found.words[1:start],
+        program=found.words[start : program.stop],
         in_shell=found.shell is not None,
         contexts=len(contexts),
         **asked.result(),  # type: ignore[arg-type]
@@ -132,12 +137,12 @@ class _Option:
     value_at: int
 
 
-def _contexts(words: Sequence[str], launcher: str) -> list[tuple[list[_Option], range]]:
+def _contexts(words: Sequence[str], launcher: str, *, in_shell: bool = False) -> list[tuple[list[_Option], range]]:
     """Per program: its options, and where its words are."""
     found: list[tuple[list[_Option], range]] = []
     at = 1
     while at <= len(words):
-        options, at = _options(words, at, launcher)
+        options, at = _options(words, at, launcher, in_shell)
         end = at
         while end < len(words) and words[end] != ":":
             end += 1
@@ -148,12 +153,16 @@ def _contexts(words: Sequence[str], launcher: str) -> list[tuple[list[_Option], 
     return found
 
 
-def _options(words: Sequence[str], at: int, launcher: str) -> tuple[list[_Option], int]:
+def _options(words: Sequence[str], at: int, launcher: str, in_shell: bool) -> tuple[list[_Option], int]:
     """The options from `at` on, and the index of the first word that is not one."""
     table = LAUNCHERS.get(launcher, LAUNCHERS["mpirun"])
     options: list[_Option] = []
     while at < len(words):
         word = words[at]
+        if in_shell and _is_variable(word):  # it may hold options, the program, or nothing
+            options.append(_Option(word, word, (), at, at))
+            at += 1
+            continue
         if word == ":" or len(word) < 2 or word[0] != "-":
             break
         if word == "--":
@@ -168,6 +177,10 @@ def _options(words: Sequence[str], at: int, launcher: str) -> tuple[list[_Option
         options.append(_Option(word, name, values, at, at if equals or not values else at + 1))
         at += 1 + len(values) - bool(equals)
     return options, at
+
+
+def _is_variable(word: str) -> bool:
+    return word.startswith(("$", "`"))
 
 
 def _number(text: str) -> int | None:
@@ -200,7 +213,7 @@ class _Asked:
 
     def take(self, option: _Option, word: int) -> None:
         name, value = option.name, option.values[0] if option.values else ""
-        if name in UNPREDICTABLE:
+        if name in UNPREDICTABLE or _is_variable(name):
             self.unclear.append(option.word)
         if name in _COUNTS:
             self.counts[-1] = self._count(option, value, word, decisive=True)

@@ -98,7 +98,8 @@ NEEDS_TWO_DASHES: Final = frozenset(("bind-to", "map-by", "rank-by"))
 UNPREDICTABLE: Final = frozenset(
     _table(
         _0="""rankfile rf rankmap app configfile cpus-per-proc cpus-per-rank slot-list cpu-list cpu-set nolocal
-        loadbalance novm dvm dvm-uri add-host add-hostfile ppr nperboard byboard rr grr order-nodes hosts-group branch-count mapper"""
+        loadbalance novm dvm dvm-uri
+        add-host add-hostfile ppr nperboard byboard rr grr order-nodes hosts-group branch-count mapper"""
     )
 )
 

@@ -1,15 +1,15 @@
 """Finds the launcher among words: behind prefixes such as `env A=B` or `timeout 10`, and inside `sh -c`.
 
 Shell text is cut into words with their places, so that one word can be changed and every other byte
-stays as the user wrote it. The shell is not imitated: variables are not known here, and a word that
-holds one is kept as it stands.
+stays as the user wrote it. The shell is not imitated: a word that is one known variable is replaced,
+and any other `$` stays as it stands.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from oarsman.job.launch_options import LAUNCHERS, PREFIXES, SHELLS
@@ -42,8 +42,8 @@ class Found:
     nested: bool = False  # inside shell text inside shell text: its place is not known
 
 
-def find(argv: Sequence[str]) -> Found | None:
-    """The first launcher that these words would start."""
+def find(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> Found | None:
+    """The first launcher that these words would start. `variables` are those a shell would see."""
     start = skip_prefixes(argv)
     if start >= len(argv):
         return None
@@ -52,7 +52,7 @@ def find(argv: Sequence[str]) -> Found | None:
     text = _shell_text(argv, start)
     if text is None:
         return None
-    words = _find_in_shell(argv[text], _DEEPEST_SHELL)
+    words = _find_in_shell(argv[text], _DEEPEST_SHELL, dict(variables or {}))
     if words is None:
         return None
     found, nested = words
@@ -107,12 +107,11 @@ def _shell_text(argv: Sequence[str], at: int) -> int | None:
     return at if command and at < len(argv) else None
 
 
-def _find_in_shell(text: str, depth: int) -> tuple[tuple[Word, ...], bool] | None:
+def _find_in_shell(text: str, depth: int, variables: dict[str, str]) -> tuple[tuple[Word, ...], bool] | None:
     try:
         words = list(cut(text))
     except ValueError:
         return None
-    variables: dict[str, str] = {}
     for command in _commands(words):
         rest = _without_assignments(command, variables)
         if not rest:
@@ -125,7 +124,7 @@ def _find_in_shell(text: str, depth: int) -> tuple[tuple[Word, ...], bool] | Non
         if base_name(texts[start]) in LAUNCHERS:
             return tuple(rest[start:]), False
         inner = _shell_text(texts, start) if depth > 1 else None
-        found = _find_in_shell(texts[inner], depth - 1) if inner is not None else None
+        found = _find_in_shell(texts[inner], depth - 1, dict(variables)) if inner is not None else None
         if found is not None:
             return tuple(Word(w.text) for w in found[0]), True
     return None
@@ -144,16 +143,17 @@ def _without_assignments(command: list[Word], variables: dict[str, str]) -> list
     return rest
 
 
-def _expanded(command: list[Word], variables: dict[str, str]) -> list[Word]:
-    """`mpirun="orterun -x PATH"; $mpirun python x`: the variable holds the launcher and its first options."""
-    match = _VARIABLE.match(command[0].text)
-    value = variables.get(match[1] or match[2]) if match is not None else None
-    if value is None:
-        return command
-    try:
-        return [Word(text) for text in shlex.split(value)] + command[1:]
-    except ValueError:
-        return command
+def _expanded(command: list[Word], variables: Mapping[str, str]) -> list[Word]:
+    """`mpirun="orterun -x PATH"; $mpirun python x`: words that are one known variable become its words."""
+    result: list[Word] = []
+    for word in command:
+        match = _VARIABLE.match(word.text)
+        value = variables.get(match[1] or match[2]) if match is not None else None
+        try:
+            result += [word] if value is None else [Word(text) for text in shlex.split(value)]
+        except ValueError:
+            result.append(word)
+    return result
 
 
 def _commands(words: Sequence[Word]) -> Iterator[list[Word]]:

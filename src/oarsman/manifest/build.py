@@ -49,18 +49,18 @@ def build_job(model: doc.AnyMPIJob, document: Mapping[str, Any]) -> Job:
         run_launcher_as_worker=defaults.launcher_takes_ranks(model, launcher.containers),
         main_container=main,
         ssh_auth_mount_path=defaults.ssh_auth_mount_path(model),
-        launch=launch.parse(expanded(launcher.container)),
+        launch=launch_line(launcher.container),
         document=document,
     )
 
 
-def expanded(container: Container) -> tuple[str, ...]:
-    """The container's words with $(NAME) replaced as a kubelet does, where the value is in the manifest."""
+def launch_line(container: Container) -> launch.LaunchLine | None:
+    """What the container starts. $(NAME) is replaced as a kubelet does, where the value is in the manifest."""
     values: dict[str, str] = {}
     for variable in container.env:
         if variable.field_path is None and variable.other_source is None:
             values[variable.name] = _expand(variable.value, values)
-    return tuple(_expand(word, values) for word in container.argv)
+    return launch.parse([_expand(word, values) for word in container.argv], values)
 
 
 def _expand(word: str, values: Mapping[str, str]) -> str:

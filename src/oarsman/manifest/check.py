@@ -32,8 +32,19 @@ def check_shape(document: Document) -> tuple[AnyMPIJob | None, list[Problem]]:
         checked = model.model_validate(value)
     except ValidationError as error:
         problems = [_translate(document, model, value, dict(e)) for e in error.errors(include_url=False)]
-    problems += _check_templates(document)
+    problems = _without_echoes([*problems, *_check_templates(document)])
     return (None if problems else checked), problems
+
+
+def _without_echoes(problems: list[Problem]) -> list[Problem]:
+    """A misspelled required field is one mistake: its hint is shown, that the right one is missing is not."""
+    meant = set()
+    for problem in problems:
+        if problem.message.startswith("unknown") and problem.hint is not None and "'" in problem.hint:
+            parent = problem.field.rpartition(".")[0]
+            name = problem.hint.split("'")[1]
+            meant.add(f"{parent}.{name}" if parent else name)
+    return [p for p in problems if not (p.message == "is required" and p.field in meant)]
 
 
 def without_nulls(value: Any, path: Path = ()) -> Any:
@@ -46,7 +57,7 @@ def without_nulls(value: Any, path: Path = ()) -> Any:
 def _model(document: Document) -> tuple[type[AnyMPIJob] | None, list[Problem]]:
     problems = []
     version, kind = document.value.get("apiVersion"), document.value.get("kind")
-    accepted = listed(list(MODELS))
+    accepted = listed(list(MODELS), "and")
     if kind is None:
         problems.append(document.missing(("kind",), f"is required; write kind: {KIND}"))
     elif kind != KIND:
@@ -110,8 +121,7 @@ def _translate(document: Document, model: type[BaseModel], value: Any, error: Ma
     if kind == "literal_error":
         return _not_in_list(document, model, path, given)
     if kind == "greater_than_equal":
-        wanted = f"must be at least {context['ge']}" if context["ge"] > 0 else "must not be negative"
-        return document.problem(path, f"{wanted}, not {quoted(given)}")
+        return document.problem(path, f"must be at least {context['ge']}, not {quoted(given)}")
     if kind == "less_than_equal":
         return document.problem(path, f"must be at most {context['le']}, not {quoted(given)}")
     if kind == "quantity":

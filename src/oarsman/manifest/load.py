@@ -12,7 +12,7 @@ from oarsman.manifest.check import check_shape
 from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.problems import Problem, quoted
 from oarsman.manifest.rules import check_counts, check_job
-from oarsman.manifest.source import Document, Node, read
+from oarsman.manifest.source import MAX_DEPTH, Document, Node, read
 
 _NO_PLACE = "<document>"
 
@@ -29,7 +29,10 @@ def documents(text: str | bytes, source: str = "<stdin>") -> list[dict[str, Any]
 
 def job_from_document(document: Mapping[str, Any]) -> Job:
     """A job from a document already parsed. Its problems have fields but no positions."""
-    _, job, problems = _check(Document(dict(document), _NO_PLACE))
+    placeless = Document(dict(document), _NO_PLACE)
+    if not _shallow(placeless.value, MAX_DEPTH):
+        raise ManifestError([placeless.problem((), f"nested more than {MAX_DEPTH} levels deep")])
+    _, job, problems = _check(placeless)
     if problems or job is None:
         raise ManifestError(problems)
     return job
@@ -48,6 +51,7 @@ def checked_models(text: str | bytes, source: str) -> list[tuple[AnyMPIJob, dict
 def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
     found, problems = read(text, source)
     unreadable = bool(problems)
+    noted = {(problem.line, problem.column) for problem in problems}
     parts = [part for document in found for part in _items(document)]
     if not parts and not unreadable:
         problems.append(
@@ -56,7 +60,7 @@ def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
     result: list[tuple[Document, Job]] = []
     for document in parts:
         _, job, wrong = _check(document)
-        problems += wrong
+        problems += [problem for problem in wrong if (problem.line, problem.column) not in noted]
         if job is not None:
             result.append((document, job))
     problems += _repeated_names(result)
@@ -73,6 +77,14 @@ def _check(document: Document) -> tuple[AnyMPIJob | None, Job | None, list[Probl
     job = build_job(model, document.value)
     problems += check_job(document, job) if not problems else ()
     return model, (job if not problems else None), problems
+
+
+def _shallow(value: Any, levels: int) -> bool:
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list):
+        return True
+    return levels > 0 and all(_shallow(part, levels - 1) for part in value)
 
 
 def _items(document: Document) -> Iterator[Document]:

@@ -79,7 +79,7 @@ def _parse(value: str | int | float) -> tuple[Decimal, Family]:
         raise QuantityError("must be a quantity such as 2, 500m or 4Gi")
     found = _FORM.match(text) if len(text) <= _LONGEST else None
     if found is None:
-        hint = "leave the space out" if _FORM.match(text[:_LONGEST].replace(" ", "")) else None
+        hint = "leave the space out" if " " in text and _FORM.match(text[:_LONGEST].replace(" ", "")) else None
         raise QuantityError(f"'{text[:40]}' is not a quantity such as 2, 500m or 4Gi", hint)
     number, suffix = Decimal(found["number"]), found["suffix"]
     if suffix in _DECIMAL:

@@ -204,7 +204,7 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
         slots = sum(host.slots or 1 for host in line.hosts)
         said = f"{slots} {'slot' if slots == 1 else 'slots'} (--host {','.join(_host(h) for h in line.hosts)})"
     if line.processes is not None and line.processes > slots:
-        hint = "raise slotsPerWorker or Worker.replicas, or add --oversubscribe"
+        hint = "raise slotsPerWorker, add workers, or add --oversubscribe"
         if line.hosts and line.processes <= job.slots:
             hint = "a host without a number has one slot; write host:slots"
         yield document.problem(
@@ -223,6 +223,8 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
 
 def _may_exceed(job: Job, line: LaunchLine) -> bool:
     """Whether the check has nothing to compare: more ranks are wished for, or other hosts are named."""
+    if any(word.startswith(("$", "`")) for word in line.unclear):
+        return True
     if line.oversubscribe or (line.hostfile is not None and not line.hostfile.startswith(names.MPI_CONFIG_DIR)):
         return True
     return any("oversubscribe" in f"{v.name}={v.value}".lower() for v in job.launcher.container.env)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from oarsman.manifest.crd import crd, text
+from oarsman.manifest.document import MPIJobV1, MPIJobV2beta1, Strict
+
+FILE = Path(__file__).parents[2] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
+VERSIONS = {version["name"]: version for version in crd()["spec"]["versions"]}
+
+
+def schemas(schema: dict[str, Any], path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    yield path, schema
+    for name, part in schema.get("properties", {}).items():
+        yield from schemas(part, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            yield from schemas(schema[key], f"{path}.<{key}>")
+
+
+ALL = [
+    pytest.param(schema, id=f"{name}{path}")
+    for name, version in VERSIONS.items()
+    for path, schema in schemas(version["schema"]["openAPIV3Schema"])
+]
+
+
+def test_the_file_in_the_tree_is_fresh() -> None:
+    assert FILE.read_text(encoding="utf-8") == text(), "run: python -m oarsman.manifest.crd > deploy/crd/..."
+
+
+def test_the_file_is_the_definition() -> None:
+    assert yaml.safe_load(FILE.read_text(encoding="utf-8")) == crd()
+
+
+def test_both_versions_are_served_and_one_is_stored() -> None:
+    assert {name: (v["served"], v["storage"]) for name, v in VERSIONS.items()} == {
+        "v2beta1": (True, True),
+        "v1": (True, False),
+    }
+
+
+@pytest.mark.parametrize("schema", ALL)
+def test_a_schema_is_structural(schema: dict[str, Any]) -> None:
+    free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    assert "type" in schema or free
+    assert not {
+        "$ref",
+        "$defs",
+        "title",
+        "oneOf",
+        "allOf",
+        "const",
+        "exclusiveMinimum",
+        "default",
+        "uniqueItems",
+    } & set(schema)
+    assert schema.get("additionalProperties") is not False
+    assert not ("properties" in schema and "additionalProperties" in schema)
+    if "anyOf" in schema:
+        assert schema["x-kubernetes-int-or-string"] is True
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_field_has_a_description(version: str) -> None:
+    bare = [
+        path
+        for path, schema in schemas(VERSIONS[version]["schema"]["openAPIV3Schema"])
+        if "description" not in schema and not path.endswith(("<items>", "<additionalProperties>"))
+    ]
+    assert bare == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_scaling_and_status_have_their_subresources(version: str) -> None:
+    found = VERSIONS[version]
+    fields = dict(schemas(found["schema"]["openAPIV3Schema"]))
+    scale = found["subresources"]["scale"]
+    assert found["subresources"]["status"] == {}
+    assert fields[scale["specReplicasPath"]]["type"] == "integer"
+    assert fields[scale["statusReplicasPath"]]["type"] == "integer"
+    assert fields[scale["labelSelectorPath"]]["type"] == "string"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_templates_are_kept_whole(version: str) -> None:
+    fields = dict(schemas(VERSIONS[version]["schema"]["openAPIV3Schema"]))
+    for role in ("Launcher", "Worker"):
+        assert fields[f".spec.mpiReplicaSpecs.{role}.template"]["x-kubernetes-preserve-unknown-fields"] is True
+
+
+@pytest.mark.parametrize("model", [MPIJobV1, MPIJobV2beta1])
+def test_the_schema_has_every_field_of_the_spec(model: type[Strict]) -> None:
+    version = "v1" if model is MPIJobV1 else "v2beta1"
+    spec = model.model_fields["spec"].annotation
+    assert spec is not None
+    wanted = {field.alias for field in spec.model_fields.values()}
+    assert set(VERSIONS[version]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]) == wanted
+
+
+def test_tables_show_state_workers_and_age() -> None:
+    for version in VERSIONS.values():
+        assert [column["name"] for column in version["additionalPrinterColumns"]] == [
+            "State", "Workers", "Ready", "Slots", "Cause", "Age",
+        ]  # fmt: skip
+    assert crd()["spec"]["names"]["shortNames"] == ["mj", "mpij"]

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import pytest
+from manifest_samples import V1, V2BETA1, command, spec, worker
+
+from oarsman.job.job import Implementation, LauncherCreation
+from oarsman.job.policies import CleanPodPolicy, ManagedBy, RestartPolicy
+from oarsman.job.role import EnvVar, Volume, VolumeMount
+from oarsman.manifest import documents, load
+
+
+def one(text: str):
+    (job,) = load(text)
+    return job
+
+
+def test_a_silent_manifest_of_v2beta1_gets_its_defaults() -> None:
+    job = one(V2BETA1)
+    assert job.launcher.restart_policy is RestartPolicy.ON_FAILURE
+    assert job.worker.restart_policy is RestartPolicy.NEVER
+    assert job.launcher.replicas == 1
+    assert job.run_policy.clean_pod_policy is CleanPodPolicy.NONE
+    assert job.implementation is Implementation.OPENMPI
+    assert not job.implementation_stated
+    assert job.launcher_creation is LauncherCreation.AT_STARTUP
+    assert job.ssh_auth_mount_path == "/root/.ssh"
+    assert job.namespace == "default"
+
+
+def test_a_silent_manifest_of_v1_never_restarts() -> None:
+    job = one(V1)
+    assert (job.launcher.restart_policy, job.worker.restart_policy) == (RestartPolicy.NEVER, RestartPolicy.NEVER)
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("cleanPodPolicy: All", CleanPodPolicy.ALL),
+        ("runPolicy: {cleanPodPolicy: Running}", CleanPodPolicy.RUNNING),
+        ("cleanPodPolicy: All\nrunPolicy: {cleanPodPolicy: All}", CleanPodPolicy.ALL),
+        ("runPolicy: null", CleanPodPolicy.NONE),
+        ("cleanPodPolicy: null", CleanPodPolicy.NONE),
+    ],
+)
+def test_v1_takes_the_clean_policy_from_either_place(text: str, policy: CleanPodPolicy) -> None:
+    assert one(spec(text, base=V1)).run_policy.clean_pod_policy is policy
+
+
+def test_every_field_of_v2beta1_arrives() -> None:
+    job = one(
+        spec(
+            """\
+runLauncherAsWorker: true
+launcherCreationPolicy: WaitForWorkersReady
+mpiImplementation: OpenMPI
+sshAuthMountPath: /home/mpi/.ssh
+runPolicy:
+  suspend: true
+  managedBy: kueue.x-k8s.io/multikueue
+  backoffLimit: 3
+  activeDeadlineSeconds: 4000000000
+  ttlSecondsAfterFinished: 60
+  schedulingPolicy: {minAvailable: 2, queue: q, priorityClass: high, minResources: {cpu: 1.5}}"""
+        )
+    )
+    assert job.run_launcher_as_worker
+    assert job.hosts == ("pi-launcher", "pi-worker-0", "pi-worker-1")
+    assert job.launcher_creation is LauncherCreation.WAIT_FOR_WORKERS_READY
+    assert job.implementation_stated
+    assert job.ssh_auth_mount_path == "/home/mpi/.ssh"
+    policy = job.run_policy
+    assert (policy.suspend, policy.managed_by, policy.backoff_limit) == (True, ManagedBy.MULTIKUEUE, 3)
+    assert (policy.active_deadline_seconds, policy.ttl_seconds_after_finished) == (4_000_000_000, 60)
+    assert policy.scheduling is not None
+    assert str(policy.scheduling.min_resources["cpu"]) == "1.5"
+    assert (policy.scheduling.min_available, policy.scheduling.queue) == (2, "q")
+
+
+@pytest.mark.parametrize("limit", ["nvidia.com/gpu", "amd.com/gpu", "nvidia.com/gpumem", "gpu.intel.com/i915"])
+def test_a_launcher_of_v1_with_a_gpu_limit_takes_ranks(limit: str) -> None:
+    text = V1.replace("image: pi\n", f"image: pi\n            resources: {{limits: {{{limit}: 1}}}}\n", 1)
+    assert one(text).run_launcher_as_worker
+
+
+def test_a_worker_of_v1_with_a_gpu_keeps_the_launcher_free_of_ranks() -> None:
+    assert not one(worker("resources: {limits: {nvidia.com/gpu: 1}}", base=V1)).run_launcher_as_worker
+
+
+def test_the_main_container_of_v1_is_found_in_each_role() -> None:
+    text = spec("mainContainer: train", base=V1) + "          - name: train\n            image: train\n"
+    job = one(text)
+    assert (job.main_container, job.worker.main, job.launcher.main) == ("train", 1, 0)
+    assert job.worker.container.image == "train"
+
+
+def test_a_job_without_workers_runs_on_its_launcher() -> None:
+    job = one(V2BETA1[: V2BETA1.index("    Worker:")])
+    assert job.worker is None
+    assert (job.hosts, job.slots) == (("pi-launcher",), 2)
+
+
+def test_the_parts_of_a_template_that_engines_use_are_read() -> None:
+    job = one(
+        worker(
+            """\
+workingDir: /work
+env:
+- {name: A, value: b}
+- {name: POD, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+- {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}
+- {name: EMPTY}
+envFrom: [{configMapRef: {name: settings}}]
+volumeMounts: [{name: data, mountPath: /data, subPath: x, readOnly: true}]"""
+        )
+        + "          volumes:\n"
+        + "          - {name: data, hostPath: {path: /srv, type: Directory}}\n"
+        + "          - {name: shm, emptyDir: {medium: Memory, sizeLimit: 1Gi}}\n"
+        + "          - {name: conf, configMap: {name: c, defaultMode: 0644}}\n"
+    )
+    container = job.worker.container
+    assert container.env == (
+        EnvVar(name="A", value="b"),
+        EnvVar(name="POD", field_path="metadata.name"),
+        EnvVar(name="KEY", other_source="secretKeyRef"),
+        EnvVar(name="EMPTY"),
+    )
+    assert (container.working_dir, container.env_from) == ("/work", ("settings",))
+    assert container.mounts == (VolumeMount(name="data", mount_path="/data", sub_path="x", read_only=True),)
+    data, shm, conf = job.worker.volumes
+    assert data == Volume(name="data", kind="hostPath", host_path="/srv", host_path_type="Directory")
+    assert (shm.medium, shm.size_limit) == ("Memory", 2**30)
+    assert conf.kind == "configMap"
+    assert job.worker.template["spec"]["volumes"][2]["configMap"]["defaultMode"] == 0o644
+
+
+def test_what_is_not_checked_in_a_template_passes_through_untouched() -> None:
+    text = V2BETA1 + "          affinity: {nodeAffinity: {anything: [1, {b: null}]}}\n"
+    assert one(text).worker.template["spec"]["affinity"] == {"nodeAffinity": {"anything": [1, {"b": None}]}}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[mpirun, --oversubscribe, -np, '99', ./pi]",
+        "[mpirun, --map-by, 'slot:OVERSUBSCRIBE', -np, '99', ./pi]",
+        "[mpirun, -mca, rmaps_base_oversubscribe, '1', -np, '99', ./pi]",
+        "[mpirun, --hostfile, /my/hosts, -np, '99', ./pi]",
+        "[sh, -c, 'mpirun $OPTIONS -np 99 ./pi']",
+        "[mpirun, -np, $(UNKNOWN), ./pi]",
+        "[python, launcher.py]",
+    ],
+)
+def test_more_processes_than_slots_are_fine_when_asked_for_or_not_visible(words: str) -> None:
+    assert one(command(words)).slots == 4
+
+
+def test_mpich_puts_as_many_processes_on_a_host_as_it_is_told_to() -> None:
+    assert one(spec("mpiImplementation: MPICH", base=command("[mpirun, -np, '99', ./pi]"))).launch.processes == 99
+
+
+def test_a_variable_of_the_container_is_read_into_the_launch_line() -> None:
+    text = command("[mpirun, -np, $(NP), ./pi]\n            env: [{name: NP, value: '3'}]")
+    assert one(text).launch.processes == 3
+    text = command("[sh, -c, 'exec mpirun -np $NP ./pi']\n            env: [{name: NP, value: '3'}]")
+    assert one(text).launch.processes == 3
+
+
+def test_several_documents_and_lists_hold_several_jobs() -> None:
+    second = V2BETA1.replace("name: pi\n", "name: pj\n", 1)
+    assert [job.name for job in load(f"---\n{V2BETA1}---\n\n---\n{second}")] == ["pi", "pj"]
+    items = "".join(f"- {text.replace(chr(10), chr(10) + '  ').rstrip()}\n" for text in (V2BETA1, second))
+    assert [job.name for job in load(f"apiVersion: v1\nkind: List\nitems:\n{items}")] == ["pi", "pj"]
+
+
+def test_anchors_and_merge_keys_work_as_in_any_yaml() -> None:
+    text = V2BETA1.replace("      template:\n", "      template: &pod\n", 1)
+    text = text[: text.index("    Worker:")] + "    Worker:\n      replicas: 1\n      template:\n        <<: *pod\n"
+    job = one(text)
+    assert job.worker.container == job.launcher.container
+
+
+def test_json_is_yaml() -> None:
+    import json
+
+    (document,) = documents(V2BETA1)
+    assert one(json.dumps(document, indent=1)).document == document
+
+
+def test_status_and_server_written_metadata_are_accepted() -> None:
+    written = (
+        "  creationTimestamp: null\n  managedFields: [{manager: kubectl}]\n  finalizers: [a/b]\n  ownerReferences: []\n"
+    )
+    assert one(V2BETA1.replace("  name: pi\n", f"  name: pi\n{written}") + "status: {conditions: []}\n").name == "pi"

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oarsman.manifest.quantity import Family, QuantityError, canonical, parse, spell
+
+
+@pytest.mark.parametrize(
+    ("written", "amount", "form"),
+    [
+        ("0", "0", "0"), ("1", "1", "1"), (2, "2", "2"), (0.1, "0.1", "100m"), ("100m", "0.1", "100m"),
+        ("1k", "1000", "1k"),
+        ("1n", "1e-9", "1n"), ("5u", "5e-6", "5u"), ("4Gi", str(4 * 2**30), "4Gi"), ("1.5Gi", str(3 * 2**29), "1536Mi"),
+        ("0.5Ki", "512", "512"), ("1024Ki", str(2**20), "1Mi"), ("1e3", "1000", "1e3"), ("1E3", "1000", "1e3"),
+        ("1E", "1e18", "1E"), ("12e6", "12e6", "12e6"), ("1E-3", "0.001", "1e-3"), (".5", "0.5", "500m"),
+        ("5.", "5", "5"),
+        ("+7", "7", "7"), ("-3", "-3", "-3"), ("0.1n", "1e-9", "1n"), ("1500m", "1.5", "1500m"), ("1000", "1000", "1k"),
+        ("8Ei", None, None), ("7Ei", str(7 * 2**60), "7Ei"), (1e-3, "0.001", "1m"),
+    ],
+)  # fmt: skip
+def test_an_amount_is_exact_and_has_one_canonical_form(written, amount: str | None, form: str | None) -> None:
+    if amount is None or form is None:
+        with pytest.raises(QuantityError):
+            parse(written)
+        return
+    assert parse(written) == Decimal(amount)
+    assert canonical(written) == form
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("", None), ("Gi", None), ("1Z", None), ("1K", "did you mean '1k'?"), ("4GB", "did you mean '4G'?"),
+        ("2 Gi", "leave the space out"), ("1e", None), ("1e999", None), ("1e20", None), ("--1", None), ("1.2.3", None),
+        ("٣", None), ("9" * 100, None), ("two", None), ("1GiB", "did you mean '1Gi'?"), ("0x10", None), ("1_000", None),
+    ],
+)  # fmt: skip
+def test_what_kubernetes_refuses_is_refused(written: str, hint: str | None) -> None:
+    with pytest.raises(QuantityError) as caught:
+        parse(written)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize("value", [True, None, [], {}, b"1"])
+def test_only_text_and_numbers_are_quantities(value) -> None:
+    with pytest.raises(QuantityError):
+        parse(value)
+
+
+amounts = st.integers(-(2**63) + 1, 2**63 - 1).flatmap(
+    lambda whole: st.sampled_from([Decimal(whole), Decimal(whole).scaleb(-9), Decimal(whole).scaleb(-3)])
+)
+
+
+@given(amounts, st.sampled_from(Family))
+def test_spelling_and_reading_are_inverse(amount: Decimal, family: Family) -> None:
+    assert parse(spell(amount, family)) == amount
+
+
+@given(amounts, st.sampled_from(Family))
+def test_the_canonical_form_is_its_own_canonical_form(amount: Decimal, family: Family) -> None:
+    form = canonical(spell(amount, family))
+    assert canonical(form) == form
+
+
+@given(
+    st.one_of(
+        st.text(max_size=20), st.from_regex(r"[+-]?[0-9.]{1,6}([eE][+-]?[0-9]{1,4}|[A-Za-z]{0,2})", fullmatch=True)
+    )
+)
+def test_any_text_is_a_quantity_or_a_quantity_error(text: str) -> None:
+    try:
+        amount = parse(text)
+    except QuantityError:
+        return
+    assert parse(canonical(text)) == amount

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import pytest
+
+from oarsman.manifest.source import MAX_BYTES, read
+
+
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [
+        ("on", "on"), ("yes", "yes"), ("No", "No"), ("y", "y"), ("true", True), ("False", False),
+        ("~", None), ("", None), ("null", None), ("1", 1), ("-7", -7), ("+3", 3), ("0", 0), ("0x1f", 31), ("0o17", 15),
+        ("1e3", 1000.0), (".5", 0.5), ("1_000", "1_000"), ("12:30:45", "12:30:45"), ("2019-07-09", "2019-07-09"),
+        ("1.2.3", "1.2.3"), ("-", "-"), ("-np", "-np"), ("^openib", "^openib"), ('"1"', "1"), ("!!str 1", "1"),
+        ("!!int 5", 5), ("0b1", "0b1"), ("18446744073709551615", 2**64 - 1),
+    ],
+)  # fmt: skip
+def test_a_word_means_what_kubernetes_users_mean(word: str, value: object) -> None:
+    text = f"a: {word}\n" if word != "-" else 'a: "-"\n'
+    (document,), problems = read(text, "f")
+    assert not problems
+    assert document.value["a"] == value
+    assert type(document.value["a"]) is type(value)
+
+
+def test_file_modes_alone_are_octal_with_a_leading_zero() -> None:
+    (document,), problems = read("items: [{mode: 0400}]\ndefaultMode: 0644\n", "f")
+    assert not problems
+    assert document.value == {"items": [{"mode": 0o400}], "defaultMode": 0o644}
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (b"a: b\xff", (1, 5), "byte 0xff is not UTF-8; save the file as UTF-8"),
+        ("名: b\n".encode() + b"c: \xe4\xbd", (2, 4), "byte 0xe4 is not UTF-8; save the file as UTF-8"),
+        (b"\xff\xfea", (1, 1), "the text is not valid UTF-16; save the file as UTF-8"),
+        ("a: b\nc: \0d", (2, 4), "a NUL character is not allowed in YAML"),
+        ("a: \x1b[31m", (1, 4), "the control character U+001B is not allowed in YAML"),
+        ("a: \udcff", (1, 4), "the control character U+DCFF is not allowed in YAML"),
+        ("a:\n\tb: 1", (2, 1), "a tab cannot indent YAML"),
+        ("[" * 100_000, (1, 101), "nested more than 100 levels deep"),
+        ("- " * 5_000, (1, 201), "nested more than 100 levels deep"),
+        ("a: " + "9" * 5000, (1, 4), "the number is too large; quote it if it is text"),
+        ("a: 18446744073709551616", (1, 4),
+         "18446744073709551616 is too large for a 64-bit number; quote it if it is text"),
+        ("a: 1e999", (1, 4), "1e999 is too large a number; quote it if it is text"),
+        ("a: .nan", (1, 4), ".nan is not a number JSON can hold; quote it if it is text"),
+        ("a: 017", (1, 4),
+         "017 starts with a zero, which some readers take as octal; leave it out, or quote it if it is text"),
+        ("1: a", (1, 1), "a field name must be text, not 1"),
+        ("true: a", (1, 1), "a field name must be text, not true"),
+        ("? [a]\n: b", (1, 3), "a field name must be text, not a list"),
+        ("? {a: b}\n: c", (1, 3), "a field name must be text, not a mapping"),
+        ("a: 1\nb: 2\na: 3", (3, 1), "the field 'a' is given twice; the first is on line 1"),
+        ("a: *b", (1, 4), "the alias *b names no anchor before it"),
+        ("&a [*a]", (1, 5), "the alias *a stands inside the value it repeats"),
+        ("<<: 5", (1, 5), "<< merges mappings; this is not one"),
+        ("a: !!binary aGk=", (1, 4), "the tag !!binary has no meaning in a manifest; leave it out"),
+        ("a: !!python/object/apply:os.system [ls]", (1, 4), "a tag has no meaning here; leave it out"),
+        ("x" * (MAX_BYTES + 1), (1, 1), "the text is larger than 3 MiB, the most a manifest may have"),
+    ],
+    ids=lambda value: None if isinstance(value, str | bytes) and len(value) > 90 else repr(value),
+)  # fmt: skip
+def test_what_cannot_be_read_is_a_problem_with_a_place(text: str | bytes, place: tuple[int, int], message: str) -> None:
+    _, problems = read(text, "f")
+    assert [(problem.line, problem.column, problem.message) for problem in problems] == [(*place, message)]
+
+
+def test_aliases_cannot_multiply_without_bound_nor_deepen() -> None:
+    bomb = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 60))
+    _, problems = read(bomb, "f")
+    assert [problem.message for problem in problems] == ["more than 200000 values once every alias is written out"]
+    deep = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 200))
+    _, problems = read(deep, "f")
+    assert [problem.message for problem in problems] == ["nested more than 100 levels deep"]
+
+
+def test_several_bad_words_are_all_reported() -> None:
+    _, problems = read("a: .inf\nb: 017\na: 2\n", "f")
+    assert [problem.line for problem in problems] == [1, 2, 3]
+
+
+def test_positions_count_characters_after_any_line_break() -> None:
+    (document,), _ = read("a: 一\r\nb:\r  c: [x, 二, {d: e}]\n", "f")
+    problem = document.problem(("b", "c", 2, "d"), "m")
+    assert (problem.line, problem.column, problem.snippet) == (3, 17, "  c: [x, 二, {d: e}]")
+    assert document.problem(("b", "c", 2, "d"), "m", on_key=True).column == 14
+    assert document.problem(("b", "nothing", "here"), "m").line == 2
+
+
+def test_merged_fields_are_shown_where_they_were_written() -> None:
+    (document,), problems = read("base: &b {x: 1, y: 2}\nuse:\n  <<: *b\n  y: 3\n", "f")
+    assert not problems
+    assert document.value["use"] == {"y": 3, "x": 1}
+    assert document.problem(("use", "x"), "m").line == 1
+    assert document.problem(("use", "y"), "m").line == 4
+
+
+def test_a_byte_order_mark_and_empty_documents_do_not_count() -> None:
+    documents, problems = read("\ufeff---\n---\na: 1\n---\n# nothing\n".encode(), "f")
+    assert not problems
+    assert [document.value for document in documents] == [{"a": 1}]
