@@ -1,0 +1,140 @@
+"""Deadline, stop, TTL and clean-up: how jobs end, and what stays of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from oarsman import names
+from oarsman.job.observed import Member, Observed, Phase
+from oarsman.job.policies import CleanPodPolicy as Clean
+from oarsman.job.state import Attempt, Status
+from oarsman.plan.actions import Action, DeleteJob, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts
+from oarsman.plan.reconcile import reconcile
+from tests.builders import a_condition, a_job, a_launcher, a_status, a_worker, at, running, workers
+
+ENDED = Status(
+    conditions=(a_condition(names.CREATED), a_condition(names.SUCCEEDED, when=50)),
+    attempts=(Attempt(number=1, outcome="Succeeded"),),
+    completion_time=at(50),
+)
+
+
+def test_the_deadline_ends_everything_that_runs() -> None:
+    job = a_job(active_deadline_seconds=100)
+    early = reconcile(job, running(job), at(99))
+    assert early.look_again_in == timedelta(seconds=1)
+    plan = reconcile(job, running(job), at(100))
+    assert plan.actions == (DeleteLauncher(1), PublishHosts(()), DeleteWorker(0), DeleteWorker(1))
+    failed = plan.status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_DEADLINE
+    assert plan.status.completion_time == at(100)
+
+
+def test_a_success_seen_after_the_deadline_is_a_success() -> None:
+    job = a_job(active_deadline_seconds=100)
+    seen = running(job, launcher=a_launcher(Phase.SUCCEEDED, finished_at=at(99)))
+    assert reconcile(job, seen, at(500)).status.is_true(names.SUCCEEDED)
+
+
+def test_a_deadline_of_zero_ends_a_job_before_it_starts() -> None:
+    plan = reconcile(a_job(active_deadline_seconds=0), Observed(), at(0))
+    assert plan.status.is_true(names.FAILED)
+    assert plan.actions == ()
+
+
+def test_stop_ends_everything_and_is_not_tried_again() -> None:
+    job = a_job()
+    plan = reconcile(job, running(job, stop_requested=True), at(10))
+    assert plan.actions == (DeleteLauncher(1), PublishHosts(()), DeleteWorker(0), DeleteWorker(1))
+    failed = plan.status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_STOPPED
+    assert "the user asked" in failed.message
+    assert reconcile(job, Observed(status=plan.status, stop_requested=True), at(999)).actions == ()
+
+
+def test_a_suspended_or_queued_job_can_be_stopped() -> None:
+    for job in (a_job(suspend=True), a_job()):
+        plan = reconcile(job, Observed(status=a_status(started=None), stop_requested=True), at(10))
+        assert plan.status.is_true(names.FAILED)
+
+
+@pytest.mark.parametrize("ttl", [0, 30])
+def test_the_job_itself_is_deleted_when_its_time_is_over(ttl: int) -> None:
+    job = a_job(ttl_seconds_after_finished=ttl)
+    seen = Observed(status=ENDED, workers=workers(1), launcher=a_launcher(Phase.SUCCEEDED))
+    if ttl:
+        assert reconcile(job, seen, at(79)).look_again_in == timedelta(seconds=1)
+    plan = reconcile(job, seen, at(50 + ttl))
+    assert plan.actions == (DeleteLauncher(1), DeleteWorker(0), DeleteJob())
+
+
+def test_a_ttl_of_zero_waits_for_the_end_to_be_on_record() -> None:
+    job = a_job(ttl_seconds_after_finished=0)
+    plan = reconcile(job, running(job, launcher=a_launcher(Phase.SUCCEEDED)), at(10))
+    assert plan.status.is_true(names.SUCCEEDED)
+    assert plan.actions == ()
+
+
+MIX = (a_worker(0), a_worker(1, Phase.PENDING), a_worker(2, Phase.FAILED), a_worker(3, Phase.SUCCEEDED))
+DONE, LIVE = a_launcher(Phase.SUCCEEDED), a_launcher()
+W = DeleteWorker
+
+
+@pytest.mark.parametrize(
+    ("policy", "keeps", "launcher", "gone"),
+    [
+        (Clean.NONE, True, DONE, ()),
+        (Clean.NONE, True, LIVE, (DeleteLauncher(1),)),
+        (Clean.RUNNING, True, DONE, (W(0), W(1))),
+        (Clean.ALL, True, DONE, (DeleteLauncher(1), W(0), W(1), W(2), W(3))),
+        (Clean.NONE, False, DONE, (W(0), W(1))),
+        (Clean.NONE, False, LIVE, (DeleteLauncher(1), W(0), W(1))),
+        (Clean.ALL, False, LIVE, (DeleteLauncher(1), W(0), W(1), W(2), W(3))),
+    ],
+)
+def test_what_the_clean_policy_takes_away(
+    policy: Clean, keeps: bool, launcher: Member, gone: tuple[Action, ...]
+) -> None:
+    job = a_job(workers=4, clean_pod_policy=policy)
+    seen = Observed(status=ENDED, workers=MIX, launcher=launcher, keeps_idle_members=keeps, published_hosts=job.hosts)
+    plan = reconcile(job, seen, at(60))
+    assert plan.actions == gone
+    assert plan.events == ()
+
+
+def test_workers_beyond_the_present_number_go_after_the_end_too() -> None:
+    seen = Observed(status=ENDED, workers=MIX)
+    assert reconcile(a_job(workers=2), seen, at(60)).actions == (W(2), W(3))
+
+
+def test_terminating_members_are_not_deleted_again() -> None:
+    seen = Observed(status=ENDED, workers=workers(2, terminating=True), launcher=a_launcher(terminating=True))
+    assert reconcile(a_job(clean_pod_policy=Clean.ALL), seen, at(60)).actions == ()
+
+
+def test_what_was_prepared_is_dismantled_once_nothing_uses_it() -> None:
+    job = a_job()
+    seen = Observed(status=ENDED, workers=workers(2), keeps_idle_members=False, published_hosts=())
+    busy = reconcile(job, seen, at(60))
+    assert Dismantle() not in busy.actions
+    assert busy.look_again_in == timedelta(seconds=1)
+    idle = replace(seen, workers=workers(2, Phase.SUCCEEDED))
+    assert reconcile(job, idle, at(61)).actions == (Dismantle(),)
+    assert reconcile(job, replace(idle, published_hosts=None), at(62)).actions == ()
+
+
+@pytest.mark.parametrize(("prepared", "actions"), [(True, (Dismantle(),)), (False, ())])
+def test_an_engine_that_knows_what_is_prepared_is_believed(prepared: bool, actions: tuple[Action, ...]) -> None:
+    seen = Observed(status=ENDED, keeps_idle_members=False, prepared=prepared)
+    assert reconcile(a_job(), seen, at(60)).actions == actions
+
+
+def test_a_stopped_job_leaves_nothing_alive_whatever_the_policy() -> None:
+    conditions = (a_condition(names.FAILED, reason=names.REASON_STOPPED),)
+    seen = Observed(status=replace(ENDED, conditions=conditions), workers=MIX)
+    assert reconcile(a_job(workers=4), seen, at(60)).actions == (W(0), W(1))

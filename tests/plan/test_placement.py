@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from oarsman import names
+from oarsman.job.job import Implementation, Job
+from oarsman.job.launch import LaunchLine
+from oarsman.job.observed import Phase, RankReport
+from oarsman.plan.reconcile import reconcile
+from tests.builders import MPIRUN, a_job, a_launcher, a_rank, at, running
+
+PLAIN = a_job(launch=MPIRUN)
+UNKNOWN = a_job(launch=replace(MPIRUN, oversubscribe=True))
+ELASTIC = a_job(workers=1, elastic=True)
+RIGHT = (a_rank(0), a_rank(1))
+DONE = a_launcher(Phase.SUCCEEDED, finished_at=at(9))
+
+
+@pytest.mark.parametrize(
+    ("job", "ranks", "ended", "wrong"),
+    [
+        pytest.param(PLAIN, RIGHT, True, None, id="as planned"),
+        pytest.param(PLAIN, (a_rank(0), a_rank(1, "pi-worker-1.pi.default.svc")), True, None, id="a longer name"),
+        pytest.param(
+            PLAIN, (a_rank(0), a_rank(1, "pi-launcher")), True, "rank 1 ran on pi-launcher, planned pi-worker-1",
+            id="on the launcher",
+        ),
+        pytest.param(
+            PLAIN, (a_rank(0, "x"), a_rank(1, "y")), False, "rank 0 ran on x, planned pi-worker-0 (and 1 more)",
+            id="seen while it runs",
+        ),
+        pytest.param(PLAIN, (a_rank(0),), True, "rank 1 never ran, planned pi-worker-1", id="one is missing"),
+        pytest.param(PLAIN, (a_rank(0),), False, None, id="one may still come"),
+        pytest.param(
+            PLAIN, (*RIGHT, a_rank(2, "pi-worker-0")), True, "rank 2 ran on pi-worker-0, planned were 2 ranks",
+            id="one too many",
+        ),
+        pytest.param(UNKNOWN, (a_rank(0, "pi-worker-1"),), True, None, id="plan unknown, host known"),
+        pytest.param(
+            UNKNOWN, (a_rank(0, "pi-launcher"),), True, "rank 0 ran on pi-launcher, which is not a host of this job",
+            id="plan unknown, host unknown",
+        ),
+        pytest.param(ELASTIC, (a_rank(0), a_rank(5, "pi-worker-5")), True, None, id="a host that has left"),
+        pytest.param(
+            ELASTIC, (a_rank(0, "x-worker-0"),), True, "rank 0 ran on x-worker-0, which is not a host of this job",
+            id="a host of another job",
+        ),
+    ],
+)  # fmt: skip
+def test_ranks_must_run_where_they_were_planned(
+    job: Job, ranks: tuple[RankReport, ...], ended: bool, wrong: str | None
+) -> None:
+    seen = running(job, ranks=ranks, launcher=DONE if ended else a_launcher())
+    plan = reconcile(job, seen, at(10))
+    failed = plan.status.condition(names.FAILED)
+    assert (failed.message if failed else None) == wrong
+    assert (failed.reason if failed else names.REASON_PLACEMENT) == names.REASON_PLACEMENT
+    assert plan.status.is_true(names.SUCCEEDED) == (ended and not wrong)
+
+
+def test_where_ranks_ran_is_kept() -> None:
+    plan = reconcile(PLAIN, running(PLAIN, ranks=RIGHT), at(10))
+    assert dict(plan.status.placement) == {0: "pi-worker-0", 1: "pi-worker-1"}
+
+
+def test_a_job_without_reports_is_not_judged_and_says_so_once() -> None:
+    plan = reconcile(PLAIN, running(PLAIN, launcher=DONE), at(10))
+    assert plan.status.is_true(names.SUCCEEDED)
+    assert [e.reason for e in plan.events] == [names.REASON_UNVERIFIED, names.REASON_SUCCEEDED]
+
+
+def test_scaling_a_running_job_does_not_move_its_plan() -> None:
+    line = LaunchLine(launcher="mpirun", path="mpirun", processes=4, program=("./pi",))
+    launched_with_two = running(a_job(launch=line))
+    job = replace(a_job(workers=4, launch=line, generation=2), slots_per_worker=2)
+    ranks = tuple(a_rank(r, f"pi-worker-{r // 2}", size=4) for r in range(4))
+    plan = reconcile(job, replace(launched_with_two, ranks=ranks, launcher=DONE), at(10))
+    assert plan.status.is_true(names.SUCCEEDED)
+
+
+def test_where_two_kinds_of_launcher_differ_the_plan_is_known_only_when_the_kind_is_stated() -> None:
+    line = LaunchLine(launcher="mpirun", path="mpirun", processes=3, map_by="node", program=("./pi",))
+    job = replace(a_job(launch=line), slots_per_worker=2)
+    ranks = (a_rank(0), a_rank(1, "pi-worker-0"), a_rank(2, "pi-worker-1"))
+    seen = running(job, ranks=ranks, launcher=DONE)
+    assert reconcile(job, seen, at(10)).status.is_true(names.SUCCEEDED)
+    stated = replace(job, implementation=Implementation.OPENMPI, implementation_stated=True)
+    assert reconcile(stated, seen, at(10)).status.is_true(names.FAILED)
+
+
+def test_the_running_launcher_of_a_misplaced_job_is_ended_in_the_next_turn() -> None:
+    seen = running(PLAIN, ranks=(a_rank(0, "x"),))
+    plan = reconcile(PLAIN, seen, at(10))
+    after = reconcile(PLAIN, replace(seen, status=plan.status), at(10))
+    assert [type(a).__name__ for a in after.actions] == ["DeleteLauncher"]

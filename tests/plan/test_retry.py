@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from oarsman import names
+from oarsman.job.observed import Observed, Phase
+from oarsman.job.policies import RestartPolicy as R
+from oarsman.job.state import Attempt
+from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker
+from oarsman.plan.policies.retry import delay
+from oarsman.plan.reconcile import reconcile
+from tests.builders import a_job, a_launcher, a_status, a_worker, at, launched, running, workers
+
+
+def failed_attempts(count: int) -> tuple[Attempt, ...]:
+    return tuple(Attempt(number=n, started_at=at(n), outcome="Failed") for n in range(1, count + 1))
+
+
+@pytest.mark.parametrize(
+    ("restart", "limit", "code", "before", "reason"),
+    [
+        # reason None: it is tried again
+        (R.NEVER, None, 1, 0, names.REASON_FAILED),
+        (R.NEVER, 0, 1, 0, names.REASON_FAILED),
+        (R.NEVER, 2, 1, 0, None),
+        (R.NEVER, 2, 1, 2, names.REASON_BACKOFF),
+        (R.ON_FAILURE, None, 1, 0, None),
+        (R.ON_FAILURE, None, 1, 5, None),
+        (R.ON_FAILURE, None, 1, 6, names.REASON_BACKOFF),
+        (R.ON_FAILURE, 0, 1, 0, names.REASON_FAILED),
+        (R.ALWAYS, None, 1, 0, None),
+        (R.ALWAYS, 1, 1, 1, names.REASON_BACKOFF),
+        (R.EXIT_CODE, None, 1, 0, names.REASON_FAILED),
+        (R.EXIT_CODE, None, 127, 0, names.REASON_FAILED),
+        (R.EXIT_CODE, 3, 2, 0, names.REASON_FAILED),
+        (R.EXIT_CODE, None, 128, 0, None),
+        (R.EXIT_CODE, None, 137, 0, None),
+        (R.EXIT_CODE, None, 255, 0, None),
+        (R.EXIT_CODE, None, 143, 6, names.REASON_BACKOFF),
+    ],
+)
+def test_what_becomes_of_a_failed_attempt(
+    restart: R, limit: int | None, code: int, before: int, reason: str | None
+) -> None:
+    job = a_job(restart=restart, backoff_limit=limit)
+    launcher = a_launcher(Phase.FAILED, code=code, attempt=before + 1)
+    status = launched(before + 1, before=failed_attempts(before))
+    plan = reconcile(job, running(job, status=status, launcher=launcher), at(20))
+    failed = plan.status.condition(names.FAILED)
+    assert (failed.reason if failed else None) == reason
+    assert plan.actions == ()  # the verdict is on record before the evidence goes
+    assert plan.status.attempts[-1].outcome == "Failed"
+    assert plan.status.is_true(names.RESTARTING) == (reason is None)
+    assert not plan.status.is_true(names.RUNNING)
+    assert plan.look_again_in == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("failures", "seconds"), [(1, 10), (2, 20), (3, 40), (4, 80), (5, 160), (6, 320), (7, 360), (5000, 360)]
+)
+def test_the_delay_doubles_up_to_six_minutes(failures: int, seconds: int) -> None:
+    assert delay(failures) == timedelta(seconds=seconds)
+
+
+def test_the_gang_restarts_as_one_attempt() -> None:
+    job = a_job()
+    seen = running(job, launcher=a_launcher(Phase.FAILED, code=1, finished_at=at(19)))
+    verdict = reconcile(job, seen, at(20))
+    assert verdict.status.retry_at == at(30)
+    assert verdict.status.attempts[0].finished_at == at(19)
+    seen = replace(seen, status=verdict.status)
+    assert reconcile(job, seen, at(20)).actions == (DeleteLauncher(1),)
+    gone = replace(seen, launcher=None)
+    waiting = reconcile(job, gone, at(21))
+    assert waiting.actions == ()
+    assert waiting.look_again_in == timedelta(seconds=9)
+    next_try = reconcile(job, gone, at(30))
+    assert next_try.actions[-1] == CreateLauncher(2)  # healthy workers stay
+    assert next_try.status.retry_at is None
+    assert next_try.status.is_true(names.RESTARTING)
+    up = replace(gone, status=next_try.status, launcher=a_launcher(attempt=2))
+    back = reconcile(job, up, at(31)).status
+    assert back.is_true(names.RUNNING)
+    assert not back.is_true(names.RESTARTING)
+
+
+def test_no_launcher_is_created_while_the_old_one_is_going_away() -> None:
+    status = a_status(attempts=failed_attempts(1), retry_at=at(10))
+    leaving = a_launcher(Phase.FAILED, code=1, terminating=True)
+    seen = Observed(status=status, workers=workers(2), launcher=leaving, published_hosts=())
+    assert reconcile(a_job(), seen, at(100)).actions == ()
+
+
+def test_a_launcher_that_vanished_is_missed_after_a_grace_and_its_number_is_not_used_again() -> None:
+    job = a_job()
+    seen = running(job, launcher=None)
+    soon = reconcile(job, seen, at(2))
+    assert not soon.status.is_true(names.RESTARTING)
+    assert soon.look_again_in == timedelta(seconds=4)
+    plan = reconcile(job, seen, at(6))
+    assert plan.status.cause is not None
+    assert plan.status.cause.summary.startswith("launcher lost")
+    assert plan.status.is_true(names.RESTARTING)
+    later = reconcile(job, replace(seen, status=plan.status), at(60))
+    assert later.actions[-1] == CreateLauncher(2)
+
+
+def test_a_launcher_whose_start_was_never_written_down_is_adopted() -> None:
+    job = a_job()
+    seen = Observed(
+        status=a_status(), workers=workers(2), launcher=a_launcher(started_at=at(4)), published_hosts=job.hosts
+    )
+    plan = reconcile(job, seen, at(5))
+    assert plan.actions == ()
+    assert plan.status.attempts == (Attempt(number=1, started_at=at(4), workers=2),)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"phase": Phase.FAILED, "reason": "Evicted", "message": "low on disk"}, "it was evicted: low on disk"),
+        ({"phase": Phase.FAILED, "reason": "HostLost"}, "its host was lost"),
+        ({"terminating": True}, "it was deleted by someone else"),
+    ],
+)
+def test_a_lost_worker_ends_the_attempt_of_an_ordinary_job(given: dict[str, object], words: str) -> None:
+    job = a_job()
+    lost = a_worker(1, **given)  # type: ignore[arg-type]
+    plan = reconcile(job, running(job, workers=(a_worker(0), lost)), at(20))
+    assert plan.status.attempts[-1].outcome == "Failed"
+    assert plan.status.cause is not None
+    assert plan.status.cause.summary == f"pi-worker-1 was lost: {words}"
+    after = reconcile(job, running(job, status=plan.status, workers=(a_worker(0), lost)), at(30))
+    assert after.actions[0] == DeleteLauncher(1)
+    assert (DeleteWorker(1) in after.actions) == (not lost.terminating)
+
+
+def test_a_worker_that_vanished_ends_the_attempt_and_is_made_anew() -> None:
+    job = a_job()
+    plan = reconcile(job, running(job, workers=workers(1)), at(20))
+    assert plan.status.cause is not None
+    assert plan.status.cause.summary == "pi-worker-1 was lost: it vanished"
+    after = reconcile(job, running(job, status=plan.status, workers=workers(1)), at(20))
+    assert after.actions[0] == DeleteLauncher(1)
+    assert after.actions[-1] == CreateWorker(1)
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict"), [("Evicted", names.REASON_EVICTED), ("HostLost", names.REASON_HOST_LOST)]
+)
+def test_without_retries_the_reason_says_that_a_host_was_lost(reason: str, verdict: str) -> None:
+    job = a_job(backoff_limit=0)
+    lost = a_worker(1, Phase.FAILED, reason=reason)
+    failed = reconcile(job, running(job, workers=(a_worker(0), lost)), at(20)).status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == verdict
+
+
+def test_a_lost_host_is_worth_another_try_whatever_the_exit_code() -> None:
+    job = a_job(restart=R.EXIT_CODE)
+    lost = a_worker(1, Phase.FAILED, reason="HostLost")
+    seen = running(job, workers=(a_worker(0), lost), launcher=a_launcher(Phase.FAILED, code=1))
+    assert reconcile(job, seen, at(20)).status.is_true(names.RESTARTING)
+
+
+def test_older_attempts_keep_their_cause_but_not_its_lines() -> None:
+    job = a_job()
+    seen = running(job, launcher=a_launcher(Phase.FAILED, code=3), launcher_lines=("boom",))
+    verdict = reconcile(job, seen, at(20)).status
+    assert verdict.attempts[0].cause is not None
+    assert verdict.attempts[0].cause.last_lines == ("boom",)
+    retried = reconcile(job, running(job, status=verdict, launcher=None), at(60)).status
+    assert retried.attempts[0].cause is not None
+    assert retried.attempts[0].cause.last_lines == ()
+    assert "boom" in retried.attempts[0].cause.summary
