@@ -24,7 +24,7 @@ def test_a_list_has_a_line_per_job(jobs: FakeJobs) -> None:
     lines = oarsman(jobs, "list").stdout.splitlines()
     assert lines[0].split() == ["NAME", "STATE", "WORKERS", "AGE", "DURATION", "REASON"]
     assert sorted(line.split() for line in lines[1:]) == [
-        ["other/tau", "Failed", "0/2", "5m", "3.5s", "MPIJobFailed"],
+        ["other/tau", "Failed", "2", "5m", "3.5s", "MPIJobFailed"],
         ["pi", "Running", "1/2", "5m", "4m59s", "MPIJobRunning"],
     ]
 
@@ -80,7 +80,9 @@ def test_documents_are_what_kubernetes_would_print(jobs: FakeJobs, form: str, re
     assert (every["apiVersion"], every["kind"], every["items"]) == ("v1", "List", [one])
 
 
-@pytest.mark.parametrize("name", ["pi", "default/pi", "mpijob/pi", "mj/pi", "mpijobs.kubeflow.org/pi", "mpijob/default/pi"])
+@pytest.mark.parametrize(
+    "name", ["pi", "default/pi", "mpijob/pi", "mj/pi", "mpijobs.kubeflow.org/pi", "mpijob/default/pi"]
+)
 def test_a_job_has_several_names(jobs: FakeJobs, name: str) -> None:
     jobs.add("pi")
     assert oarsman(jobs, "get", name, "-o", "name").stdout == "mpijob/pi\n"
@@ -140,6 +142,14 @@ def test_log_options_become_one_query(jobs: FakeJobs) -> None:
         ranks=(0, 2), workers=(1,), stream="err", since=NOW - timedelta(minutes=5), tail=9, attempt=2, follow=True,
     ))]  # fmt: skip
     assert oarsman(jobs, "logs", "pi", "--launcher", "--rank", "0").exit_code == 2
+
+
+def test_following_goes_on_through_later_attempts(jobs: FakeJobs) -> None:
+    jobs.add("pi")
+    jobs.lines = {1: [a_line("old")], 2: [a_line("first")], 3: [a_line("second")]}
+    jobs.story = (a_status(names.RUNNING, attempts=2), RUNNING, a_status(names.SUCCEEDED, attempts=3))
+    assert oarsman(jobs, "logs", "-f", "pi", "--no-tags", "--tail", "5").stdout == "first\nsecond\n"
+    assert [(call[1].attempt, call[1].tail) for call in jobs.calls] == [(2, 5), (3, None)]
 
 
 def test_logs_have_times_tags_and_a_form_for_programs(jobs: FakeJobs) -> None:

@@ -62,7 +62,9 @@ def test_a_failure_shows_its_cause_and_gives_the_ranks_exit_code(jobs: FakeJobs,
         (Cause(summary="x", exit_code=139, signal=11), 139),
     ],
 )
-def test_the_exit_code_of_a_failed_job_is_never_zero(jobs: FakeJobs, manifest: str, cause: Cause | None, code: int) -> None:
+def test_the_exit_code_of_a_failed_job_is_never_zero(
+    jobs: FakeJobs, manifest: str, cause: Cause | None, code: int
+) -> None:
     jobs.story = (a_status(names.FAILED, cause=cause),)
     assert oarsman(jobs, "run", manifest).exit_code == code
 

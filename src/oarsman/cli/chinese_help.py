@@ -105,6 +105,11 @@ _PARAGRAPHS = {
         "检查这台机器：有哪些 MPI、ssh、GPU、cgroup 和命名空间，还需要安装什么。"
         "除非完全无法运行作业，否则退出码为 0。"
     ),
+    "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
+    "is left to do. Ending it ends no job: they go on, and the next command takes them up again.": (
+        "查看或结束照管作业的后台管理进程。它在需要时自行启动，无事可做时自行退出。"
+        "结束它不会结束任何作业：作业继续运行，下一条命令会重新接管。"
+    ),
     "Print a script for shell completion: of verbs, options and jobs. Load it from the shell's profile.": (
         "打印 shell 补全脚本：可补全命令、选项和作业名。请在 shell 的配置文件中加载。"
     ),

@@ -54,7 +54,7 @@ def page(record: JobRecord, happened: list[EventRecord], now: datetime) -> None:
         render.cause_card(record.status.cause)
     if happened:
         render.heading(t("Events"))
-        render.event_table([("", event) for event in happened], now, with_job=False)
+        render.event_table([("", event) for event in happened], now, with_job=False, indent="  ")
 
 
 def _head(record: JobRecord, now: datetime) -> list[tuple[str, str]]:

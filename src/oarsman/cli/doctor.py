@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,22 +12,10 @@ from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
 
+if TYPE_CHECKING:
+    from oarsman.runtime.doctor import Finding
+
 HOPELESS = 1
-
-
-class Finding(Protocol):
-    """One thing looked at; made by `oarsman.runtime.doctor`."""
-
-    @property
-    def subject(self) -> str: ...  # MPI, ssh, GPUs, cgroups, namespaces, ...
-    @property
-    def level(self) -> str: ...  # ok, warn, missing
-    @property
-    def message(self) -> str: ...  # what was found
-    @property
-    def advice(self) -> str | None: ...  # what to install or to change
-    @property
-    def blocking(self) -> bool: ...  # without it, no job can run
 
 
 @verb(
@@ -43,7 +31,7 @@ class Finding(Protocol):
 def command(session: Session, output: str | None) -> int:
     from oarsman.runtime.doctor import examine
 
-    findings: Sequence[Finding] = examine()
+    findings = examine()
     if output:
         documents.emit([
             {"subject": f.subject, "level": f.level, "message": f.message, "advice": f.advice, "blocking": f.blocking}

@@ -32,7 +32,7 @@ def report(error: BaseException, session: Session) -> int:
         case click.Abort() | KeyboardInterrupt():
             return INTERRUPTED
         case BrokenPipeError():
-            return _hang_up()
+            return hang_up()
         case click.ClickException():
             return _misused(error)
         case ManifestError():
@@ -138,7 +138,7 @@ def safe_lines(text: str) -> str:
     return "\n".join(map(safe, text.split("\n")))
 
 
-def _hang_up() -> int:
+def hang_up() -> int:
     """Nobody reads any more: end without a word, and without a second error when Python closes stdout."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

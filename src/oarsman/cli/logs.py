@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import click
 
 from oarsman.cli import options
@@ -10,6 +14,9 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.times import parse_moment
 from oarsman.cli.verbs import verb
 from oarsman.errors import UsageError
+
+if TYPE_CHECKING:
+    from oarsman.runtime.jobs import LogQuery
 
 
 @verb(
@@ -57,5 +64,19 @@ def command(
         since=parse_moment(since, session.now()) if since else None, tail=tail, attempt=attempt, follow=follow,
     )  # fmt: skip
     with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
-        for line in session.jobs.logs(session.key(name), query):
-            printer.write(line)
+        key = session.key(name)
+        for part in _every_attempt(session, key, query) if follow and attempt is None else [query]:
+            for line in session.jobs.logs(key, part):
+                printer.write(line)
+
+
+def _every_attempt(session: Session, key: str, query: LogQuery) -> Iterator[LogQuery]:
+    """The newest attempt, then those that follow it, until the job ends. `tail` counts for the first."""
+    seen = 0
+    for record in session.jobs.watch(key):
+        numbers = [attempt.number for attempt in record.status.attempts if attempt.number > seen]
+        for number in numbers if seen else numbers[-1:]:
+            yield replace(query, attempt=number)
+            query, seen = replace(query, tail=None), number
+        if record.status.finished:
+            return

@@ -98,6 +98,7 @@ class Printer:
             words = f"[{line.host}]" if line.rank is None else f"[rank {line.rank} {line.host}]"
             words = safe(words) if self._terminal[stream] else words
             if self._colour[stream]:
-                words = click.style(words, fg=_PALETTE[(line.rank or 0) % len(_PALETTE)], bold=line.rank is None)
+                colour = _PALETTE[(line.rank or 0) % len(_PALETTE)]
+                words = click.style(words, fg=colour, bold=line.rank is None or None)
             tag = self._known[key] = words + " "
         return tag

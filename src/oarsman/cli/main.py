@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -21,7 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
     t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),
-    t("Other"): ("completion", "version"),
+    t("Other"): ("supervisor", "completion", "version"),
 }
 VERBS = tuple(name for names in SECTIONS.values() for name in names)
 
@@ -76,13 +77,24 @@ class Oarsman(Page, click.Group):
             code = failures.report(error, session)
         sys.exit(code)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _quiet_pipe():  # --help and --version write while options are read
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _quiet_pipe():
             outcome = super().invoke(ctx)
             sys.stdout.flush()
             return outcome
-        except BrokenPipeError as error:  # before click sees it, which would make it exit code 1
-            raise click.exceptions.Exit(failures.report(error, ctx.ensure_object(Session))) from error
+
+
+@contextmanager
+def _quiet_pipe() -> Iterator[None]:
+    """Take a broken pipe before click sees it, which would make it exit code 1."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise click.exceptions.Exit(failures.hang_up()) from error
 
 
 def _faithful(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -109,6 +121,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 @click.group(
+    "oarsman",
     cls=Oarsman,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     subcommand_metavar=t("VERB ..."),

@@ -20,10 +20,14 @@ Decorator = Callable[[F], F]
 
 def place(command: F) -> F:
     """Where the jobs are: engine and namespace."""
-    command = click.option(
+    command = namespace(command)
+    return click.option(
         "--on", cls=Common, type=click.Choice(ENGINES), envvar="OARSMAN_ON", expose_value=False, is_eager=True,
         callback=remember("engine"), help=t("Where jobs run; default: embedded, this machine."),
     )(command)  # fmt: skip
+
+
+def namespace(command: F) -> F:
     return click.option(
         "--namespace", cls=Common, metavar="NS", expose_value=False, is_eager=True, callback=remember("namespace"),
         help=t("The namespace meant by names that mention none."),

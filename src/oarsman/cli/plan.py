@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,31 +17,7 @@ from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
     from oarsman.job.job import Job
-
-
-class Preview(Protocol):
-    """What this verb shows; made by `oarsman.runtime.preview`."""
-
-    @property
-    def mpi(self) -> str: ...  # the MPI that would be used, in words; empty: none found
-    @property
-    def hosts(self) -> Sequence[str]: ...  # those that take ranks, in hostfile order
-    @property
-    def ranks(self) -> Mapping[int, str]: ...  # rank -> host; empty where only the launcher will know
-    @property
-    def hostfile(self) -> str: ...
-    @property
-    def discover_hosts(self) -> str: ...
-    @property
-    def environment(self) -> Mapping[str, str]: ...  # what is added to the user's own
-    @property
-    def launch_line(self) -> str: ...  # as written
-    @property
-    def rewritten(self) -> str: ...  # as it would run
-    @property
-    def objects(self) -> Sequence[str]: ...  # everything that would be made
-    @property
-    def not_honoured(self) -> Sequence[str]: ...  # what the manifest asks and this engine cannot do
+    from oarsman.runtime.preview import Preview
 
 
 @verb(
@@ -61,7 +36,7 @@ class Preview(Protocol):
 )
 @job_asked_for
 @options.output("json", "yaml", "manifest")
-@options.place
+@options.namespace
 @pass_session
 def command(session: Session, asked: Asked, output: str | None) -> None:
     document = asked.document(session, "plan")
@@ -72,7 +47,7 @@ def command(session: Session, asked: Asked, output: str | None) -> None:
     from oarsman.runtime.preview import preview
 
     job = job_from_document(document)
-    found: Preview = preview(job, dict(os.environ), Path.cwd())
+    found = preview(job, dict(os.environ), Path.cwd())
     if output:
         documents.emit(as_data(job, found), output)
     else:

@@ -31,7 +31,7 @@ def waiting_for(record: JobRecord) -> str | None:
     if "hostsUp" not in status.timeline:
         ready = status.worker.ready
         return t("{name}: starting hosts, {ready} of {total}", name=job.name, ready=ready, total=job.workers)
-    return t("{name}: waiting for the first output", name=job.name)
+    return t("{name}: running, no output yet", name=job.name)
 
 
 class Progress:

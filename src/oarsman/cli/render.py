@@ -84,7 +84,7 @@ def job_table(records: Sequence[JobRecord], now: datetime, *, wide: bool = False
 
 def _job_row(record: JobRecord, now: datetime) -> list[str]:
     status = record.status
-    workers = f"{status.worker.ready}/{record.job.workers}"
+    workers = str(record.job.workers) if status.finished else f"{status.worker.ready}/{record.job.workers}"
     return [short(record.job.key), state(record), workers, age(record.created_at, now), duration(status, now),
             reason(status)]  # fmt: skip
 
@@ -127,14 +127,16 @@ def duration(status: Status, now: datetime) -> str:
     return humanise((status.completion_time or now) - status.start_time)
 
 
-def event_table(events: Iterable[tuple[str, EventRecord]], now: datetime, *, with_job: bool) -> None:
+def event_table(
+    events: Iterable[tuple[str, EventRecord]], now: datetime, *, with_job: bool, indent: str = ""
+) -> None:
     """(job, event) pairs, oldest first."""
     headers = [t("AGE"), t("KIND"), t("NAME"), t("REASON"), t("MESSAGE")]
     rows = [[age(event.time, now), event.severity, job, event.reason, _times(event)] for job, event in events]
     if not with_job:
         for row in (headers, *rows):
             del row[2]
-    table(headers, rows)
+    table(headers, rows, indent=indent)
 
 
 def _times(event: EventRecord) -> str:

@@ -15,7 +15,7 @@ import click
 
 from oarsman import names
 from oarsman.cli.messages import t
-from oarsman.errors import OarsmanError, UnsupportedError, UsageError
+from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.runtime.jobs import Jobs
@@ -47,11 +47,6 @@ class Session:
 
     def open(self) -> Jobs:
         """A door of one's own, for a thread that must not share one."""
-        if self.engine != "embedded":
-            raise UnsupportedError(
-                t("jobs cannot be run on '{engine}' yet", engine=self.engine),
-                hint=t("leave out --on, or say --on embedded, to use this machine"),
-            )
         return self.factory(self.engine)
 
     @property
@@ -101,8 +96,12 @@ def _alike(key: str, known: Sequence[str]) -> list[str]:
     from difflib import get_close_matches
 
     wanted = key.partition("/")[2]
-    namesakes = [k for k in known if k.partition("/")[2] == wanted]
-    return (namesakes or get_close_matches(key, known, n=3, cutoff=0.6))[:3]
+    by_name: dict[str, list[str]] = {}
+    for found in known:
+        by_name.setdefault(found.partition("/")[2], []).append(found)
+    if wanted in by_name:  # in another namespace
+        return by_name[wanted][:3]
+    return [found for name in get_close_matches(wanted, by_name, n=3) for found in by_name[name]][:3]
 
 
 pass_session = click.make_pass_decorator(Session, ensure=True)

@@ -44,7 +44,7 @@ def humanise(span: timedelta | float) -> str:
     seconds = span.total_seconds() if isinstance(span, timedelta) else span
     seconds = max(seconds, 0.0)
     if seconds < 9.95:
-        return f"{seconds:.1f}s" if seconds % 1 else f"{seconds:.0f}s"
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
     whole = round(seconds)
     for big, small, big_unit, small_unit in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
         if whole >= big:

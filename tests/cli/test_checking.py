@@ -1,0 +1,198 @@
+"""`validate`, `convert`, `plan`, `doctor`, `completion`, `version`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from oarsman import __version__
+from oarsman import manifest as manifests
+from oarsman.cli import validate
+
+from .fakes import MANIFEST, FakeJobs, oarsman
+
+
+def test_a_valid_manifest_is_named(jobs: FakeJobs, manifest: str) -> None:
+    result = oarsman(jobs, "validate", manifest)
+    assert (result.stdout, result.exit_code) == (f"{manifest}: valid (pi)\n", 0)
+    assert oarsman(jobs, "validate", "-q", manifest).output == ""
+
+
+def test_every_problem_of_every_file_is_shown(jobs: FakeJobs, manifest: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(MANIFEST.replace("slotsPerWorker: 2", "slotsPerWorker: x").replace("replicas: 2", "replicas: y"))
+    result = oarsman(jobs, "validate", manifest, str(bad), str(tmp_path / "none.yaml"))
+    assert result.exit_code == 2
+    assert f"{bad}:5:" in result.stdout
+    assert f"{bad}:10:" in result.stdout
+    assert "No such file or directory" in result.stdout
+    assert f"{manifest}: valid (pi)" in result.stdout
+
+
+def test_problems_as_data(jobs: FakeJobs) -> None:
+    result = oarsman(jobs, "validate", "-o", "json", "-", stdin=MANIFEST.replace("slotsPerWorker", "slotPerWorker"))
+    data = json.loads(result.stdout)
+    assert result.exit_code == 2
+    assert data["valid"] is False
+    (problem,) = data["files"][0]["problems"]
+    assert (problem["line"], problem["column"]) == (5, 3)
+    assert "slotsPerWorker" in problem["hint"]
+    good = json.loads(oarsman(jobs, "validate", "-o", "json", "-", stdin=MANIFEST).stdout)
+    assert good == {"valid": True, "files": [{"source": "<stdin>", "jobs": ["default/pi"], "problems": []}]}
+
+
+ODD = [
+    b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\xf0\x9f", b"%YAML 9.9\n---\n", b"- " * 5000, b"{" * 5000,
+    b"[" * 5000,
+    b"a: &a [*a]", b"? ? ? ?", b"!!python/object:os.system {}", b"&x *x", b"---\n---\n---\n", b"kind: List\nitems: 3",
+    b"kind: MPIJob", b"\tkind: MPIJob", b"a: 1\na: 1", b"kind: MPIJob\nmetadata: []\nspec: 7", "名: 字".encode(),
+    b'name: "\\ud800"', b"x: 99999999999999999999999999999999999999999999", b"x: 0o777", b"x: .inf", b"'", b'"\\x',
+    MANIFEST.encode("utf-16"), MANIFEST.replace("pi", "\x1b[2J").encode(), MANIFEST.replace("4", "9" * 400).encode(),
+    MANIFEST.replace("replicas: 2", "replicas: 99999999999").encode(), MANIFEST.encode()[:200],
+]  # fmt: skip
+
+
+def _is_fine(jobs: FakeJobs, raw: bytes) -> None:
+    for form in ([], ["-o", "json"], ["-o", "yaml"]):
+        result = oarsman(jobs, "validate", "-", *form, stdin=raw)
+        assert result.exit_code in (0, 2), result.output
+        assert "Traceback" not in result.output
+        assert "fault in oarsman" not in result.output
+        assert "\x1b" not in result.stdout
+
+
+@pytest.mark.parametrize("raw", ODD, ids=range(len(ODD)))
+def test_validate_survives_odd_input(jobs: FakeJobs, raw: bytes) -> None:
+    _is_fine(jobs, raw)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(raw=st.binary(max_size=200))
+def test_validate_survives_any_bytes(jobs: FakeJobs, raw: bytes) -> None:
+    _is_fine(jobs, raw)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_validate_survives_damaged_manifests(jobs: FakeJobs, data: st.DataObject) -> None:
+    raw = MANIFEST.encode()
+    start = data.draw(st.integers(0, len(raw)))
+    end = data.draw(st.integers(start, min(start + 30, len(raw))))
+    _is_fine(jobs, raw[:start] + data.draw(st.binary(max_size=10)) + raw[end:])
+
+
+@pytest.mark.parametrize("error", [RecursionError("deep"), KeyError("x"), MemoryError(), AssertionError()])
+def test_even_a_fault_of_ours_is_a_problem_not_a_traceback(
+    jobs: FakeJobs, manifest: str, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def broken(path: str) -> None:
+        raise error
+
+    monkeypatch.setattr(validate.files, "load", broken)
+    result = oarsman(jobs, "validate", manifest)
+    assert result.exit_code == 2
+    assert "cannot be understood" in result.stdout
+
+
+def test_convert_writes_the_other_version_and_names_what_is_lost(jobs: FakeJobs, manifest: str) -> None:
+    there = oarsman(jobs, "convert", manifest, "--to", "v1")
+    assert yaml.safe_load(there.stdout)["apiVersion"] == "kubeflow.org/v1"
+    back = oarsman(jobs, "convert", "-", "--to", "v2beta1", stdin=there.stdout)
+    assert yaml.safe_load(back.stdout)["spec"]["slotsPerWorker"] == 2
+    mpich = MANIFEST.replace("spec:\n", "spec:\n  mpiImplementation: MPICH\n", 1)
+    lossy = oarsman(jobs, "convert", "-", "--to", "v1", stdin=mpich)
+    assert "not kept: " in lossy.stderr
+    assert lossy.exit_code == 0
+
+
+def test_convert_of_a_bad_manifest_shows_its_problems(jobs: FakeJobs) -> None:
+    result = oarsman(jobs, "convert", "-", "--to", "v1", stdin="kind: Pod")
+    assert (result.stdout, result.exit_code) == ("", 2)
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Put a module of the runtime in place, whatever the real one would say of this machine."""
+
+    def put(name: str, **contents: Any) -> None:
+        module = ModuleType(name)
+        module.__dict__.update(contents)
+        monkeypatch.setitem(__import__("sys").modules, name, module)
+
+    return put
+
+
+PREVIEW = SimpleNamespace(
+    mpi="Open MPI 4.1.4 at /usr/bin/mpirun", hosts=("pi-worker-0", "pi-worker-1"),
+    ranks={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1", 3: "pi-worker-1"},
+    hostfile="pi-worker-0 slots=2\npi-worker-1 slots=2\n", discover_hosts="#!/bin/sh\necho pi-worker-0:2\n",
+    environment={"B": "2", "A": "1"}, launch_line="mpirun -np 4 ./pi", rewritten="mpirun --np 4 ./pi",
+    objects=("worker pi-worker-0",), not_honoured=("image pi",),
+)  # fmt: skip
+
+
+def test_a_plan_shows_everything_and_changes_nothing(
+    jobs: FakeJobs, manifest: str, stand_in: Callable[..., None]
+) -> None:
+    stand_in("oarsman.runtime.preview", preview=lambda job, environment, folder: PREVIEW)
+    result = oarsman(jobs, "plan", manifest)
+    assert result.exit_code == 0
+    for fact in (
+        "1 launcher + 2 workers = 3", "2 hosts x 2 = 4", "  pi-worker-1  2      2-3\n", "  pi-worker-1 slots=2\n",
+        "  mpirun -np 4 ./pi\n", "  mpirun --np 4 ./pi\n", "  A=1\n  B=2\n", "  worker pi-worker-0\n", "  image pi\n",
+        "Open MPI 4.1.4", "  echo pi-worker-0:2\n",
+    ):  # fmt: skip
+        assert fact in result.stdout
+    assert jobs.calls == []
+    data = json.loads(oarsman(jobs, "plan", manifest, "-o", "json").stdout)
+    assert data["ranks"] == {"0": "pi-worker-0", "1": "pi-worker-0", "2": "pi-worker-1", "3": "pi-worker-1"}
+
+
+def test_a_plan_of_a_command_can_be_kept_as_a_manifest(jobs: FakeJobs) -> None:
+    text = oarsman(jobs, "plan", "-n", "4", "--name", "kept", "-o", "manifest", "--", "./solver", "-x").stdout
+    (job,) = manifests.load(text, "made.yaml")
+    assert (job.name, job.launcher.container.argv) == ("kept", ("mpirun", "-n", "4", "./solver", "-x"))
+
+
+def a_finding(level: str, *, blocking: bool = False, advice: str | None = None) -> SimpleNamespace:
+    return SimpleNamespace(subject="MPI", level=level, message=f"it is {level}", advice=advice, blocking=blocking)
+
+
+@pytest.mark.parametrize(
+    ("findings", "code", "last"),
+    [
+        ([a_finding("ok", blocking=True)], 0, "Jobs can run here."),
+        ([a_finding("warn", advice="a"), a_finding("missing", advice="b")], 0, "Jobs can run here."),
+        ([a_finding("missing", blocking=True, advice="pip install x")], 1, "No job can run here before that."),
+    ],
+)
+def test_the_doctor_fails_only_where_nothing_can_run(
+    jobs: FakeJobs, stand_in: Callable[..., None], findings: list[Any], code: int, last: str
+) -> None:
+    stand_in("oarsman.runtime.doctor", examine=lambda: findings)
+    result = oarsman(jobs, "doctor")
+    assert result.exit_code == code
+    assert result.stdout.splitlines()[-1] == last
+    assert all(f.advice in result.stdout for f in findings if f.advice)
+    assert [f["level"] for f in json.loads(oarsman(jobs, "doctor", "-o", "json").stdout)] == [f.level for f in findings]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_call_us(jobs: FakeJobs, shell: str) -> None:
+    result = oarsman(jobs, "completion", shell)
+    assert result.exit_code == 0
+    assert f"_OARSMAN_COMPLETE={shell}_complete" in result.stdout
+
+
+def test_version_has_a_form_for_programs(jobs: FakeJobs) -> None:
+    assert oarsman(jobs, "--version").stdout == f"oarsman {__version__}\n"
+    assert oarsman(jobs, "version").stdout.startswith(f"oarsman {__version__}\npython 3.")
+    assert json.loads(oarsman(jobs, "version", "-o", "json").stdout)["oarsman"] == __version__

@@ -1,0 +1,155 @@
+"""Times, durations, sizes, ranges, and the documents made from commands."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oarsman.cli.render import size
+from oarsman.cli.text import pad, ranges, safe, width, wrap
+from oarsman.cli.times import humanise, parse_duration, parse_moment, rfc3339
+from oarsman.errors import UsageError
+from oarsman.manifest import job_from_document
+from oarsman.sdk.builder import Settings, Shape, document, name_stem
+
+from .fakes import NOW
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("1.5", 1.5), ("30s", 30), ("5m", 300), ("1m30s", 90), ("2H", 7200), ("1d", 86400), ("500ms", 0.5)],
+)
+def test_durations_are_read(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "5 m", "5y", "m", "9" * 400 + "d", "1e9", "nan"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("5m", NOW - timedelta(minutes=5)),
+        ("2026-01-31T08:00:00Z", datetime(2026, 1, 31, 8, tzinfo=UTC)),
+        ("2026-01-31T08:00:00+02:00", datetime(2026, 1, 31, 6, tzinfo=UTC)),
+    ],
+)
+def test_moments_are_read(text: str, moment: datetime) -> None:
+    assert parse_moment(text, NOW) == moment
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-13-01", "2026-01-31T99:00:00Z"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_moment(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(-1, "0s"), (0, "0s"), (0.04, "0s"), (0.42, "0.4s"), (3, "3s"), (9.96, "10s"), (59.7, "1m"), (185, "3m5s"),
+     (3600, "1h"), (7800, "2h10m"), (270_000, "3d3h")],
+)  # fmt: skip
+def test_durations_are_written(seconds: float, text: str) -> None:
+    assert humanise(seconds) == text
+
+
+@given(st.floats(min_value=0, max_value=1e9))
+def test_what_is_written_can_be_read_again(seconds: float) -> None:
+    assert abs(parse_duration(humanise(seconds)) - seconds) <= max(0.06, seconds / 12)
+
+
+def test_moments_are_written_for_programs_in_utc() -> None:
+    zone = datetime.fromisoformat("2026-01-31T08:00:00+02:00")
+    assert rfc3339(zone) == "2026-01-31T06:00:00.000000Z"
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [(None, ""), (0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (10 << 20, "10 MiB"), (5 << 40, "5.0 TiB")],
+)
+def test_sizes_are_written(amount: int | None, text: str) -> None:
+    assert size(amount) == text
+
+
+def test_ranges_are_short() -> None:
+    assert (ranges([]), ranges([3]), ranges([2, 0, 1, 7, 9, 8])) == ("", "3", "0-2, 7-9")
+
+
+@given(st.text())
+def test_safe_text_has_no_control_characters(text: str) -> None:
+    shown = safe(text)
+    assert all(c == "\t" or (c >= " " and not "\x7f" <= c <= "\x9f") for c in shown)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=200), st.integers(10, 80))
+def test_wrapping_loses_nothing(text: str, columns: int) -> None:
+    assert "".join("".join(wrap(text, columns)).split()) == "".join(text.split())
+
+
+def test_chinese_counts_double() -> None:
+    assert width("状态 ok") == 7
+    assert pad("状态", 6) == "状态  "
+    assert all(width(line) <= 20 for line in wrap("在前台运行一个作业，输出逐行实时显示。" * 5, 20))
+
+
+@pytest.mark.parametrize(
+    ("command", "stem"),
+    [
+        (["python", "train.py"], "train"),
+        (["/usr/bin/python3.11", "-u", "my_dir/Train_Model.py"], "train-model"),
+        (["python", "-m", "pkg.sub.train", "--lr", "3"], "train"),
+        (["python", "-c", "print()"], "python"),
+        (["./a.out"], "a"),
+        (["env", "A=1", "bash", "run.sh"], "run"),
+        (["bash"], "bash"),
+        (["./3d-solver"], "job-3d-solver"),
+        (["训练.py"], "job"),
+        (["x" * 90], "x" * 40),
+        ([], "job"),
+    ],
+)
+def test_names_remind_of_the_program(command: list[str], stem: str) -> None:
+    assert name_stem(command) == stem
+
+
+@pytest.mark.parametrize(
+    ("shape", "hosts_and_slots"),
+    [
+        (Shape(processes=1), (1, 1)),
+        (Shape(processes=2), (2, 1)),
+        (Shape(processes=5), (2, 3)),
+        (Shape(processes=5, workers=5), (5, 1)),
+        (Shape(processes=8, slots=2), (4, 2)),
+        (Shape(processes=4, workers=2, slots=4), (2, 4)),
+    ],
+)
+def test_ranks_find_room(shape: Shape, hosts_and_slots: tuple[int, int]) -> None:
+    assert shape.hosts_and_slots == hosts_and_slots
+
+
+WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)
+
+
+@given(command=st.lists(WORD, min_size=1, max_size=4), processes=st.integers(1, 300))
+def test_every_command_makes_a_valid_job(command: list[str], processes: int) -> None:
+    made = document(command, Shape(processes=processes), Settings(), suffix="x7k2p")
+    job = job_from_document(made)
+    assert job.launcher.container.argv == ("mpirun", "-n", str(processes), *command)
+    assert job.slots >= processes
+
+
+def test_limits_and_variables_reach_the_workers() -> None:
+    shape = Shape(processes=2, cpus="500m", memory="1Gi", gpus=1, environment={"A": "1"}, keep=True)
+    job = job_from_document(document(["./x"], shape, Settings(timeout=1.2)))
+    assert job.worker is not None
+    resources = job.worker.container.resources
+    assert (resources.gpus, int(resources.effective("memory"))) == (1, 1 << 30)
+    assert [(e.name, e.value) for e in job.worker.container.env] == [("A", "1")]
+    assert job.launcher.container.env == job.worker.container.env
+    assert (job.run_policy.clean_pod_policy.value, job.run_policy.active_deadline_seconds) == ("None", 2)
