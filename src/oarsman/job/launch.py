@@ -334,7 +334,7 @@ def expected_placement(
 
 
 def _room(line: LaunchLine, hosts: Sequence[str], slots: int) -> dict[str, int] | None:
-    """Host -> slots, in hostfile order. A host named without a number has one slot; named twice, two."""
+    """Host -> slots. --host chooses and orders: a name without a number has one slot, a name given twice two."""
     if not line.hosts:
         return dict.fromkeys(hosts, slots)
     known = {name: host for host in hosts for name in (host, host.split(".", 1)[0])}
@@ -344,29 +344,30 @@ def _room(line: LaunchLine, hosts: Sequence[str], slots: int) -> dict[str, int] 
             return None
         host = known[item.host]
         named[host] = named.get(host, 0) + (item.slots if item.slots is not None else 1)
-    in_order = sorted(named, key=list(hosts).index) == list(named)
-    return named if in_order and all(0 < count <= slots for count in named.values()) else None
+    # Above the hostfile's number generation 4 obeys and generation 5 refuses.
+    return named if all(0 < count <= slots for count in named.values()) else None
 
 
 def _place_openmpi(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | None:
-    ppr = line.map_by == f"ppr:{line.per_node}:node"
-    if line.map_by not in ("", "slot", "node") and not ppr:
+    mapping = line.map_by.removesuffix(":nooversubscribe")
+    if mapping not in ("", "slot", "node", f"ppr:{line.per_node}:node") or line.rank_by not in ("", "slot", "node"):
         return None
     if line.per_node is not None:
-        if line.map_by == "node" or any(line.per_node > count for count in room.values()) or line.per_node < 1:
+        if mapping == "node" or not all(0 < line.per_node <= count for count in room.values()):
             return None
         room = dict.fromkeys(room, line.per_node)
     total = sum(room.values())
     wanted = total if line.processes is None else line.processes
-    if not 0 < wanted <= total or line.rank_by not in ("", "slot", "node"):
+    if not 0 < wanted <= total:
         return None
-    filled = [host for host, count in room.items() for _ in range(count)]
-    if line.map_by == "node":
-        return tuple(_round_robin(room)[:wanted]) if line.rank_by != "slot" else None
-    if line.rank_by == "node":
-        taken = {host: filled[:wanted].count(host) for host in room}
-        return tuple(_round_robin(taken))
-    return tuple(filled[:wanted])
+    mapped = (_round_robin(room) if mapping == "node" else _filled(room))[:wanted]
+    counts = {host: mapped.count(host) for host in room}
+    by_node = (line.rank_by or mapping) == "node"
+    return tuple(_round_robin(counts) if by_node else _filled(counts))
+
+
+def _filled(counts: dict[str, int]) -> list[str]:
+    return [host for host, count in counts.items() for _ in range(count)]
 
 
 def _round_robin(counts: dict[str, int]) -> list[str]:
@@ -378,7 +379,7 @@ def _place_hydra(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | No
         if line.per_node < 1:
             return None
         room = dict.fromkeys(room, line.per_node)
-    once = [host for host, count in room.items() for _ in range(count)]
+    once = _filled(room)
     wanted = len(once) if line.processes is None else line.processes
     if wanted < 1 or wanted > 1_000_000:
         return None

@@ -1,0 +1,87 @@
+"""Every row was seen with real launchers: Open MPI 4.1 and 5.0 agree on all of theirs, Hydra is MPICH 5's."""
+
+from __future__ import annotations
+
+import pytest
+
+from oarsman.job.launch import expected_placement, parse
+
+HOSTS = ("w1", "w2", "w3")
+
+
+def placed(text: str, *, slots: int = 2, hydra: bool | None = None, hosts: tuple[str, ...] = HOSTS) -> str | None:
+    line = parse(text.split())
+    assert line is not None
+    found = expected_placement(line, hosts, slots, hydra=hydra)
+    return None if found is None else " ".join(found)
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks"),
+    [
+        ("", "w1 w1 w2 w2 w3 w3"),
+        ("-n 4", "w1 w1 w2 w2"),
+        ("-n 4 --map-by slot", "w1 w1 w2 w2"),
+        ("--map-by slot:NOOVERSUBSCRIBE -n 3", "w1 w1 w2"),
+        ("--map-by node", "w1 w2 w3 w1 w2 w3"),
+        ("--map-by node -n 4", "w1 w2 w3 w1"),
+        ("--bynode -n 4", "w1 w2 w3 w1"),
+        ("--map-by node --rank-by slot -n 4", "w1 w1 w2 w3"),
+        ("--rank-by node -n 4", "w1 w2 w1 w2"),
+        ("--rank-by node -n 6", "w1 w2 w3 w1 w2 w3"),
+        ("-npernode 1", "w1 w2 w3"),
+        ("-npernode 1 -n 2", "w1 w2"),
+        ("-npernode 1 --rank-by node", "w1 w2 w3"),
+        ("--map-by ppr:1:node -n 2", "w1 w2"),
+        ("-N 2", "w1 w1 w2 w2 w3 w3"),
+        ("-N 2 -n 3", "w1 w1 w2"),
+        ("--host w2:2,w3:1", "w2 w2 w3"),
+        ("--host w2:2,w3 -n 3", "w2 w2 w3"),
+        ("--host w3,w1 -n 2", "w3 w1"),
+        ("--host w1,w1", "w1 w1"),
+        ("--hostfile /etc/mpi/hostfile -n 2", "w1 w1"),
+    ],
+)
+def test_open_mpi_places_ranks_by_its_documented_rules(options: str, ranks: str) -> None:
+    assert placed(f"mpirun {options} ./a") == ranks
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "-n 7", "-n 0", "-npernode 3", "--host w2:4 -n 3", "--host w9 -n 1", "--host w2 -n 2", "--oversubscribe -n 7",
+        "--map-by socket", "--map-by core:PE=2", "--map-by ppr:1:socket", "-npersocket 1", "--rankfile r",
+        "-n 1 ./b : -n 1", "-n $(NP)", "--hostfile /mine", "--cpus-per-proc 2", "--rank-by socket", "-mca rmaps seq", "--nolocal",
+    ],
+)  # fmt: skip
+def test_what_the_rules_do_not_settle_is_not_guessed(options: str) -> None:
+    assert placed(f"mpirun {options} ./a") is None
+
+
+@pytest.mark.parametrize(
+    ("options", "ranks"),
+    [
+        ("-n 4", "w1 w1 w2 w2"),
+        ("-n 7", "w1 w1 w2 w2 w3 w3 w1"),
+        ("", "w1 w1 w2 w2 w3 w3"),
+        ("-ppn 1 -n 5", "w1 w2 w3 w1 w2"),
+        ("-ppn 1", "w1 w2 w3"),
+        ("-ppn 3 -n 5", "w1 w1 w1 w2 w2"),
+        ("-hosts w2,w3 -n 3", "w2 w3 w2"),
+        ("-hosts w3:2,w1 -n 4", "w3 w3 w1 w3"),
+        ("-bind-to core -map-by socket -n 3", "w1 w1 w2"),
+    ],
+)
+def test_hydra_fills_hosts_and_starts_over(options: str, ranks: str) -> None:
+    assert placed(f"mpiexec.hydra {options} ./a") == ranks
+    assert placed(f"mpirun {options} ./a", hydra=True) == ranks
+
+
+def test_hosts_may_be_named_by_their_first_label() -> None:
+    hosts = ("pi-worker-0.pi.ns.svc", "pi-worker-1.pi.ns.svc")
+    assert placed("mpirun --host pi-worker-1 ./a", hosts=hosts) == "pi-worker-1.pi.ns.svc"
+
+
+def test_horovod_and_jobs_without_hosts_are_not_predicted() -> None:
+    assert placed("horovodrun -np 2 ./a") is None
+    assert placed("mpirun -np 2 ./a", hosts=()) is None
