@@ -26,6 +26,23 @@ _PALETTE = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright
 _FLUSH_SECONDS = 0.2
 
 
+class _Sink:
+    """One of our two streams, and what is known of it."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.write, self.flush = stream.write, stream.flush
+        self.terminal, self._colour = stream.isatty(), coloured(stream)
+        self.tags: dict[tuple[int | None, str], str] = {}
+
+    def tag(self, rank: int | None, host: str) -> str:
+        words = f"[{host}]" if rank is None else f"[rank {rank} {host}]"
+        words = safe(words) if self.terminal else words
+        if self._colour:
+            words = click.style(words, fg=_PALETTE[(rank or 0) % len(_PALETTE)], bold=rank is None or None)
+        tag = self.tags[rank, host] = words + " "
+        return tag
+
+
 class Printer:
     """Writes log lines. `split` sends what ranks wrote to stderr to ours; otherwise all goes to stdout."""
 
@@ -33,17 +50,15 @@ class Printer:
         self, *, tags: bool = True, split: bool = False, timestamps: bool = False, as_json: bool = False
     ) -> None:
         self._tags, self._split, self._timestamps, self._json = tags, split, timestamps, as_json
-        self._out, self._err = sys.stdout, sys.stderr
-        self._colour = {self._out: coloured(self._out), self._err: coloured(self._err)}
-        self._terminal = {self._out: self._out.isatty(), self._err: self._err.isatty()}
-        self._known: dict[tuple[int | None, str, IO[str]], str] = {}
-        self._last: IO[str] = self._out
+        self._out, self._err = _Sink(sys.stdout), _Sink(sys.stderr)
+        self._last = self._out
         self._lock = threading.Lock()
         self._closed = threading.Event()
+        self._open = True
         self._flusher: threading.Thread | None = None
 
     def __enter__(self) -> Printer:
-        if not self._terminal[self._out]:  # a terminal is line-buffered
+        if not self._out.terminal:  # a terminal is line-buffered
             self._flusher = threading.Thread(target=self._flush_often, name="log-flush", daemon=True)
             self._flusher.start()
         return self
@@ -55,20 +70,21 @@ class Printer:
 
     def write(self, line: LogLine) -> None:
         """One line; after `close` nothing is written any more, whichever thread asks."""
-        stream = self._err if self._split and line.stream == "err" else self._out
-        text = self._format(line, stream)
+        sink = self._err if self._split and line.stream == "err" else self._out
+        text = self._format(line, sink)
         with self._lock:
-            if self._closed.is_set():
+            if not self._open:
                 return
-            if stream is not self._last:  # both may be one file: keep the order
+            if sink is not self._last:  # both may be one file: keep the order
                 self._last.flush()
-                self._last = stream
-            stream.write(text)
+                self._last = sink
+            sink.write(text)
 
     def close(self) -> None:
         with self._lock:
-            if self._closed.is_set():
+            if not self._open:
                 return
+            self._open = False
             self._closed.set()
             self._out.flush()
             self._err.flush()
@@ -83,22 +99,16 @@ class Printer:
                 except (OSError, ValueError):  # the next write meets it, in a thread that can say so
                     return
 
-    def _format(self, line: LogLine, stream: IO[str]) -> str:
+    def _format(self, line: LogLine, sink: _Sink) -> str:
         if self._json:
             fields = {"time": rfc3339(line.time), "rank": line.rank, "host": line.host, "stream": line.stream}
             return json.dumps({**fields, "text": line.text}, ensure_ascii=False) + "\n"
-        text = safe(line.text) if self._terminal[stream] else line.text
-        moment = f"{line.time.astimezone().isoformat(timespec='milliseconds')} " if self._timestamps else ""
-        return f"{moment}{self._tag(line, stream) if self._tags else ''}{text}\n"
-
-    def _tag(self, line: LogLine, stream: IO[str]) -> str:
-        key = (line.rank, line.host, stream)
-        tag = self._known.get(key)
-        if tag is None:
-            words = f"[{line.host}]" if line.rank is None else f"[rank {line.rank} {line.host}]"
-            words = safe(words) if self._terminal[stream] else words
-            if self._colour[stream]:
-                colour = _PALETTE[(line.rank or 0) % len(_PALETTE)]
-                words = click.style(words, fg=colour, bold=line.rank is None or None)
-            tag = self._known[key] = words + " "
-        return tag
+        text = safe(line.text) if sink.terminal else line.text
+        if self._tags:
+            tag = sink.tags.get((line.rank, line.host)) or sink.tag(line.rank, line.host)
+            text = f"{tag}{text}\n"
+        else:
+            text += "\n"
+        if self._timestamps:
+            return f"{line.time.astimezone().isoformat(timespec='milliseconds')} {text}"
+        return text

@@ -57,13 +57,12 @@ def command(session: Session, asked: Asked, no_tags: bool, timestamps: bool, rep
         record = session.jobs.submit(document, environment=dict(os.environ), folder=Path.cwd(), replace=replace)
         signals.waiting = False
         watched.follow(record.job.key)
-    code = _conclude(watched, session)
     if remove and not watched.left:
         with suppress(NotFoundError):
             session.jobs.delete(watched.key)
-    if watched.lost_output is not None:
+    if watched.lost_output is not None:  # the job was stopped, since nobody could read it
         raise watched.lost_output
-    return code
+    return _conclude(watched, session)
 
 
 def _conclude(watched: Foreground, session: Session) -> int:
