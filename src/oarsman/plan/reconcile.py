@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from oarsman import names
 from oarsman.job.job import Job
+from oarsman.job.launch import rewrite
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.policies import ManagedBy
 from oarsman.job.state import Cause, Status
@@ -54,7 +55,18 @@ def created(turn: Turn) -> Turn:
     if turn.status.condition(names.CREATED) is not None:
         return turn
     message = messages.created(turn.job.key)
-    return turn.say(names.CREATED, True, names.REASON_CREATED, message).tell(names.REASON_CREATED, message)
+    turn = turn.say(names.CREATED, True, names.REASON_CREATED, message).tell(names.REASON_CREATED, message)
+    for remark in turn.seen.remarks:
+        turn = turn.tell(names.REASON_REMARK, remark)
+    return _tell_rewriting(turn)
+
+
+def _tell_rewriting(turn: Turn) -> Turn:
+    """Words of the launch line that will be spelled differently, so that nobody is surprised by a process list."""
+    if turn.job.launch is None or turn.job.annotation(names.ANNOTATION_REWRITE, "true") == "false":
+        return turn
+    changes = rewrite(turn.job.launcher.container.argv).changes
+    return turn.tell(names.REASON_REWRITTEN, messages.rewritten(changes)) if changes else turn
 
 
 def take_note(turn: Turn) -> Turn:

@@ -139,8 +139,9 @@ def _named(named: mpirun_words.Named, seen: Observed) -> Cause:
     where = f" on {host}" if host else ""
     did = f"called MPI_Abort with code {named.exit.code}" if named.aborted else ending.words
     known = known_errors.recognise(seen.launcher_lines)
+    said = known[1] if known else (mpirun_words.last_word(seen.launcher_lines) if ending.signal is None else None)
     return Cause(
-        summary=_line(f"{who}{where} {did}" + (f": {known[1]}" if known else "")),
+        summary=_line(f"{who}{where} {did}" + (f": {said}" if said and "MPI_ABORT" not in said.upper() else "")),
         rank=named.rank,
         host=host,
         exit_code=ending.code,
@@ -159,7 +160,7 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
         did = "ended with code 255, as it does when a host or the daemon on it is lost"
     else:
         did = ending.words
-    said = known[1] if known else _last(seen.launcher_lines) or launcher.message or "it wrote nothing"
+    said = known[1] if known else mpirun_words.last_word(seen.launcher_lines) or launcher.message or "it wrote nothing"
     return Cause(
         summary=_line(f"the launcher {did}: {said}"),
         host=launcher.name or job.launcher_host,

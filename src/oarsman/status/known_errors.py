@@ -62,10 +62,15 @@ KNOWN: Final = (
         "add --allow-run-as-root to mpirun, or run as another user",
     ),
     _known(
+        "hostfile",
+        r"unable to (?:open|parse) (?:the )?hostfile|could not open (?:the )?host ?file",
+        "leave the hostfile to the job: it is given to mpirun already and lies at /etc/mpi/hostfile",
+    ),
+    _known(
         "mpirun-option",
-        r"unrecognized argument|unknown option|unrecognized option|invalid option -- |Unknown command line option|"
-        r"match_arg .*unrecognized argument|is not recognized by PRRTE|"
-        r"option .{0,60}(?:was not recognized|not supported|is not a recognized)|Multi-dash command line option",
+        r"unrecognized argument|unrecognized option|error: unknown option|invalid option -- |"
+        # Open MPI 5 reads `-bind-to none` as a request to run the program `none`.
+        r"Executable: (?:none|core|hwthread|socket|package|numa|node|slot|l[123]cache)$",
         "this mpirun does not know that option: Open MPI 5 wants two dashes (--bind-to, --map-by), "
         "and MPICH and Intel MPI have other options than Open MPI",
     ),
@@ -107,19 +112,18 @@ KNOWN: Final = (
     ),
     _known(
         "command-not-found",
-        r"command not found|: not found$|could not find(?: the)? (?:an )?executable|"
-        r"unable to (?:launch|find) the specified (?:application|executable)|execvp error on file|"
-        r"HYDU_create_process.*(?:No such file|execvp)|was unable to find the specified executable|"
-        r"mpirun was unable to launch the specified application|No such file or directory",
+        r"command not found|: not found$|unable to (?:launch|find) the specified (?:application|executable)|"
+        r"execvp error on file|execve failed|can't open file .*No such file or directory|"
+        r"(?:^|\W)(?:exec|env|bash|sh|orted|prted|hydra_\w+)\b.*: No such file or directory",
         "check the spelling and that the program is installed at the same path on every worker, "
         "and that PATH is set for logins that are not interactive",
     ),
     _known(
         "btl-tcp",
-        r"\bbtl[_:/]tcp|mca_btl_tcp|WARNING: Open MPI failed to TCP connect|"
-        r"TCP connection.*(?:failed|peer)|tcp_peer_(?:send|recv)|oob[_:/]tcp|"
-        r"ORTE (?:was unable to reliably start|has lost communication)|PRTE has lost communication|"
-        r"PRRTE has lost communication|(?:has )?lost communication with a remote daemon",
+        r"\[btl_tcp|mca_btl_tcp|Open MPI failed to (?:TCP connect|handshake)|tcp_peer_(?:send|recv)|"
+        r"at least one MPI process is unreachable|unable to reliably start one or more daemons|"
+        r"A daemon failed to report back after being spawned|daemon has unexpectedly failed after launch|"
+        r"lost communication with a remote daemon",
         "hosts can log in to each other but not talk: name the network interface "
         "(--mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0) and check for a firewall",
     ),
@@ -133,6 +137,11 @@ KNOWN: Final = (
         r"Connection refused|Connection timed out|Operation timed out|connect to host \S+ port \d+|"
         r"Connection closed by remote host|kex_exchange_identification",
         "a host did not answer: its ssh server or the process there was not running, or a firewall is in the way",
+    ),
+    _known(
+        "missing-file",
+        r"FileNotFoundError|No such file or directory",
+        "a file is missing on that host: every worker needs the files a rank reads, at the same path",
     ),
 )
 

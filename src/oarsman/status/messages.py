@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 LIMIT: Final = 1024  # what Kubernetes accepts as the message of an event
@@ -53,3 +54,7 @@ def conflict(what: str) -> str:
 
 def cut(text: str, limit: int = LIMIT) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def rewritten(changes: Sequence[str]) -> str:
+    return f"the launch line is spelled so that Open MPI 4 and 5 both take it: {', '.join(changes)}"

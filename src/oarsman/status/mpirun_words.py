@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from oarsman.job.observed import Exit
+from oarsman.status.exits import SIGKILL, SIGTERM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,8 @@ _SIGNALLED: Final = re.compile(
 )
 _EXITED: Final = re.compile(r"Process name: \[(?:\[\d+,\d+\]|[^\],]+),(?P<rank>\d+)\] Exit code: (?P<code>\d+)")
 _ABORTED: Final = re.compile(
-    r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .{0,200}?with errorcode (?P<code>-?\d+)"
+    r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator "
+    r".{0,200}?(?:with errorcode|Errorcode:) (?P<code>-?\d+)"
 )
 _HYDRA_ABORTED: Final = re.compile(r"application called MPI_Abort\(\S+, (?P<code>-?\d+)\) - process (?P<rank>\d+)")
 _HYDRA: Final = re.compile(
@@ -41,10 +43,27 @@ _HYDRA: Final = re.compile(
 _HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(signal (?P<signal>\d+)\)")
 
 
+_FRAME: Final = re.compile(r"-{20,}")
+_HYDRA_REPORT: Final = re.compile(r"=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ")
+
+
 def blamed(lines: Sequence[str]) -> Named | None:
     """The process that the launcher names as the one that failed first."""
     text = re.sub(r"\s+", " ", " ".join(lines))
     return _aborted(text) or _openmpi(text) or _hydra(text)
+
+
+def last_word(lines: Sequence[str]) -> str | None:
+    """The last line that tells something: of the program, or else the first of the launcher's own report."""
+    program: list[str] = []
+    report: list[str] = []
+    framed = False
+    for line in (line.strip() for line in lines):
+        if _FRAME.fullmatch(line):
+            framed = not framed
+        elif any(c.isalnum() for c in line) and not _HYDRA_REPORT.match(line):
+            (report if framed else program).append(line)
+    return program[-1] if program else next(iter(report), None)
 
 
 def _aborted(text: str) -> Named | None:
@@ -63,13 +82,17 @@ def _openmpi(text: str) -> Named | None:
 
 
 def _hydra(text: str) -> Named | None:
-    found = _HYDRA.search(text)
-    if found is None:
-        return None
-    rank = int(found["rank"]) if found["rank"] else None
-    signal = found["signal"] or (said["signal"] if (said := _HYDRA_SIGNAL.search(text)) else None)
+    """Intel MPI names every process it ended; the first that was not simply killed is the one."""
+    signal = said["signal"] if (said := _HYDRA_SIGNAL.search(text)) else None
+    named = [_hydra_process(found, signal) for found in _HYDRA.finditer(text)]
+    by_itself = (n for n in named if n.exit.signal not in (SIGKILL, SIGTERM))
+    return next(by_itself, named[0] if named else None)
+
+
+def _hydra_process(found: re.Match[str], said_later: str | None) -> Named:
+    signal = found["signal"] or said_later
     ended = _signalled(int(signal)) if signal else Exit(code=int(found["code"] or found["status"]))
-    return Named(rank=rank, host=found["host"], exit=ended)
+    return Named(rank=int(found["rank"]) if found["rank"] else None, host=found["host"], exit=ended)
 
 
 def _signalled(signal: int) -> Exit:

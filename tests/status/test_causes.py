@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import pytest
+
+from oarsman.job.observed import Exit, Observed, Phase, RankReport
+from oarsman.status import causes
+from oarsman.status.causes import Lost
+from tests.builders import a_job, a_launcher, a_rank, at
+
+JOB = a_job()
+
+OPENMPI4_SIGNAL = """\
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+mpirun noticed that process rank 1 with PID 0 on node pi-worker-0 exited on signal 9 (Killed).
+--------------------------------------------------------------------------"""
+OPENMPI5_SIGNAL = """\
+--------------------------------------------------------------------------
+prterun noticed that process rank 1 with PID 19496 on node pi-worker-0 exited on
+signal 11 (Segmentation fault).
+--------------------------------------------------------------------------"""
+OPENMPI4_CODE = """\
+ValueError: shapes do not match
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[9703,1],1]
+  Exit code:    3
+--------------------------------------------------------------------------"""
+OPENMPI5_CODE = OPENMPI4_CODE.replace("[[9703,1],1]", "[prterun-vm-19439@1,1]").replace("mpirun", "prterun")
+OPENMPI4_ABORT = """\
+--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+with errorcode 7.
+
+NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
+--------------------------------------------------------------------------"""
+OPENMPI5_ABORT = OPENMPI4_ABORT.replace("with errorcode 7.", "  Proc: [[59890,1],1]\n  Errorcode: 7")
+MPICH_ABORT = "application called MPI_Abort(MPI_COMM_WORLD, 7) - process 1"
+MPICH = """\
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   PID 9665 RUNNING AT pi-worker-0
+=   EXIT CODE: 9
+=   CLEANING UP REMAINING PROCESSES
+=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES
+===================================================================================
+YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Killed (signal 9)
+This typically refers to a problem with your application.
+Please see the FAQ page for debugging suggestions"""
+MPICH_CODE = MPICH.split("YOUR APPLICATION TERMINATED")[0].replace("EXIT CODE: 9", "EXIT CODE: 3")
+INTEL = """\
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 0 PID 2447371 RUNNING AT pi-worker-0
+=   KILLED BY SIGNAL: 9 (Killed)
+===================================================================================
+
+===================================================================================
+=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
+=   RANK 1 PID 2447372 RUNNING AT pi-worker-1
+=   KILLED BY SIGNAL: 11 (Segmentation fault)
+==================================================================================="""
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        (OPENMPI4_SIGNAL, "rank 1 on pi-worker-0 was killed by signal 9 (Killed), often out of memory"),
+        (OPENMPI5_SIGNAL, "rank 1 on pi-worker-0 was killed by signal 11 (Segmentation fault)"),
+        (OPENMPI4_CODE, "rank 1 exited with code 3: ValueError: shapes do not match"),
+        (OPENMPI5_CODE, "rank 1 exited with code 3: ValueError: shapes do not match"),
+        (OPENMPI4_ABORT, "rank 1 called MPI_Abort with code 7"),
+        (OPENMPI5_ABORT, "rank 1 called MPI_Abort with code 7"),
+        (
+            MPICH_ABORT,
+            "rank 1 called MPI_Abort with code 7",
+        ),
+        (MPICH, "a rank on pi-worker-0 was killed by signal 9 (Killed), often out of memory"),
+        (
+            MPICH_CODE,
+            "a rank on pi-worker-0 exited with code 3",
+        ),
+        (INTEL, "rank 1 on pi-worker-1 was killed by signal 11 (Segmentation fault)"),
+    ],
+)
+def test_without_reports_the_process_the_launcher_blames_is_named(text: str, summary: str) -> None:
+    seen = Observed(launcher_lines=tuple(text.splitlines()))
+    cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=137))
+    assert cause.summary == summary
+
+
+@pytest.mark.parametrize(
+    ("code", "lines", "summary"),
+    [
+        (3, ("start", "ValueError: bad", ""), "rank 1 on pi-worker-1 exited with code 3: ValueError: bad"),
+        (3, (), "rank 1 on pi-worker-1 exited with code 3"),
+        (126, (), "rank 1 on pi-worker-1 exited with code 126 (not executable)"),
+        (127, (), "rank 1 on pi-worker-1 exited with code 127 (command not found)"),
+        (134, ("x",), "rank 1 on pi-worker-1 was killed by signal 6 (Aborted)"),
+        (135, (), "rank 1 on pi-worker-1 was killed by signal 7 (Bus error), often a full /dev/shm"),
+        (137, (), "rank 1 on pi-worker-1 was killed by signal 9 (Killed), often out of memory"),
+        (139, (), "rank 1 on pi-worker-1 was killed by signal 11 (Segmentation fault)"),
+        (143, (), "rank 1 on pi-worker-1 was killed by signal 15 (Terminated)"),
+    ],
+)
+def test_a_rank_that_failed_is_named_with_what_it_means(code: int, lines: tuple[str, ...], summary: str) -> None:
+    seen = Observed(ranks=(a_rank(0), a_rank(1, code=code, last_lines=lines)))
+    cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=1))
+    assert cause.summary == summary
+    assert (cause.rank, cause.host, cause.exit_code, cause.last_lines) == (1, "pi-worker-1", code, lines)
+
+
+def test_a_memory_limit_that_was_hit_is_said() -> None:
+    rank = a_rank(1, exit=Exit(code=137, signal=9, memory_limit_hit=True))
+    cause = causes.of_failed_launcher(JOB, Observed(ranks=(rank,)), a_launcher(Phase.FAILED, code=137))
+    assert cause.memory_limit_hit
+    assert cause.summary == "rank 1 on pi-worker-1 was killed by signal 9 (Killed): its memory limit was reached"
+    assert cause.hint is not None
+    assert "memory limit" in cause.hint
+
+
+def ended(rank: int, code: int, when: float) -> RankReport:
+    return a_rank(rank, code=code, finished_at=at(when))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "first"),
+    [
+        pytest.param((ended(0, 1, 5), ended(1, 3, 4)), 1, id="by time"),
+        pytest.param((ended(0, 0, 1), ended(1, 3, 4)), 1, id="not the one that was well"),
+        pytest.param((ended(0, 143, 3.9), ended(1, 3, 4)), 1, id="clocks that differ a little"),
+        pytest.param((a_rank(0, code=143), a_rank(1, code=3)), 1, id="terminated, no times"),
+        pytest.param((ended(0, 143, 1), ended(1, 1, 60)), 0, id="terminated long before"),
+        pytest.param((ended(0, 1, 5), ended(1, 137, 4)), 1, id="killed first"),
+        pytest.param((ended(0, 137, 5), ended(1, 2, 4)), 1, id="killed later"),
+        pytest.param((a_rank(0), a_rank(1)), None, id="none"),
+    ],
+)
+def test_the_first_failure_is_the_cause_and_not_its_consequences(
+    ranks: tuple[RankReport, ...], first: int | None
+) -> None:
+    found = causes.first_failure(ranks)
+    assert (found.rank if found else None) == first
+
+
+def test_a_lost_host_comes_before_the_ranks_it_took_along() -> None:
+    lost = Lost(host="pi-worker-1", reason="Evicted", words="it was evicted", at=at(4))
+    seen = Observed(ranks=(a_rank(0, code=1, finished_at=at(6)), a_rank(1, code=137, finished_at=at(4))))
+    cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=1), (lost,))
+    assert cause.summary == "pi-worker-1 was lost: it was evicted"
+    assert cause.rank == 1
+
+
+def test_a_rank_that_failed_long_before_a_host_was_lost_is_the_cause() -> None:
+    lost = Lost(host="pi-worker-1", reason="Evicted", words="it was evicted", at=at(60))
+    seen = Observed(ranks=(a_rank(0, code=3, finished_at=at(4)),))
+    cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=3), (lost,))
+    assert cause.rank == 0
+
+
+@pytest.mark.parametrize(
+    ("launcher", "lines", "summary"),
+    [
+        (a_launcher(Phase.FAILED, code=1), ("mpirun has detected an attempt to run as root.", "", "Running as root is"),
+         "the launcher exited with code 1: mpirun has detected an attempt to run as root."),
+        (a_launcher(Phase.FAILED, code=1), (), "the launcher exited with code 1: it wrote nothing"),
+        (a_launcher(Phase.FAILED, code=255), ("bye",),
+         "the launcher ended with code 255, as it does when a host or the daemon on it is lost: bye"),
+        (a_launcher(Phase.FAILED, reason="OOMKilled", message="limit 1Gi"), (),
+         "the launcher failed (OOMKilled): limit 1Gi"),
+        (a_launcher(Phase.FAILED, code=2), ("its own words", "-" * 40, "a report"),
+         "the launcher exited with code 2: its own words"),
+        (a_launcher(Phase.FAILED, code=2), ("-" * 40, "a report", "goes on"),
+         "the launcher exited with code 2: a report"),
+    ],
+)  # fmt: skip
+def test_the_launcher_alone_is_blamed_with_its_own_words(
+    launcher: object, lines: tuple[str, ...], summary: str
+) -> None:
+    cause = causes.of_failed_launcher(JOB, Observed(launcher_lines=lines), launcher)  # type: ignore[arg-type]
+    assert cause.summary == summary
+
+
+def test_the_summary_is_one_line_of_bounded_length() -> None:
+    rank = a_rank(1, code=3, last_lines=("a\tb\r" + "x" * 1000,))
+    summary = causes.of_failed_launcher(JOB, Observed(ranks=(rank,)), a_launcher(Phase.FAILED, code=3)).summary
+    assert len(summary) == 300
+    assert "\r" not in summary
+
+
+def test_hints_come_from_the_rank_first_and_then_from_the_launcher() -> None:
+    rank = a_rank(1, code=1, last_lines=("ModuleNotFoundError: No module named 'torch'",))
+    lines = ("There are not enough slots available in the system",)
+    cause = causes.of_failed_launcher(
+        JOB, Observed(ranks=(rank,), launcher_lines=lines), a_launcher(Phase.FAILED, code=1)
+    )
+    assert cause.hint is not None
+    assert "install the module" in cause.hint
+
+
+def test_a_launcher_that_vanished_is_called_lost() -> None:
+    cause = causes.of_missing_launcher(JOB, Observed(launcher_lines=("step 1",)))
+    assert cause.summary == "launcher lost: pi-launcher vanished before it ended"
+    assert cause.last_lines == ("step 1",)

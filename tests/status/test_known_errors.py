@@ -1,0 +1,107 @@
+"""The words of real programs. Each text is what the program named beside it prints."""
+
+# ruff: noqa: E501 (real messages are not broken into lines)
+from __future__ import annotations
+
+import pytest
+
+from oarsman.status.known_errors import KNOWN, recognise
+
+MESSAGES = [
+    # Open MPI 4 and 5
+    ("not-enough-slots", "There are not enough slots available in the system to satisfy the 512"),
+    ("root", "mpirun has detected an attempt to run as root."),
+    ("root", "prterun has detected an attempt to run as root."),
+    ("mpirun-option", '/usr/bin/mpirun: Error: unknown option "--frobnicate"'),
+    ("mpirun-option", "An unrecognized option was included on the mpirun command line:"),
+    ("mpirun-option", "   Executable: none"),
+    ("hostfile", "Open RTE was unable to open the hostfile:"),
+    ("hostfile", "PRTE was unable to open the hostfile:"),
+    ("command-not-found", "mpirun was unable to launch the specified application as it could not access"),
+    ("command-not-found", "prterun was unable to launch the specified application as it could not"),
+    ("command-not-found", "prterun was unable to find the specified executable file, and therefore did"),
+    ("btl-tcp", "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This"),
+    ("btl-tcp", "[pi-worker-1][[4870,1],1][btl_tcp_endpoint.c:625:mca_btl_tcp_endpoint_recv_connect_ack] received unexpected process identifier"),
+    ("btl-tcp", "ORTE was unable to reliably start one or more daemons."),
+    ("btl-tcp", "A daemon failed to report back after being spawned. This could"),
+    ("btl-tcp", "PRTE has lost communication with a remote daemon."),
+    ("btl-tcp", "ORTE has lost communication with a remote daemon."),
+    ("mpi-mismatch", "It looks like MPI_INIT failed for some reason; your parallel process is"),
+    ("mpi-mismatch", "OPAL ERROR: Unreachable in file ext3x_client.c at line 112: pmix"),
+    ("mpi-mismatch", 'The application appears to have been direct launched using "srun",'),
+    # MPICH and Intel MPI
+    ("mpirun-option", "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument allow-run-as-root"),
+    ("command-not-found", "[proxy:0@pi-worker-0] HYDU_create_process (lib/utils/launch.c:73): execvp error on file ./nope (No such file or directory)"),
+    ("name", "[mpiexec@pi-launcher] HYDU_sock_connect (lib/utils/sock.c:110): unable to get host address for pi-launcher (-2)"),
+    ("mpi-mismatch", "Fatal error in PMPI_Init_thread: Other MPI error: PMI2_Init failed"),
+    # ssh
+    ("ssh-key", "mpiuser@pi-worker-0: Permission denied (publickey)."),
+    ("ssh-key", "root@pi-worker-0: Permission denied (publickey,password,keyboard-interactive)."),
+    ("ssh-key", "@         WARNING: UNPROTECTED PRIVATE KEY FILE!          @"),
+    ("host-key", "Host key verification failed."),
+    ("host-key", "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @"),
+    ("name", "ssh: Could not resolve hostname pi-worker-0: Name or service not known"),
+    ("name", "ssh: Could not resolve hostname pi-worker-0: Temporary failure in name resolution"),
+    ("connection", "ssh: connect to host pi-worker-0 port 22: Connection refused"),
+    ("connection", "ssh: connect to host pi-worker-0 port 22: Connection timed out"),
+    ("no-route", "ssh: connect to host pi-worker-0 port 22: No route to host"),
+    ("connection", "kex_exchange_identification: Connection closed by remote host"),
+    # shells
+    ("command-not-found", "bash: line 1: prted: command not found"),
+    ("command-not-found", "sh: 1: orted: not found"),
+    ("command-not-found", "/bin/sh: /opt/openmpi/bin/orted: No such file or directory"),
+    # Python, mpi4py
+    ("python-module", "ModuleNotFoundError: No module named 'torch'"),
+    ("command-not-found", "python: can't open file '/work/train.py': [Errno 2] No such file or directory"),
+    ("missing-file", "FileNotFoundError: [Errno 2] No such file or directory: 'data.csv'"),
+    ("mpi-mismatch", "RuntimeError: cannot load MPI library"),
+    ("mpi-mismatch", "ImportError: libmpi.so.12: cannot open shared object file: No such file or directory"),
+    ("mpi-mismatch", "ImportError: /usr/lib/python3/dist-packages/mpi4py/MPI.so: undefined symbol: ompi_mpi_logical8"),
+    ("name", "socket.gaierror: [Errno -3] Temporary failure in name resolution"),
+    ("address-in-use", "OSError: [Errno 98] Address already in use"),
+    ("no-space", "OSError: [Errno 28] No space left on device"),
+    # PyTorch, NCCL, CUDA
+    ("cuda-out-of-memory", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB"),
+    ("cuda-out-of-memory", "RuntimeError: CUDA error: out of memory"),
+    ("nccl-timeout", "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)"),
+    ("nccl-timeout", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, ncclRemoteError: A call failed possibly due to a network error"),
+    ("address-in-use", "RuntimeError: The server socket has failed to listen on any local network address. EADDRINUSE"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "message"), MESSAGES)
+def test_a_real_message_is_recognised(name: str, message: str) -> None:
+    found = recognise(["starting", message, "--------"])
+    assert found is not None
+    assert found[0].name == name
+    assert found[1] == message.strip()
+
+
+def test_every_entry_of_the_table_has_a_real_message() -> None:
+    assert {known.name for known in KNOWN} == {name for name, _ in MESSAGES}
+
+
+@pytest.mark.parametrize(
+    "line", ["step 3, loss 0.12", "Traceback (most recent call last):", "ValueError: x", "loading model from ./btl", ""]
+)
+def test_ordinary_words_are_not_mistaken(line: str) -> None:
+    assert recognise([line]) is None
+
+
+def test_a_name_that_does_not_resolve_points_to_the_network_setting() -> None:
+    found = recognise(["ssh: Could not resolve hostname example.org: Name or service not known"])
+    assert found is not None
+    assert "oarsman.dev/network: host" in found[0].hint
+    assert "--network host" in found[0].hint
+
+
+def test_the_precise_error_wins_over_its_consequence() -> None:
+    found = recognise(
+        [
+            "ORTE was unable to reliably start one or more daemons.",
+            "ssh: connect to host pi-worker-0 port 22: Connection refused",
+            "root@pi-worker-0: Permission denied (publickey).",
+        ]
+    )
+    assert found is not None
+    assert found[0].name == "ssh-key"
