@@ -51,7 +51,8 @@ def test_open_mpi_places_ranks_by_its_documented_rules(options: str, ranks: str)
     [
         "-n 7", "-n 0", "-npernode 3", "--host w2:4 -n 3", "--host w9 -n 1", "--host w2 -n 2", "--oversubscribe -n 7",
         "--map-by socket", "--map-by core:PE=2", "--map-by ppr:1:socket", "-npersocket 1", "--rankfile r",
-        "-n 1 ./b : -n 1", "-n $(NP)", "--hostfile /mine", "--cpus-per-proc 2", "--rank-by socket", "-mca rmaps seq", "--nolocal",
+        "-n 1 ./b : -n 1", "-n $(NP)", "--hostfile /mine", "--cpus-per-proc 2", "--rank-by socket",
+        "-mca rmaps seq", "--nolocal",
     ],
 )  # fmt: skip
 def test_what_the_rules_do_not_settle_is_not_guessed(options: str) -> None:
@@ -80,6 +81,20 @@ def test_hydra_fills_hosts_and_starts_over(options: str, ranks: str) -> None:
 def test_hosts_may_be_named_by_their_first_label() -> None:
     hosts = ("pi-worker-0.pi.ns.svc", "pi-worker-1.pi.ns.svc")
     assert placed("mpirun --host pi-worker-1 ./a", hosts=hosts) == "pi-worker-1.pi.ns.svc"
+
+
+def test_a_world_too_large_to_write_down_is_not_predicted() -> None:
+    assert placed("mpirun ./a", slots=2**31 - 1) is None
+    assert placed("mpirun -ppn 999999999 ./a", hydra=True) is None
+
+
+def test_thousands_of_hosts_are_placed_at_once() -> None:
+    hosts = tuple(f"w{i}" for i in range(5000))
+    line = parse(["mpirun", "./a"])
+    assert line is not None
+    found = expected_placement(line, hosts, 8)
+    assert found is not None
+    assert (len(found), found[-1]) == (40_000, "w4999")
 
 
 def test_horovod_and_jobs_without_hosts_are_not_predicted() -> None:

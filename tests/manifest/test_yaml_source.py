@@ -56,7 +56,7 @@ def test_file_modes_alone_are_octal_with_a_leading_zero() -> None:
         ("a: *b", (1, 4), "the alias *b names no anchor before it"),
         ("&a [*a]", (1, 5), "the alias *a stands inside the value it repeats"),
         ("<<: 5", (1, 5), "<< merges mappings; this is not one"),
-        ("a: !!binary aGk=", (1, 4), "the tag !!binary has no meaning in a manifest; leave it out"),
+        ("a: !!binary aGk=", (1, 4), "the tag '!!binary' has no meaning in a manifest; leave it out"),
         ("a: !!python/object/apply:os.system [ls]", (1, 4), "a tag has no meaning here; leave it out"),
         ("x" * (MAX_BYTES + 1), (1, 1), "the text is larger than 3 MiB, the most a manifest may have"),
     ],

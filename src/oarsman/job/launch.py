@@ -7,6 +7,7 @@ land, and put its own words before the user's program.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -313,6 +314,9 @@ def _hosts(value: str, option: _Option, unclear: list[str]) -> Iterator[HostSlot
 # -- placement ------------------------------------------------------------------------------------------
 
 
+_LARGEST_WORLD = 1_000_000  # ranks; beyond it a placement is no use to anybody
+
+
 def expected_placement(
     line: LaunchLine, hosts: Sequence[str], slots: int, *, hydra: bool | None = None
 ) -> tuple[str, ...] | None:
@@ -358,10 +362,11 @@ def _place_openmpi(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | 
         room = dict.fromkeys(room, line.per_node)
     total = sum(room.values())
     wanted = total if line.processes is None else line.processes
-    if not 0 < wanted <= total:
+    if not 0 < wanted <= total or total > _LARGEST_WORLD:
         return None
     mapped = (_round_robin(room) if mapping == "node" else _filled(room))[:wanted]
-    counts = {host: mapped.count(host) for host in room}
+    taken = Counter(mapped)
+    counts = {host: taken[host] for host in room}
     by_node = (line.rank_by or mapping) == "node"
     return tuple(_round_robin(counts) if by_node else _filled(counts))
 
@@ -379,8 +384,10 @@ def _place_hydra(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | No
         if line.per_node < 1:
             return None
         room = dict.fromkeys(room, line.per_node)
+    if sum(room.values()) > _LARGEST_WORLD:
+        return None
     once = _filled(room)
     wanted = len(once) if line.processes is None else line.processes
-    if wanted < 1 or wanted > 1_000_000:
+    if wanted < 1 or wanted > _LARGEST_WORLD:
         return None
     return tuple(once[rank % len(once)] for rank in range(wanted))

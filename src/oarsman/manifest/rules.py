@@ -20,6 +20,7 @@ _DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?\Z")
 _LABEL_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
 _LONGEST_NAME = 63
+_MOST_WORKERS = 100_000  # every host has a name; a slip of the hand must not fill the memory with them
 _ROLES: Path = ("spec", "mpiReplicaSpecs")
 _OUR_PREFIX = "oarsman.dev/"
 _BOOLEAN = ("true", "false")
@@ -38,6 +39,8 @@ def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
             yield document.missing(where, "is required: how many workers?")
         elif roles.worker.replicas < 1:
             yield document.problem(where, f"must be at least 1, not {roles.worker.replicas}", hint=_NO_WORKERS)
+        elif roles.worker.replicas > _MOST_WORKERS:
+            yield document.problem(where, f"must be at most {_MOST_WORKERS}, not {roles.worker.replicas}")
     if isinstance(model, MPIJobV1):
         yield from _check_both_clean_policies(document, model)
 

@@ -52,7 +52,7 @@ def resolve_tagged(word: str, tag: str, *, plain: bool) -> object:
     if tag in ("!", f"{_TAG}str"):
         return word
     if tag not in _STANDARD_TAGS:
-        raise ScalarError(f"the tag {tag.replace(_TAG, '!!')} has no meaning in a manifest; leave it out")
+        raise ScalarError(f"the tag {tag.replace(_TAG, '!!')!a} has no meaning in a manifest; leave it out")
     value = resolve(word)
     wanted = {f"{_TAG}int": int, f"{_TAG}float": float, f"{_TAG}bool": bool, f"{_TAG}null": type(None)}[tag]
     if wanted is float and type(value) is int:

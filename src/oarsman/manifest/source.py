@@ -230,7 +230,7 @@ class _Reader:
         if text in frame.node.keys and not (plain and text == "<<"):
             first = frame.node.keys[text][0]
             frame.key, frame.has_key = text, True
-            self.note(line, column, f"the field '{text[:60]}' is given twice; the first is on line {first}")
+            self.note(line, column, f"the field {quoted(text)} is given twice; the first is on line {first}")
         frame.key, frame.key_place, frame.has_key = text, (line, column), True
         if plain and text == "<<":
             frame.key_place = (0, 0)
