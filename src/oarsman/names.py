@@ -77,6 +77,7 @@ REASON_ADMITTED: Final = "Admitted"
 REASON_UNSUPPORTED: Final = "Unsupported"
 REASON_SCALED: Final = "MPIJobScaled"
 REASON_TTL: Final = "TTLExpired"
+REASON_REMARK: Final = "Remark"
 REASON_REWRITTEN: Final = "LaunchLineRewritten"
 REASON_WORKER_REPLACED: Final = "WorkerReplaced"
 REASON_UNVERIFIED: Final = "PlacementNotVerified"  # no rank said where it ran

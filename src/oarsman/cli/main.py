@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -69,32 +69,30 @@ class Oarsman(Page, click.Group):
         """Run one call and exit. Every way to end goes through `failures.report`."""
         session = extra.setdefault("obj", Session())
         extra.pop("standalone_mode", None)
+        if os.environ.get("NO_COLOR"):
+            extra["color"] = False
         _faithful_streams()
         try:
             outcome = super().main(args, prog_name or "oarsman", standalone_mode=False, **extra)
             code = outcome if isinstance(outcome, int) else 0
-        except BaseException as error:  # the last line of defence: nothing may end in a traceback
+        except BaseException as error:  # what went wrong before a verb was found
             code = failures.report(error, session)
         sys.exit(code)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        with _quiet_pipe():  # --help and --version write while options are read
+        try:
             return super().make_context(*args, **kwargs)
+        except BrokenPipeError as error:  # --help and --version write here; click would make it exit code 1
+            raise click.exceptions.Exit(failures.hang_up()) from error
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _quiet_pipe():
+        """Errors of verbs are shown while the context lives, which knows whether colours are wanted."""
+        try:
             outcome = super().invoke(ctx)
             sys.stdout.flush()
             return outcome
-
-
-@contextmanager
-def _quiet_pipe() -> Iterator[None]:
-    """Take a broken pipe before click sees it, which would make it exit code 1."""
-    try:
-        yield
-    except BrokenPipeError as error:
-        raise click.exceptions.Exit(failures.hang_up()) from error
+        except BaseException as error:
+            raise click.exceptions.Exit(failures.report(error, ctx.ensure_object(Session))) from error
 
 
 def _faithful(error: UnicodeError) -> tuple[str | bytes, int]:

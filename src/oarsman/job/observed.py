@@ -85,6 +85,7 @@ class Observed:
     first_output_at: datetime | None = None
     admission: Admission = Admission()
     conflict: str | None = None  # an object of the same name that is not ours
+    remarks: tuple[str, ...] = ()  # what this engine does differently, told once
     unsupported: str | None = None  # what this engine cannot honour, found before anything started
     stop_requested: bool = False  # `oarsman stop`: end it, keep its record
     keeps_idle_members: bool = True  # False: this engine ends its hosts when the job ends, whatever the clean policy

@@ -105,6 +105,16 @@ class Caller:
         finally:
             changes.close()
 
+    def pid(self) -> int | None:
+        """The process number of the supervisor, if one is running."""
+        sock = self.reach()
+        if sock is None:
+            return None
+        with sock:
+            sock.sendall(b'{"pid": true}\n')
+            answer = sock.recv(256)
+        return int(json.loads(answer)["pid"]) if answer else None
+
     def stop(self) -> bool:
         """Ask the supervisor to go and wait until it is gone. Jobs go on. False if there was none."""
         sock = self.reach()
@@ -117,25 +127,21 @@ class Caller:
         return True
 
     def _start(self) -> None:
-        """Start one and wait for its word. If another start was quicker, ours ends at once; that is fine."""
+        """Start one and wait for its word. If another start was quicker, ours leaves at once; that is fine."""
         read, write = os.pipe()
-        try:
-            with open(self._places.supervisor_log, "ab") as log:
-                child = subprocess.Popen(
+        with open(self._places.supervisor_log, "ab") as log, os.fdopen(read, "rb") as ready:
+            try:
+                subprocess.run(
                     [sys.executable, "-m", "oarsman.runtime.supervisor", str(write)],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, pass_fds=[write],
-                    cwd="/",
+                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[write], check=True,
+                    cwd="/", env={**os.environ, "OARSMAN_STATE": str(self._places.state)},
                 )  # fmt: skip
-        except OSError as error:
-            os.close(read)
-            raise SupervisorError(f"the supervisor could not be started: {error}") from error
-        finally:
-            os.close(write)
-        with os.fdopen(read, "rb") as ready:
+            except (OSError, subprocess.CalledProcessError) as error:
+                raise SupervisorError(f"the supervisor could not be started: {error}") from error
+            finally:
+                os.close(write)
             answer = ready.read()
-        if not answer:
-            if child.wait(timeout=_START_WITHIN) != 0:
-                raise SupervisorError(
-                    "the supervisor ended while starting", hint=f"its log is {self._places.supervisor_log}"
-                )
+        if answer == b"":
+            raise SupervisorError("the supervisor ended while starting", hint=f"its log is {self._places.supervisor_log}")
+        if answer == b"busy":
             time.sleep(0.05)  # somebody else's is about to listen

@@ -112,14 +112,20 @@ class Supervisor:
 
 
 def main() -> None:
+    """Become a daemon and supervise. The pipe given as argument is told `ok`, or `busy` if one is here already."""
+    ready = int(sys.argv[1]) if len(sys.argv) > 1 else None
+    if os.fork():
+        os._exit(0)
+    os.setsid()
     places = Places.default()
     places.make()
-    ready = int(sys.argv[1]) if len(sys.argv) > 1 else None
     lock = os.open(places.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.exit(0)  # another one is here already; whoever started us finds it
+        if ready is not None:
+            os.write(ready, b"busy")
+        sys.exit(0)
     os.chdir("/")
     os.umask(0o077)
     handler = RotatingFileHandler(places.supervisor_log, maxBytes=5 << 20, backupCount=1)

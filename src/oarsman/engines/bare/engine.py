@@ -96,6 +96,7 @@ class BareEngine:
             first_output_at=seen.first_output.get(attempt),
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
+            remarks=tuple(outfit.remarks(job, self.separation)),
             stop_requested=assignment.stop_requested,
             keeps_idle_members=False,
         )
@@ -109,9 +110,7 @@ class BareEngine:
 
     def _refusal(self, assignment: Assignment) -> str | None:
         job = assignment.job
-        reason = outfit.refusal(
-            job, environment=assignment.environment, folder=assignment.folder, separation=self.separation
-        )
+        reason = outfit.refusal(job, folder=assignment.folder, separation=self.separation)
         if reason is None and not assignment.folder.is_dir():
             reason = f"the folder it was submitted from is gone: {assignment.folder}"
         if reason is None and self._mpi(assignment) is None:
@@ -145,7 +144,7 @@ class BareEngine:
                 case actions.PublishHosts(hosts):
                     await self._publish(assignment, hosts)
                 case actions.Dismantle():
-                    if watched.keeper_alive:
+                    with contextlib.suppress(RetryableError):  # it is on its way out already
                         await self._order(job, {"do": "end"})
                 case actions.DeleteJob():
                     pass  # the runtime removes the record and calls forget()

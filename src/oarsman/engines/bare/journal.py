@@ -26,7 +26,7 @@ class Journal:
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if not os.path.exists(self._reserve):
             with contextlib.suppress(OSError), open(self._reserve, "wb") as file:
-                os.posix_fallocate(file.fileno(), 0, RESERVE_BYTES)
+                file.write(bytes(RESERVE_BYTES))
 
     def note(self, event: str, **facts: Any) -> None:
         line = json.dumps({"t": time.time(), "e": event, **facts}, separators=(",", ":")).encode() + b"\n"

@@ -25,14 +25,12 @@ _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 _FOREIGN = re.compile(r"^(OMPI_COMM_|OMPI_UNIVERSE|PMI_|PMIX_|PRTE_|HYDI_|HYDRA_|SLURM_|PBS_|LSB_|OARSMAN_(?!STATE|LANG))")
 
 
-def refusal(job: Job, *, environment: Mapping[str, str], folder: Path, separation: Separation) -> str | None:
+def refusal(job: Job, *, folder: Path, separation: Separation) -> str | None:
     """The first thing in this job that cannot be honoured on this machine, or None."""
-    return next(_refusals(job, environment=environment, folder=folder, separation=separation), None)
+    return next(all_refusals(job, folder=folder, separation=separation), None)
 
 
-def _refusals(
-    job: Job, *, environment: Mapping[str, str], folder: Path, separation: Separation
-) -> Iterator[str]:
+def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[str]:
     if not job.launcher.container.argv:
         yield (
             "the launcher has no command. Images are not run on this machine, so there is no entry point to fall back "
@@ -77,10 +75,12 @@ def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Sepa
         yield f"{field}: the mount point {mount.mount_path} does not exist on this machine; create it or choose another"
 
 
-def remarks(job: Job) -> list[str]:
+def remarks(job: Job, separation: Separation) -> list[str]:
     """What is done differently here, each in one plain sentence."""
     image = job.launcher.container.image
     notes = [f"image {image} is not pulled: the programs of this machine run"] if image else []
+    if not separation.names:
+        notes.append(f"all ranks run as one host, workers are names only: {separation.trouble}")
     worker = job.worker.container.argv if job.worker is not None else ()
     if worker and os.path.basename(worker[0]) not in ("sshd", "sleep"):
         notes.append("the worker's own command is not run: a worker is reached without sshd here")
@@ -99,6 +99,7 @@ class Outfitter:
         self._base = {key: value for key, value in environment.items() if not _FOREIGN.match(key)}
         self._folder = folder
         self._mpi = mpi
+        self._separation = separation
         self._job_folder = job_folder
         self._run = run_folder
         self._starter = starter
@@ -164,6 +165,8 @@ class Outfitter:
         }
         if os.getuid() == 0:
             variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        if not self._separation.names:
+            variables |= {"OARSMAN_PLAIN": "1"}
         if self._share:
             variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
         if kind == "launcher":
@@ -192,13 +195,15 @@ class Outfitter:
         limits = role.container.resources.limits
         memory, cpus = limits.get("memory"), limits.get("cpu")
         container = role.container
+        environment = self.environment(role, host, kind)
         own = self._own(host, kind) | {
             v.name: self._field(v.field_path, role, host) for v in container.env if v.field_path is not None
         }
+        own |= {"PATH": environment["PATH"], "OARSMAN_MPI": self._mpi.folder}
         return {
             "role": kind,
             "index": index,
-            "environment": self.environment(role, host, kind),
+            "environment": environment,
             "own": own,
             "folder": str(self._folder / (container.working_dir or ".")),
             "memory": int(memory) if memory else None,

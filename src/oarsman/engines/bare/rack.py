@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -60,11 +61,10 @@ class Rack:
         """Enter the job's own network; from now on this process is its switch."""
         from oarsman.engines.bare import linux
 
-        linux_here = self.separation.names
-        if linux_here:
-            if self.separation.user:
-                linux.enter_own_user_namespace()
+        if sys.platform == "linux":
             linux.become_subreaper()
+        if self.separation.names and self.separation.user:
+            linux.enter_own_user_namespace()
         if self.private_network:
             linux.unshare(linux.CLONE_NEWNET)
             lines = ["link set lo up", f"link add {_BRIDGE} type bridge", f"addr add {_BRIDGE_ADDRESS}/16 dev {_BRIDGE}"]
@@ -177,7 +177,7 @@ class Rack:
         from oarsman.engines.bare import linux
 
         os.setsid()
-        if self.separation.names:
+        if sys.platform == "linux":
             linux.become_subreaper()
         self._mount(spec)
         heartbeat = None

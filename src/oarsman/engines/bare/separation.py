@@ -38,6 +38,8 @@ def ip_command() -> str | None:
 def probe() -> Separation:
     if sys.platform != "linux":
         return Separation(trouble=f"{sys.platform} has no namespaces")
+    if os.environ.get("OARSMAN_SEPARATION") == "none":
+        return Separation(trouble="switched off by OARSMAN_SEPARATION")
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

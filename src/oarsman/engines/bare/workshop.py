@@ -22,6 +22,7 @@ from oarsman.engines.bare import capacity, mpi_found
 from oarsman.engines.bare.cgroups import Slices
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.outfit import Outfitter
+from oarsman.engines.bare.rack import address_of
 from oarsman.engines.bare.separation import Separation, ip_command
 from oarsman.engines.contract import Assignment
 from oarsman.errors import RetryableError
@@ -29,7 +30,7 @@ from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile
 
 _START = Path(__file__).with_name("stand_ins") / "start.py"
-_PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network
+PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network
 _GRACE_SECONDS = 10
 _SILENCE_SECONDS = 10
 
@@ -123,7 +124,7 @@ class Workshop:
 
     def _master_port(self) -> int:
         if self._job.annotation(names.ANNOTATION_NETWORK, "private") != "host" and self._separation.network:
-            return _PRIVATE_MASTER_PORT
+            return PRIVATE_MASTER_PORT
         if "master_port" not in self._previous:
             with socket.socket() as probe:
                 probe.bind(("", 0))
@@ -156,14 +157,14 @@ def host_files(job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dic
     run_folder = spec["run_folder"]
     private = spec["network"] == "private"
     table = "127.0.0.1 localhost\n"
-    from oarsman.engines.bare.rack import address_of
-
     for name, host in spec["hosts"].items():
         address = address_of(host["index"], launcher=host["role"] == "launcher") if private else "127.0.0.1"
         domain = f"{name}.{job.name}.{job.namespace}.svc"
         table += f"{address} {name} {name}.{job.name} {domain}\n"
+    plain = not spec["separation"]["names"]
+    room = hostfile(implementation, ["localhost"], job.slots) if plain else None
     return {
-        names.HOSTFILE: hostfile(implementation, hosts, job.slots_per_worker),
+        names.HOSTFILE: room or hostfile(implementation, hosts, job.slots_per_worker),
         names.DISCOVER_HOSTS: discover_hosts(hosts, job.slots_per_worker),
         names.KUBEXEC: f'#!/bin/sh\nexec {run_folder}/bin/ssh "$@"\n',
         "hosts": table + _machine_names(),

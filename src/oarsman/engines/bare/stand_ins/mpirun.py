@@ -21,12 +21,13 @@ _SHAPES_OUTPUT = ("tag-output", "timestamp-output", "output", "output-filename",
 
 
 def real(name: str) -> str:
-    """The launcher of that name that belongs to the job's MPI, or the first other one on PATH."""
-    chosen = os.path.join(os.environ.get("OARSMAN_MPI", ""), name)
+    """The launcher of that name in the job's own MPI; one that lacks the name (no orterun in Open MPI 5) has another."""
     if os.path.isabs(name):
         return name
-    if os.path.isabs(chosen) and os.access(chosen, os.X_OK):
-        return chosen
+    for candidate in (name, "mpirun", "mpiexec"):
+        chosen = os.path.join(os.environ.get("OARSMAN_MPI", ""), candidate)
+        if os.path.isabs(chosen) and os.access(chosen, os.X_OK):
+            return chosen
     mine = os.environ["OARSMAN_RUN"] + "/bin"
     path = os.pathsep.join(part for part in os.environ.get("PATH", "").split(os.pathsep) if part != mine)
     return shutil.which(name, path=path) or name

