@@ -43,6 +43,7 @@ class MemoryEngine:
     admission: Admission = field(default_factory=Admission)
     stop_requested: bool = False
     deleted: bool = False
+    work_done: bool = False  # a launcher has ended well and has not been harmed since
     events: list[Event] = field(default_factory=list)
     last_plan: Plan | None = None
 
@@ -120,6 +121,7 @@ class MemoryEngine:
         assert not self.job.run_policy.suspend, "a suspended job gets no launcher"
         assert self.launcher is None, "never two launchers"
         assert self.prepared
+        assert not self.work_done, "work that is done is not done again"
         known = {a.number for a in self.status.attempts}
         assert attempt not in known, "an attempt on record is never started a second time"
         usable = {w.name for w in self.workers.values() if w.phase is Phase.RUNNING and w.ready and not w.terminating}
@@ -142,7 +144,7 @@ class MemoryEngine:
         """What was terminating is gone."""
         self.workers = {i: w for i, w in self.workers.items() if not w.terminating}
         if self.launcher is not None and self.launcher.terminating:
-            self.launcher = None
+            self.launcher_vanishes()
 
     def worker_up(self, index: int, *, ready: bool = True) -> None:
         worker = self.workers.get(index)
@@ -163,7 +165,12 @@ class MemoryEngine:
         if self.launcher is not None and self.launcher.phase is Phase.RUNNING:
             phase = Phase.FAILED if code else Phase.SUCCEEDED
             exit_ = Exit(code=code, signal=code - 128 if 128 < code < 192 else None)
+            closed = {a.number for a in self.status.attempts if a.outcome}
+            self.work_done = code == 0 and self.launcher.attempt not in closed
             self.launcher = replace(self.launcher, phase=phase, exit=exit_, finished_at=self.now)
+
+    def launcher_vanishes(self) -> None:
+        self.launcher, self.work_done = None, False
 
     def advance(self, seconds: float) -> None:
         self.now += timedelta(seconds=seconds)

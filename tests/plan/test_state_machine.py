@@ -89,7 +89,7 @@ class Worlds(RuleBasedStateMachine):
 
     @rule()
     def launcher_vanishes(self) -> None:
-        self.engine.launcher = None
+        self.engine.launcher_vanishes()
 
     @rule()
     def settle(self) -> None:
@@ -116,9 +116,9 @@ class Worlds(RuleBasedStateMachine):
     def suspend(self, suspend: bool) -> None:
         self._suspend(suspend)
 
-    @rule()
-    def stop(self) -> None:
-        self.engine.stop_requested = True
+    @rule(sure=st.sampled_from([False, False, False, True]))
+    def stop(self, sure: bool) -> None:
+        self.engine.stop_requested = self.engine.stop_requested or sure
 
     def _suspend(self, suspend: bool) -> None:
         job = self.engine.job
@@ -133,7 +133,7 @@ class Worlds(RuleBasedStateMachine):
         assert len(types) == len(set(types))
         assert not (status.is_true(names.SUCCEEDED) and status.is_true(names.FAILED))
         assert status.finished == (status.completion_time is not None)
-        if status.finished:
+        if status.completion_time is not None:
             assert not any(status.is_true(t) for t in (names.RUNNING, names.RESTARTING, names.QUEUED))
             assert all(a.outcome for a in status.attempts)
             assert all(c.last_transition_time <= status.completion_time for c in status.conditions)

@@ -44,7 +44,8 @@ def test_a_running_job_says_so_once_and_then_nothing_changes() -> None:
     assert plan.actions == ()
     again = reconcile(job, replace(seen, status=plan.status), at(30))
     assert again.status == plan.status
-    assert again.events == again.actions == ()
+    assert again.events == ()
+    assert again.actions == ()
 
 
 def test_success_ends_the_job_and_is_final() -> None:

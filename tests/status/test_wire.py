@@ -68,7 +68,7 @@ def test_a_thousand_ranks_take_one_line_per_host() -> None:
 
 
 def test_a_status_of_another_operator_is_read() -> None:
-    found = {
+    found: dict[str, object] = {
         "conditions": [{"type": "Running", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:05Z"}],
         "replicaStatuses": {"Launcher": {}, "Worker": {"labelSelector": {}}},
         "lastReconcileTime": None,
