@@ -154,8 +154,22 @@ def test_more_processes_than_slots_are_fine_when_asked_for_or_not_visible(words:
     assert one(command(words)).slots == 4
 
 
-def test_mpich_puts_as_many_processes_on_a_host_as_it_is_told_to() -> None:
-    assert one(spec("mpiImplementation: MPICH", base=command("[mpirun, -np, '99', ./pi]"))).launch.processes == 99
+@pytest.mark.parametrize(
+    "text",
+    [
+        spec("mpiImplementation: MPICH", base=command("[mpirun, -np, '99', ./pi]")),
+        spec("mpiImplementation: Intel", base=command("[mpirun, -np, '99', ./pi]")),
+        command("[mpiexec.hydra, -np, '99', ./pi]"),
+        command("[mpirun, -np, '99', ./pi]").replace(
+            "name: pi", "name: pi\n  annotations: {oarsman.dev/mpi: mpich}", 1
+        ),
+        command("[mpirun, -np, '99', ./pi]").replace(
+            "name: pi", "name: pi\n  annotations: {oarsman.dev/mpi: /opt/mpi}", 1
+        ),
+    ],
+)
+def test_other_mpis_put_as_many_processes_on_a_host_as_they_are_told_to(text: str) -> None:
+    assert one(text).launch.processes == 99
 
 
 def test_a_variable_of_the_container_is_read_into_the_launch_line() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from oarsman import names
 from oarsman.job.job import Implementation, Job
 from oarsman.job.launch import LaunchLine
+from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.job.role import Role
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
 from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
@@ -178,8 +179,15 @@ def _check_launch(document: Document, job: Job, line: LaunchLine) -> Iterator[Pr
         yield document.problem(_word(job, line), f"{line.launcher} must start at least 1 process, not {line.processes}")
     elif line.elastic:
         yield from _check_elastic(document, job, line)
-    elif line.launcher != "horovodrun" and job.implementation is Implementation.OPENMPI and not _may_exceed(job, line):
+    elif _is_openmpi(job, line) and not _may_exceed(job, line):
         yield from _check_slots(document, job, line)
+
+
+def _is_openmpi(job: Job, line: LaunchLine) -> bool:
+    """Only Open MPI counts slots. A manifest can name another MPI in three ways."""
+    other = line.launcher == "horovodrun" or line.launcher in HYDRA_ONLY
+    wanted = job.annotation(names.ANNOTATION_MPI, "openmpi")
+    return job.implementation is Implementation.OPENMPI and not other and wanted == "openmpi"
 
 
 def _check_elastic(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
