@@ -91,6 +91,24 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@pytest.mark.parametrize(
+    ("words", "env", "colours"),
+    [
+        (["lsit"], {}, True),
+        (["--no-color", "lsit"], {}, False),
+        (["lsit"], {"NO_COLOR": "1"}, False),
+        (["version", "--nope"], {}, True),
+    ],
+)
+def test_colours_are_for_terminals_that_want_them(words: list[str], env: dict[str, str], colours: bool) -> None:
+    ours, theirs = os.openpty()
+    with open(ours, "rb", buffering=0) as screen, open(theirs, "wb", buffering=0) as terminal:
+        subprocess.run([sys.executable, "-m", "oarsman.cli", *words], stderr=terminal, env={**os.environ, **env})
+        text = screen.read(4096)
+    assert b"error:" in text
+    assert (b"\x1b[" in text) is colours
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

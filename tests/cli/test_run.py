@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from oarsman import names
-from oarsman.job.state import Cause
+from oarsman.cli import logview
+from oarsman.job.state import Cause, QueuePlace
 from oarsman.runtime.jobs import JobRecord, LogLine, LogQuery
 
 from .fakes import FAILED, MANIFEST, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, oarsman
@@ -76,6 +77,30 @@ def test_each_attempt_is_followed_once_and_in_order(jobs: FakeJobs, manifest: st
     assert result.stdout == "first\nsecond\n"
     assert "pi: attempt 2\n" in result.stderr
     assert [call[1].attempt for call in jobs.calls if call[0] == "logs"] == [1, 2]
+
+
+def test_a_job_that_must_wait_says_so_once_where_no_progress_is_shown(jobs: FakeJobs, manifest: str) -> None:
+    queued = a_status(names.QUEUED, attempts=0, queue=QueuePlace(position=2, reason="4 CPUs"))
+    jobs.story = (queued, queued, RUNNING, SUCCEEDED)
+    result = oarsman(jobs, "run", manifest)
+    assert result.stderr == "pi: waiting for room, place 2: 4 CPUs\npi succeeded after 3.5s\n"
+    assert oarsman(jobs, "run", "-q", "--replace", manifest).stderr == ""
+
+
+def test_a_suspended_job_says_how_it_goes_on(jobs: FakeJobs, manifest: str) -> None:
+    jobs.story = (RUNNING, a_status(names.SUSPENDED), a_status(names.SUSPENDED), SUCCEEDED)
+    assert oarsman(jobs, "run", manifest).stderr.count("`oarsman resume pi` goes on") == 1
+
+
+def test_a_reader_that_goes_away_stops_the_job(manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(printer: logview.Printer, line: LogLine) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(logview.Printer, "write", broken)
+    jobs = Interrupted(number=0)  # signal 0 reaches nobody
+    result = oarsman(jobs, "run", manifest)
+    assert (result.output, result.exit_code) == ("", 141)
+    assert ("stop", "default/pi") in jobs.calls
 
 
 def test_rm_deletes_the_job_after_its_end_and_run_alone_does_not(jobs: FakeJobs, manifest: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from oarsman.cli import files, options
 from oarsman.cli.messages import t
@@ -66,6 +67,10 @@ class WithCommand(Verb):
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [t("[OPTIONS] FILE | [OPTIONS] -n N [--] COMMAND...")]
+
+
+def _complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
 
 
 def _suffix() -> str:
@@ -125,7 +130,7 @@ def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
     wrapped: Callable[..., Any] = wrapper
     for option in reversed((*_SHAPE, *_SETTINGS)):
         wrapped = option(wrapped)
-    return click.argument("words", nargs=-1, type=click.UNPROCESSED)(wrapped)
+    return click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_file)(wrapped)
 
 
 def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.Settings) -> Asked:

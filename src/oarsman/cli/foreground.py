@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from oarsman.runtime.jobs import JobRecord
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_TICK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ class Foreground:
         for work, name in ((self._watch, "watch"), (self._bring_lines, "lines")):
             threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True).start()
         try:
-            while not self._settled(self._events.get()):
+            while not self._settled(self._next()):
                 pass
         finally:
             self.progress.end()
@@ -113,6 +114,12 @@ class Foreground:
                 self.printer.close()
             except OSError as error:
                 self.lost_output = self.lost_output or error
+
+    def _next(self) -> object:
+        """Wake up now and then: a signal that comes just before the wait begins would not end it."""
+        while True:
+            with suppress(Empty):
+                return self._events.get(timeout=_TICK_SECONDS)
 
     def _settled(self, event: object) -> bool:
         """Take one thing from the queue. True when there is nothing more to wait for."""
@@ -139,14 +146,17 @@ class Foreground:
     def _see(self, record: JobRecord) -> None:
         before, self.record = self.record, record
         status = record.status
-        for attempt in status.attempts[self._followed :]:
-            self._followed += 1
-            self._attempts.put(attempt.number)
-            if self._followed > 1 and not self.session.quiet:
-                self._say(t("{name}: attempt {number}", name=short(self.key), number=attempt.number))
+        for number in [a.number for a in status.attempts if a.number > self._followed]:
+            self._followed = number
+            self._attempts.put(number)
+            if number > 1:
+                self._whisper(t("{name}: attempt {number}", name=short(self.key), number=number))
         if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
             self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
-        self.progress.show(waiting_for(record))
+        waiting = waiting_for(record)
+        self.progress.show(waiting)
+        if waiting and status.queue and not (before and before.status.queue) and not self.progress.visible:
+            self._whisper(waiting)
         if status.finished:
             self._end_lines()
 
@@ -164,6 +174,10 @@ class Foreground:
         if not self._ending:
             self._ending = True
             self._attempts.put(None)
+
+    def _whisper(self, text: str) -> None:
+        if not self.session.quiet:
+            self._say(text)
 
     def _say(self, text: str) -> None:
         self.progress.end()

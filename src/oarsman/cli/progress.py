@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from oarsman.cli.messages import t
@@ -38,7 +39,7 @@ class Progress:
     """A spinner on stderr. Any thread may end it; once ended it stays so."""
 
     def __init__(self, *, wanted: bool) -> None:
-        self._wanted = wanted and sys.stderr.isatty()
+        self.visible = self._wanted = wanted and sys.stderr.isatty()
         self._spinner: Spinner | None = None
         self._lock = threading.Lock()
 
@@ -63,7 +64,7 @@ class Progress:
     def end(self) -> None:
         if not self._wanted:
             return
-        with self._lock:
+        with self._lock, suppress(OSError):  # the terminal may have gone away
             self._wanted = False
             if self._spinner is not None:
                 self._spinner.stop()

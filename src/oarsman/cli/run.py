@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,7 +61,7 @@ def command(session: Session, asked: Asked, no_tags: bool, timestamps: bool, rep
     if remove and not watched.left:
         with suppress(NotFoundError):
             session.jobs.delete(watched.key)
-    if watched.lost_output is not None:  # the job was stopped, since nobody could read it
+    if watched.lost_output is not None and watched.signalled is None:  # the job was stopped, since nobody could read it
         raise watched.lost_output
     return _conclude(watched, session)
 
@@ -97,7 +98,7 @@ def show_failure(status: Status) -> None:
         if status.cause is not None:
             render.cause_card(status.cause, err=True)
         elif text := render.message(status):
-            note(f"{t('cause:')} {render.shown(text)}")
+            note(f"{t('cause:')} {render.shown(text, sys.stderr)}")
 
 
 def exit_code(status: Status) -> int:

@@ -109,9 +109,7 @@ def remember(attribute: str) -> Callable[[click.Context, click.Parameter, Any], 
 
 
 def _no_colour(ctx: click.Context, _: click.Parameter, value: bool) -> None:
-    import os
-
-    if value or os.environ.get("NO_COLOR"):
+    if value:
         ctx.color = False
         if ctx.parent is not None:
             ctx.parent.color = False
