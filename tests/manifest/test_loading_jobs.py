@@ -145,6 +145,7 @@ def test_what_is_not_checked_in_a_template_passes_through_untouched() -> None:
         "[mpirun, --map-by, 'slot:OVERSUBSCRIBE', -np, '99', ./pi]",
         "[mpirun, -mca, rmaps_base_oversubscribe, '1', -np, '99', ./pi]",
         "[mpirun, --hostfile, /my/hosts, -np, '99', ./pi]",
+        "[mpirun, --hostfile, /etc/mpich/hosts, -np, '99', ./pi]",
         "[sh, -c, 'mpirun $OPTIONS -np 99 ./pi']",
         "[mpirun, -np, $(UNKNOWN), ./pi]",
         "[python, launcher.py]",

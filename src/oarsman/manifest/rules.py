@@ -236,7 +236,7 @@ def _may_exceed(job: Job, line: LaunchLine) -> bool:
     """Whether the check has nothing to compare: more ranks are wished for, or other hosts are named."""
     if any(word.startswith(("$", "`")) for word in line.unclear):
         return True
-    if line.oversubscribe or (line.hostfile is not None and not line.hostfile.startswith(names.MPI_CONFIG_DIR)):
+    if line.oversubscribe or (line.hostfile is not None and not line.hostfile.startswith(f"{names.MPI_CONFIG_DIR}/")):
         return True
     return any("oversubscribe" in f"{v.name}={v.value}".lower() for v in job.launcher.container.env)
 
