@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +50,16 @@ def test_the_namespace_option_fills_in_and_never_overrules(jobs: FakeJobs) -> No
     result = oarsman(jobs, "submit", "--namespace", "lab", "-", stdin=other)
     assert result.exit_code == 2
     assert "field: metadata.namespace" in result.stderr
+
+
+def test_a_folder_that_is_gone_is_said_so(jobs: FakeJobs, manifest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> Path:
+        raise FileNotFoundError
+
+    monkeypatch.setattr(Path, "cwd", gone)
+    result = oarsman(jobs, "submit", manifest)
+    assert (result.exit_code, jobs.calls) == (2, [])
+    assert result.stderr.startswith("error: the current folder is gone\n")
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,9 @@ def test_rm_deletes_the_job_after_its_end_and_run_alone_does_not(jobs: FakeJobs,
 
 def test_a_second_run_of_the_same_manifest_is_a_conflict_unless_replaced(jobs: FakeJobs, manifest: str) -> None:
     oarsman(jobs, "run", manifest)
-    assert oarsman(jobs, "run", manifest).exit_code == 5
+    again = oarsman(jobs, "run", manifest)
+    assert again.exit_code == 5
+    assert "hint: --replace takes the place of a job that has ended" in again.stderr
     assert oarsman(jobs, "run", "--replace", manifest).exit_code == 0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,8 +18,11 @@ from oarsman.cli import files, options
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
 from oarsman.cli.verbs import Verb
-from oarsman.errors import UsageError
+from oarsman.errors import ConflictError, UsageError, UserError
 from oarsman.sdk import builder
+
+if TYPE_CHECKING:
+    from oarsman.runtime.jobs import JobRecord
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words by accident
 
@@ -55,6 +58,23 @@ class Asked:
                 hint=t("`oarsman submit` takes several"),
             )  # fmt: skip
         return found[0]
+
+
+def hand_in(session: Session, document: dict[str, Any], *, replace: bool) -> JobRecord:
+    """Submit with what the job inherits from here: the environment and the folder."""
+    import os
+    from pathlib import Path
+
+    try:
+        folder = Path.cwd()
+    except OSError as error:
+        raise UserError(t("the current folder is gone"), hint=t("change to a folder that exists")) from error
+    try:
+        return session.jobs.submit(document, environment=dict(os.environ), folder=folder, replace=replace)
+    except ConflictError as error:
+        if not replace:
+            error.hint = t("--replace takes the place of a job that has ended; --name gives this one another name")
+        raise
 
 
 class WithCommand(Verb):

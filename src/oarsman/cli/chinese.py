@@ -35,6 +35,11 @@ _ERRORS = {
         "--env {value}：请写 NAME=VALUE，或者一个已设置的变量名"
     ),
     "{option} needs -n: a manifest says this itself": "{option} 要与 -n 同用：有清单时由清单说明",
+    "the current folder is gone": "当前目录已不存在",
+    "change to a folder that exists": "请换到一个存在的目录",
+    "--replace takes the place of a job that has ended; --name gives this one another name": (
+        "--replace 取代已结束的同名作业；--name 给这个作业另取名称"
+    ),
     "no completion for {shell}": "没有 {shell} 的补全",
     "say which jobs: names, or --all": "请指明作业：给出名称，或 --all",
     "`oarsman list` shows the jobs there are": "`oarsman list` 列出现有的作业",

@@ -14,7 +14,7 @@ import click
 from oarsman.cli import failures, options
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
-from oarsman.cli.verbs import Page, Verb, _always, section
+from oarsman.cli.verbs import Page, Verb, everywhere, section
 from oarsman.errors import UsageError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -136,7 +136,7 @@ def cli(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-cli.params.extend(_always())
+cli.params.extend(everywhere())
 
 
 def main() -> NoReturn:

@@ -15,7 +15,6 @@ from oarsman.cli.verbs import Common, remember
 from oarsman.errors import OarsmanError
 
 F = TypeVar("F", bound=Callable[..., Any])
-Decorator = Callable[[F], F]
 
 
 def place(command: F) -> F:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from oarsman import names
 from oarsman.cli import options, render
-from oarsman.cli.asked import Asked, WithCommand, job_asked_for
+from oarsman.cli.asked import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
@@ -55,7 +53,7 @@ def command(session: Session, asked: Asked, no_tags: bool, timestamps: bool, rep
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
     watched = Foreground(session=session, printer=printer, progress=Progress(wanted=not session.quiet))
     with watched.signals() as signals, printer:
-        record = session.jobs.submit(document, environment=dict(os.environ), folder=Path.cwd(), replace=replace)
+        record = hand_in(session, document, replace=replace)
         signals.waiting = False
         watched.follow(record.job.key)
     if remove and not watched.left:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from oarsman.cli import documents, options
-from oarsman.cli.asked import Asked, WithCommand, job_asked_for
+from oarsman.cli.asked import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
 from oarsman.cli.run import exit_code, show_failure
@@ -42,10 +40,9 @@ if TYPE_CHECKING:
 @pass_session
 def command(session: Session, asked: Asked, wait: bool, replace: bool, output: str | None) -> int:
     wanted = asked.documents(session)  # all are read and checked before the first is submitted
-    environment, folder = dict(os.environ), Path.cwd()
     records = []
     for document in wanted:
-        record = session.jobs.submit(document, environment=environment, folder=folder, replace=replace)
+        record = hand_in(session, document, replace=replace)
         records.append(record)
         if output in (None, "name"):
             click.echo(documents.reference(record) if output else short(record.job.key))

@@ -85,7 +85,7 @@ class Verb(Page, click.Command):
     def __init__(self, *args: Any, examples: Rows = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
-        self.params.extend(_always())
+        self.params.extend(everywhere())
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first clause: what the list of verbs shows."""
@@ -115,7 +115,7 @@ def _no_colour(ctx: click.Context, _: click.Parameter, value: bool) -> None:
             ctx.parent.color = False
 
 
-def _always() -> list[click.Parameter]:
+def everywhere() -> list[click.Parameter]:
     """The options that every verb and the command itself take."""
     return [
         Common(["-q", "--quiet"], is_flag=True, expose_value=False, callback=remember("quiet"),
