@@ -8,10 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import inotify_simple
 import psutil
 
 from oarsman.engines.bare.journal import JournalReader
@@ -111,6 +113,17 @@ class Machine:
             seen.learn(fact)
         return seen
 
+    def until_journal(self, key: str, wanted: Callable[[Seen], bool]) -> Seen:
+        """Wait on the keeper's own notes, without waking a supervisor."""
+        folder = self.places.job(self.uid(key))
+        deadline = time.monotonic() + PATIENCE
+        with inotify_simple.INotify() as notifier:
+            notifier.add_watch(str(folder), inotify_simple.flags.MODIFY)
+            while not wanted(seen := self.seen(key)):
+                assert time.monotonic() < deadline, f"the journal does not say so: {seen}"
+                notifier.read(timeout=1000)
+        return seen
+
     def uid(self, key: str) -> str:
         return self.jobs.get(key).job.uid
 
@@ -133,8 +146,8 @@ class Machine:
         return psutil.Process(pid)
 
     def processes(self, uid: str) -> list[psutil.Process]:
-        """Everything that carries the job's mark, wherever it went."""
-        return [process for process in marked(uid) if process.status() != psutil.STATUS_ZOMBIE]
+        """Everything that carries the job's mark, wherever it went. Zombies have no environment, so no mark."""
+        return marked(uid)
 
     def nothing_left(self, uid: str) -> None:
         remaining = self.processes(uid)

@@ -231,6 +231,13 @@ def _worker_member(host: HostSeen, keeper_alive: bool) -> Member:
     )  # fmt: skip
 
 
+def _hidden_failure(job: Job, seen: Seen) -> bool:
+    """Open MPI 5 can end with 0 although a host died. What a script around mpirun makes of a failure is its own affair."""
+    direct = job.launch is not None and not job.launch.in_shell
+    failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
+    return bool(seen.log_trouble) or (direct and failed and not seen.ranks_may_fail)
+
+
 def _launcher_member(job: Job, seen: Seen, keeper_alive: bool) -> Member | None:
     launcher = seen.launcher
     if launcher is None:
@@ -241,7 +248,7 @@ def _launcher_member(job: Job, seen: Seen, keeper_alive: bool) -> Member | None:
         return None
     phase = Phase.RUNNING
     if launcher.exit is not None:
-        phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not seen.log_trouble else Phase.FAILED
+        phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not _hidden_failure(job, seen) else Phase.FAILED
     return Member(
         name=job.launcher_host, attempt=launcher.attempt, phase=phase, ready=phase is Phase.RUNNING,
         terminating=launcher.dismissed, started_at=launcher.started_at, finished_at=launcher.finished_at,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import selectors
 import shutil
 import signal
@@ -31,6 +32,7 @@ from oarsman.engines.bare.rack import Rack, RunningHost, prepare_layer
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
 _READ_SIZE = 1 << 16
+_WORLD_SECONDS = 5.0  # how long the launcher may take to notice that a rank has failed
 _DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
 
 
@@ -41,6 +43,7 @@ class Launcher:
     streams: dict[int, loglines.Recorder]  # read end of a pipe -> where it goes
     exit: dict[str, Any] | None = None
     drain_until: float = 0.0
+    end_by: float | None = None  # a rank has failed; the whole world ends with it
     kill_at: float | None = None
 
 
@@ -198,6 +201,7 @@ class Keeper:
         if message is None:
             self.selector.unregister(host.channel)
             host.channel.close()
+            host.dying = not host.ending
             if host.process.pid == 0:  # it never came to life
                 self._lost(host, "it could not be started")
         elif "up" in message:
@@ -235,7 +239,7 @@ class Keeper:
                 return
             for host in list(self.hosts.values()):
                 if host.process.pid == pid:
-                    self._lost(host, "" if host.ending else "all its processes were killed")
+                    self._lost(host, "all its processes were killed" if host.dying or not host.ending else "")
 
     def _lost(self, host: RunningHost, reason: str) -> None:
         del self.hosts[host.name]
@@ -263,6 +267,8 @@ class Keeper:
                 self._silent(host)
             self.rack.ping(host)
         launcher = self.launcher
+        if launcher is not None and launcher.end_by is not None and now >= launcher.end_by:
+            self._stop_launcher({})  # Hydra, for one, waits for ever for the ranks on other hosts
         if launcher is not None and launcher.kill_at is not None and now >= launcher.kill_at:
             self._sweep()
             launcher.kill_at = None
@@ -356,13 +362,28 @@ class Keeper:
 
     def _settle(self) -> None:
         """Read what ranks have already said, so that the order of facts in the journal is that of the world."""
-        for key, _ in self.selector.select(0):
-            if getattr(key.data, "__name__", "") == "_serve" and key.fd in self.ranks:
+        while ready := [key for key, _ in self.selector.select(0) if key.fd in self.ranks]:
+            for key in ready:
                 key.data(key.fileobj)
+
+    def _hear_hosts(self) -> None:
+        for host in list(self.hosts.values()):
+            while host.channel.fileno() >= 0 and select.select([host.channel], [], [], 0)[0]:
+                self._hear(host)
+
+    def _bury_the_dying(self) -> None:
+        """A host that died took the launcher with it: its end comes first in the journal, although it takes longer."""
+        for host in list(self.hosts.values()):
+            if host.dying and host.process.pid:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(host.process.pid, 0)
+                self._lost(host, "all its processes were killed")
 
     def _launcher_done(self, launcher: Launcher) -> None:
         for fd in list(launcher.streams):
             self._close_stream(fd)
+        self._hear_hosts()
+        self._bury_the_dying()
         self._settle()
         assert launcher.exit is not None
         lines, self.launcher_lines = self.launcher_lines, []
@@ -399,6 +420,8 @@ class Keeper:
             return
         rank.ended = True
         facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
+        if message["exit"] != 0 and not rank.facts["survives"] and self.launcher is not None:
+            self.launcher.end_by = self.launcher.end_by or time.monotonic() + _WORLD_SECONDS
         memory = message["signal"] == signal.SIGKILL and self._memory_killed(rank.facts["host"])
         self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
                    lines=message.get("lines", []), reason=message.get("reason", ""))  # fmt: skip

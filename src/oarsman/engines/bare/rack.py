@@ -41,7 +41,8 @@ class RunningHost:
     temp: str
     last_seen: float
     up: bool = False
-    ending: bool = False
+    ending: bool = False  # it was told to end
+    dying: bool = False  # its channel closed without that
     kills_seen: int = 0
 
 

@@ -48,6 +48,7 @@ class Seen:
     published: tuple[str, ...] | None = None
     first_output: dict[int, datetime] = field(default_factory=dict)
     log_trouble: str = ""
+    ranks_may_fail: bool = False  # the user asked that the others go on
     unset_limits: set[str] = field(default_factory=set)
 
     def learn(self, fact: Fact) -> None:
@@ -112,6 +113,7 @@ class Seen:
 
     def _rank_start(self, fact: Fact, when: datetime) -> None:
         world = (fact["attempt"], fact["world"])
+        self.ranks_may_fail = fact["survives"]
         if world != self.world:
             self.world = world
             self.ranks.clear()

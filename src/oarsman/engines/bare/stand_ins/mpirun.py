@@ -19,6 +19,9 @@ from oarsman.job import launch
 _SHAPES_OUTPUT = ("tag-output", "timestamp-output", "output", "output-filename", "xml", "merge-stderr-to-stdout",
                   "stream-buffering", "prepend-pattern", "outfile-pattern", "errfile-pattern", "prepend-rank", "l")  # fmt: skip
 
+# With these the user wants the other ranks to go on when one fails.
+_SURVIVES = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
+
 
 def real(name: str) -> str:
     """The launcher of that name in the job's own MPI; one that lacks the name (no orterun in Open MPI 5) has another."""
@@ -67,7 +70,9 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     placement = launch.expected_placement(line, hosts, slots) if line is not None else None
     master = placement[0] if placement else (hosts[0] if hosts else "localhost")
     through = streams_to_pass(line.options if line is not None else words)
-    label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{os.environ.get('OARSMAN_MASTER_PORT', '')}"
+    port = os.environ.get("OARSMAN_MASTER_PORT", "")
+    survives = "1" if any(word.lstrip("-") in _SURVIVES for word in words) else "0"
+    label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{survives}"
     wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
     return launch.with_wrapper(words, wrapper)
 

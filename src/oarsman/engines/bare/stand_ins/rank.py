@@ -1,10 +1,11 @@
 """The stand-in that starts one rank: it says who and where the rank is, keeps its output, reports its end.
 
-    rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT program arguments...
+    rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT:SURVIVES program arguments...
 
 The launcher and the MPI library see an ordinary process: same standard input, same signals, same
 exit. THROUGH names the streams ("o", "e", "oe" or "") that must also flow through mpirun, because
 the user sends mpirun's output somewhere; all others go straight to the log files, which is faster.
+SURVIVES is 1 if the others may go on when this rank fails.
 """
 
 from __future__ import annotations
@@ -239,7 +240,7 @@ def select_ready(fd: int) -> bool:
 
 
 def main() -> NoReturn:
-    attempt, world, through, master, port = sys.argv[1].split(":")
+    attempt, world, through, master, port, survives = sys.argv[1].split(":")
     argv = sys.argv[2:]
     who = who_am_i()
     keeper: socket.socket | None = None
@@ -247,7 +248,7 @@ def main() -> NoReturn:
         keeper = wire.connect(f"{os.environ['OARSMAN_RUN']}/k")
     runner = Runner(keeper, int(attempt))
     runner.say({"rank": who.rank, "size": who.size, "local": who.local_rank, "host": who.host,
-                "attempt": int(attempt), "world": world})  # fmt: skip
+                "attempt": int(attempt), "world": world, "survives": survives == "1"})  # fmt: skip
     logs = loglines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))
     try:
         out, err = _open_streams(runner, who, through, logs)
