@@ -88,8 +88,7 @@ class MemoryEngine:
             case CreateLauncher(attempt):
                 self._create_launcher(attempt)
             case DeleteLauncher(attempt):
-                assert self.launcher is None or self.launcher.attempt == attempt
-                self.launcher = self._ending(self.launcher)
+                self._delete_launcher(attempt)
             case PublishHosts(hosts):
                 assert self.prepared, "hosts are published into what was prepared"
                 self.published = hosts
@@ -128,6 +127,18 @@ class MemoryEngine:
         dead = set(self.published or ()) - usable - {self.job.launcher_host}
         assert not dead, f"published but not usable: {dead}"
         self.launcher = a_launcher(Phase.PENDING, attempt=attempt)
+
+    def _delete_launcher(self, attempt: int) -> None:
+        launcher, policy = self.launcher, self.job.run_policy
+        if launcher is None:
+            return
+        assert launcher.attempt == attempt
+        closed = {a.number for a in self.status.attempts if a.outcome}
+        start, seconds = self.status.start_time, policy.active_deadline_seconds
+        late = start is not None and seconds is not None and self.now >= start + timedelta(seconds=seconds)
+        asked = policy.suspend or self.stop_requested or late or self.status.finished
+        assert asked or attempt in closed, "a launcher goes when someone asked, or its attempt is on record as over"
+        self.launcher = self._ending(launcher)
 
     def _ending(self, member: Member | None) -> Member | None:
         if member is None or not self.slow_deletion:

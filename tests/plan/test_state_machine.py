@@ -64,6 +64,30 @@ class Worlds(RuleBasedStateMachine):
         for _ in range(4):
             self.turn()
 
+    @rule()
+    def bring_up(self) -> None:
+        """Straight to a running job, where most of the trouble lies."""
+        for _ in range(3):
+            self.all_up()
+            self.turn()
+
+    @rule(code=codes, pause=st.sampled_from([0, 400]))
+    def run_and_end(self, code: int, pause: float) -> None:
+        """Straight to the end of an attempt, and perhaps past its back-off."""
+        self.bring_up()
+        self.engine.launcher_ends(code)
+        self.some_turns()
+        self.engine.advance(pause)
+        self.turn()
+
+    @rule()
+    def wait_and_turn(self) -> None:
+        """What the loop does: it looks again when it was told to."""
+        plan = self.engine.last_plan
+        if plan is not None and plan.look_again_in is not None:
+            self.engine.now += plan.look_again_in
+        self.turn()
+
     # -- the world --------------------------------------------------------------------------------
     @rule(index=indices, ready=st.booleans())
     def worker_up(self, index: int, ready: bool) -> None:
@@ -140,6 +164,9 @@ class Worlds(RuleBasedStateMachine):
         if status.is_true(names.FAILED):
             assert status.cause is not None
             assert "\n" not in status.cause.summary
+        if status.is_true(names.SUSPENDED) and not status.finished:
+            assert status.start_time is None
+            assert all(a.outcome for a in status.attempts)
         numbers = [a.number for a in status.attempts]
         assert numbers == sorted(set(numbers))
         assert sum(a.outcome == "Failed" for a in status.attempts) <= retry.limit(self.engine.job) + 1

@@ -59,9 +59,9 @@ def of_missing_launcher(job: Job, seen: Observed, lost: Sequence[Lost] = ()) -> 
     return Cause(summary=summary, host=job.launcher_host, last_lines=_tail(seen.launcher_lines))
 
 
-def of_lost_worker(job: Job, seen: Observed, lost: Sequence[Lost]) -> Cause:
+def of_lost_worker(seen: Observed, lost: Sequence[Lost]) -> Cause:
     """The launcher still runs, but the worker it needs is gone."""
-    return _lost(_first_lost(lost, before=None) or lost[0], seen)
+    return _lost(lost[0], seen)
 
 
 def first_failure(ranks: Sequence[RankReport]) -> RankReport | None:

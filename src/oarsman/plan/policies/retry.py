@@ -60,7 +60,7 @@ def attempt_failed(turn: Turn) -> Turn:
     if launcher.phase is Phase.FAILED:
         return _verdict(turn, causes.of_failed_launcher(turn.job, turn.seen, launcher, lost), lost)
     if lost and not turn.job.elastic:
-        return _verdict(turn, causes.of_lost_worker(turn.job, turn.seen, lost), lost)
+        return _verdict(turn, causes.of_lost_worker(turn.seen, lost), lost)
     return turn
 
 
