@@ -23,8 +23,6 @@ apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
 metadata:
   name: {name}
-  annotations:
-    oarsman.dev/oversubscribe: "true"
 spec:
   slotsPerWorker: {slots}
   runPolicy:
@@ -44,6 +42,7 @@ spec:
           containers:
             - name: worker
               image: benchmark
+              resources: {{requests: {{cpu: 1}}}} # so that the queue has something to count
 """
 
 
