@@ -1,6 +1,6 @@
 # make run    install what is missing, run an MPI job of two workers on this machine, list it
 # make test   install what is missing, check style, types and layers, run every test
-# make lint   only the checks      make fmt    put files in the house format
+# make lint   only the checks      make fmt    house format, tables of the guide
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
@@ -29,6 +29,7 @@ fmt:
 	@scripts/setup run
 	@$(WITH_VENV) ruff check --fix .
 	@$(WITH_VENV) ruff format .
+	@$(WITH_VENV) python scripts/tables.py
 
 bench:
 	@scripts/setup run
