@@ -1,4 +1,4 @@
-"""Write the tables of the guide that come from the program. `make fmt` runs this; a test checks that nothing is stale."""
+"""Write the tables of the guide that come from the program. `make fmt` runs this; a test tells when one is stale."""
 
 from __future__ import annotations
 
