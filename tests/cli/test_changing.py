@@ -74,9 +74,7 @@ def test_a_folder_that_is_gone_is_said_so(jobs: FakeJobs, manifest: str, monkeyp
         (["delete", "pi"], ("delete", "default/pi"), "pi deleted"),
     ],
 )
-def test_a_change_is_made_and_said(
-    jobs: FakeJobs, words: list[str], call: tuple[object, ...], said: str
-) -> None:
+def test_a_change_is_made_and_said(jobs: FakeJobs, words: list[str], call: tuple[object, ...], said: str) -> None:
     jobs.add("pi")
     result = oarsman(jobs, *words)
     assert (result.stdout, result.exit_code) == (said + "\n", 0)
@@ -118,9 +116,7 @@ def test_delete_wants_names_or_all(jobs: FakeJobs, words: list[str]) -> None:
 
 
 @pytest.mark.parametrize(("answer", "left"), [("n\n", 1), ("y\n", 0), ("", 1)])
-def test_delete_all_on_a_terminal_asks(
-    jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch, answer: str, left: int
-) -> None:
+def test_delete_all_on_a_terminal_asks(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch, answer: str, left: int) -> None:
     from oarsman.cli import delete
 
     class Terminal:

@@ -27,9 +27,7 @@ def each(
         documents.emit_records(records, output)
 
 
-def _one(
-    session: Session, name: str, act: Callable[[str], JobRecord], *, said: str | None
-) -> JobRecord:
+def _one(session: Session, name: str, act: Callable[[str], JobRecord], *, said: str | None) -> JobRecord:
     key = session.key(name)
     record = act(key)
     if said is not None and not session.quiet:

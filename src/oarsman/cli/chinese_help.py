@@ -102,8 +102,7 @@ _PARAGRAPHS = {
     ),
     "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
     "The exit code is 0 unless no job at all could run.": (
-        "检查这台机器：有哪些 MPI、ssh、GPU、cgroup 和命名空间，还需要安装什么。"
-        "除非完全无法运行作业，否则退出码为 0。"
+        "检查这台机器：有哪些 MPI、ssh、GPU、cgroup 和命名空间，还需要安装什么。除非完全无法运行作业，否则退出码为 0。"
     ),
     "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
     "is left to do. Ending it ends no job: they go on, and the next command takes them up again.": (

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 
 def language(environment: Mapping[str, str] = os.environ) -> str:
-    """"zh" or "en". Our own variable decides first, then the locale's, in the order of POSIX."""
+    """ "zh" or "en". Our own variable decides first, then the locale's, in the order of POSIX."""
     wanted = (environment.get(name, "") for name in ("OARSMAN_LANG", "LC_ALL", "LC_MESSAGES", "LANG"))
     return "zh" if next(filter(None, wanted), "").lower().startswith("zh") else "en"
 

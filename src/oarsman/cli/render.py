@@ -127,9 +127,7 @@ def duration(status: Status, now: datetime) -> str:
     return humanise((status.completion_time or now) - status.start_time)
 
 
-def event_table(
-    events: Iterable[tuple[str, EventRecord]], now: datetime, *, with_job: bool, indent: str = ""
-) -> None:
+def event_table(events: Iterable[tuple[str, EventRecord]], now: datetime, *, with_job: bool, indent: str = "") -> None:
     """(job, event) pairs, oldest first."""
     headers = [t("AGE"), t("KIND"), t("NAME"), t("REASON"), t("MESSAGE")]
     rows = [[age(event.time, now), event.severity, job, event.reason, _times(event)] for job, event in events]

@@ -10,9 +10,7 @@ from oarsman.cli.verbs import verb
 
 @verb(
     "resume",
-    help=t(
-        "Resume suspended jobs. They queue for room again and start as a new attempt."
-    ),
+    help=t("Resume suspended jobs. They queue for room again and start as a new attempt."),
     examples=[("oarsman resume pi", "")],
 )
 @options.jobs

@@ -11,6 +11,16 @@ from datetime import datetime
 
 from oarsman import names
 
+_STRONGEST_FIRST = (
+    names.SUCCEEDED,
+    names.FAILED,
+    names.SUSPENDED,
+    names.RESTARTING,
+    names.RUNNING,
+    names.QUEUED,
+    names.CREATED,
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
@@ -96,7 +106,4 @@ class Status:
     @property
     def phase(self) -> str:
         """One word for a table: the strongest condition that is true."""
-        order = (
-            names.SUCCEEDED, names.FAILED, names.SUSPENDED, names.RESTARTING, names.RUNNING, names.QUEUED, names.CREATED,
-        )  # fmt: skip
-        return next((t for t in order if self.is_true(t)), "Pending")
+        return next((type_ for type_ in _STRONGEST_FIRST if self.is_true(type_)), "Pending")

@@ -142,6 +142,8 @@ class Caller:
                 os.close(write)
             answer = ready.read()
         if answer == b"":
-            raise SupervisorError("the supervisor ended while starting", hint=f"its log is {self._places.supervisor_log}")
+            raise SupervisorError(
+                "the supervisor ended while starting", hint=f"its log is {self._places.supervisor_log}"
+            )
         if answer == b"busy":
             time.sleep(0.05)  # somebody else's is about to listen

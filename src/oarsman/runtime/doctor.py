@@ -97,7 +97,9 @@ def _compiler() -> Finding:
 def _machine() -> Finding:
     has = capacity.measure()
     return Finding(
-        subject="machine", level=OK, message=f"{has.cpus} CPUs, {has.memory / 1024**3:.1f} GiB of memory, {has.gpus} GPUs"
+        subject="machine",
+        level=OK,
+        message=f"{has.cpus} CPUs, {has.memory / 1024**3:.1f} GiB of memory, {has.gpus} GPUs",
     )
 
 

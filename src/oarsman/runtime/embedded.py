@@ -5,6 +5,7 @@ Reading needs no supervisor at all. Whatever changes something makes sure that o
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import getpass
 import select
@@ -20,7 +21,7 @@ from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.manifest import job_from_document
 from oarsman.runtime import usage
 from oarsman.runtime.caller import Caller
-from oarsman.runtime.jobs import EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+from oarsman.runtime.jobs import EVERYTHING, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
 from oarsman.status.wire import from_wire
 from oarsman.store import logs as stored_logs
 from oarsman.store.jobs import JobStore, StoredJob
@@ -55,10 +56,13 @@ class EmbeddedJobs:
         except NotFoundError:
             return
         if not from_wire(stored.status).finished:
-            raise ConflictError(f"{key} has not ended; it is not replaced", hint=f"stop it first: oarsman stop {stored.name}")
-        self.delete(key)
-        for _ in self.watch(key):
-            pass
+            raise ConflictError(
+                f"{key} has not ended; it is not replaced", hint=f"stop it first: oarsman stop {stored.name}"
+            )
+        with contextlib.suppress(NotFoundError):  # it may be gone before we look
+            self.delete(key)
+            for _ in self.watch(key):
+                pass
 
     def scale(self, key: str, workers: int) -> JobRecord:
         def edit(spec: dict[str, Any]) -> None:
@@ -135,7 +139,7 @@ class EmbeddedJobs:
         return usage.of_job(self._places.job(stored.uid))
 
     # -- logs ----------------------------------------------------------------------------------------
-    def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:
+    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
         stored = self._store.get(key)
         folder = self._places.job(stored.uid)
         attempt = query.attempt or max(stored_logs.attempts(folder), default=1)
@@ -220,5 +224,3 @@ def _record(stored: StoredJob) -> JobRecord:
         folder=Path(stored.folder), engine=stored.engine, deleting=stored.deleting,
         stop_requested=stored.stop_requested, revision=stored.revision,
     )  # fmt: skip
-
-

@@ -67,6 +67,9 @@ class LogQuery:
     follow: bool = False
 
 
+EVERYTHING = LogQuery()
+
+
 class Jobs(Protocol):
     """`key` is always "namespace/name". Unknown jobs raise NotFoundError."""
 
@@ -85,5 +88,5 @@ class Jobs(Protocol):
         """Yield the record now and after each change; ends when the job is gone, or TimeoutError."""
         ...
 
-    def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]: ...
+    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]: ...
     def usage(self, key: str) -> Sequence[HostUsage]: ...

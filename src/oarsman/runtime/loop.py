@@ -90,7 +90,9 @@ class Loop:
         except ManifestError as error:
             job = self._jobs.get(uid)
             if job is None:
-                self._write(stored, reject(status, error.problems, self._now(), generation=stored.generation), settled=True)
+                self._write(
+                    stored, reject(status, error.problems, self._now(), generation=stored.generation), settled=True
+                )
                 return
         assert job is not None
         assignment = self._assignment(stored, job, status)
@@ -110,9 +112,7 @@ class Loop:
                 return error
         return None
 
-    async def _conclude(
-        self, stored: StoredJob, observed: Observed, plan: Plan, trouble: OarsmanError | None
-    ) -> None:
+    async def _conclude(self, stored: StoredJob, observed: Observed, plan: Plan, trouble: OarsmanError | None) -> None:
         nothing_lives = not observed.workers and observed.launcher is None and observed.published_hosts is None
         over = plan.status.finished and (nothing_lives or not plan.actions) and observed.published_hosts is None
         gone = any(isinstance(action, DeleteJob) for action in plan.actions)
@@ -125,7 +125,9 @@ class Loop:
             return
         if trouble is None:
             self._write(stored, plan, settled=over)
-        if over or (nothing_lives and plan.status.start_time is None and from_wire(stored.status).start_time is not None):
+        if over or (
+            nothing_lives and plan.status.start_time is None and from_wire(stored.status).start_time is not None
+        ):
             self._ledger.release(stored.uid)
         if over:
             self._jobs.pop(stored.uid, None)

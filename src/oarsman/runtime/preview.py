@@ -47,7 +47,9 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
         ranks_share_cores=job.slots > capacity.cpu_count(), gpus={},
     )  # fmt: skip
     given = outfitter.environment(job.launcher, job.launcher_host, "launcher")
-    placement = launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch is not None else None
+    placement = (
+        launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch is not None else None
+    )
     written = job.launcher.container.argv
     refused = outfit.all_refusals(job, folder=folder, separation=separation)
     return Preview(
@@ -81,7 +83,12 @@ def _objects(job: Job, outfitter: Outfitter, folder: Path) -> tuple[str, ...]:
     network = "private network" if outfitter.private else "the machine's network"
     hosts = [f"host {name} ({outfitter.address(name)}, {network})" for name in (job.launcher_host, *_workers(job))]
     files = [f"{names.MPI_CONFIG_DIR}/{name}" for name in (names.HOSTFILE, names.DISCOVER_HOSTS, names.KUBEXEC)]
-    return (*hosts, *(f"file {path} on every host" for path in files), f"launcher process in {folder}", "log files per rank")
+    return (
+        *hosts,
+        *(f"file {path} on every host" for path in files),
+        f"launcher process in {folder}",
+        "log files per rank",
+    )
 
 
 def _workers(job: Job) -> tuple[str, ...]:

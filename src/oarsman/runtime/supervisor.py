@@ -44,7 +44,10 @@ class Supervisor:
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         await self._engine.start(self._queue.add)
         for stored in self._store.unfinished():
-            await self._loop.adopt(stored)
+            try:
+                await self._loop.adopt(stored)
+            except Exception:  # one unreadable job must not keep all others from being looked after
+                log.exception("%s could not be taken up", stored.key)
             self._queue.add(stored.uid)
         for stored in self._store.waiting_for_ttl():
             self._queue.add(stored.uid)
@@ -63,8 +66,9 @@ class Supervisor:
             task.cancel()
         server.close()
         await self._engine.close()
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # it stays if a job is still running
             self._places.socket.unlink()
+            self._places.run.rmdir()
         self._store.close()
         log.info("supervisor %d ends", os.getpid())
         if turning.done() and not turning.cancelled():

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from oarsman.job.job import Job
-from oarsman.job.observed import Member, Observed, RankReport
+from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
 from oarsman.status import exits, known_errors, mpirun_words
 
@@ -69,6 +69,9 @@ def first_failure(ranks: Sequence[RankReport]) -> RankReport | None:
     failed = sorted((r for r in ranks if r.exit is not None and r.exit.code != 0), key=_moment)
     if not failed:
         return None
+    called_abort = next((r for r in failed if mpirun_words.abort_code(r.last_lines, r.rank) is not None), None)
+    if called_abort is not None:
+        return called_abort
     first = failed[0]
     if not _terminated(first):
         return first
@@ -114,10 +117,12 @@ def _lost(gone: Lost, seen: Observed) -> Cause:
 
 def _rank(rank: RankReport, seen: Observed) -> Cause:
     assert rank.exit is not None
-    ending = exits.tell(rank.exit)
+    aborted = mpirun_words.abort_code(rank.last_lines, rank.rank)
+    # Hydra kills the rank that called MPI_Abort; its own words tell the code.
+    ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
     who = f"rank {rank.rank} on {rank.host.split('.', 1)[0]}"
     known = known_errors.recognise(rank.last_lines) or known_errors.recognise(seen.launcher_lines)
-    said = _last(rank.last_lines) if ending.signal is None else None
+    said = _last(mpirun_words.without_abort(rank.last_lines)) if ending.signal is None else None
     why = rank.reason if rank.reason and rank.reason not in ending.words else ""
     words = f"{who} {ending.words}" + (f" ({why})" if why else "") + (f": {said}" if said else "")
     return Cause(

@@ -66,6 +66,20 @@ def last_word(lines: Sequence[str]) -> str | None:
     return program[-1] if program else next(iter(report), None)
 
 
+def abort_code(lines: Sequence[str], rank: int) -> int | None:
+    """The code this rank itself says it called MPI_Abort with (MPICH and Intel MPI do so)."""
+    for line in lines:
+        found = _HYDRA_ABORTED.search(line)
+        if found is not None and int(found["rank"]) == rank:
+            return int(found["code"]) & 0xFF
+    return None
+
+
+def without_abort(lines: Sequence[str]) -> list[str]:
+    """What the program wrote itself; the library's remark that it was told to abort explains nothing."""
+    return [line for line in lines if not _HYDRA_ABORTED.search(line)]
+
+
 def _aborted(text: str) -> Named | None:
     found = _ABORTED.search(text) or _HYDRA_ABORTED.search(text)
     if found is None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
 
+T = TypeVar("T")
 _SCHEMA_VERSION = 1
+_RESERVE_BYTES = 2 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,34 +64,57 @@ class JobStore:
             self._db.execute("PRAGMA journal_mode = WAL")
             self._db.execute("PRAGMA synchronous = NORMAL")  # survives kill -9; a power cut may lose the last moment
             self._db.execute("PRAGMA foreign_keys = ON")
-            self._migrate()
+            self._reserve = path.with_suffix(".reserve")
+            self._keep_reserve()
+            self._write(self._migrate)
         except sqlite3.Error as error:
             raise StoreError(f"cannot open {path}: {error}") from error
 
     def _migrate(self) -> None:
-        with self._writing():
-            version = self._db.execute("PRAGMA user_version").fetchone()[0]
-            if version > _SCHEMA_VERSION:
-                raise StoreError(
-                    f"the store was written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
-                    hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
-                )
-            if version == 0:
-                schema = resources.files(__package__).joinpath("schema.sql").read_text()
-                for statement in schema.split(";\n"):
-                    if statement.strip():
-                        self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > _SCHEMA_VERSION:
+            raise StoreError(
+                f"the store was written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
+                hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
+            )
+        if version == 0:
+            schema = resources.files(__package__).joinpath("schema.sql").read_text()
+            for statement in schema.split(";\n"):
+                if statement.strip():
+                    self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _write(self, work: Callable[[], T]) -> T:
+        """One transaction, whole or not at all. On a full disk the reserve is given up for it."""
+        try:
+            return self._transaction(work)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
+                raise StoreError(f"the store cannot be written: {error}") from error
+            self._reserve.unlink(missing_ok=True)
+        try:
+            return self._transaction(work)
+        except sqlite3.OperationalError as error:
+            raise StoreError(
+                f"the store cannot be written: {error}", hint=f"make room on the disk that holds {self._reserve.parent}"
+            ) from error
+
+    def _transaction(self, work: Callable[[], T]) -> T:
         self._db.execute("BEGIN IMMEDIATE")
         try:
-            yield
+            result = work()
+            self._db.execute("COMMIT")
         except BaseException:
-            self._db.execute("ROLLBACK")
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
+        return result
+
+    def _keep_reserve(self) -> None:
+        """Room for the last words of jobs that filled the disk."""
+        if not self._reserve.exists() and shutil.disk_usage(self._reserve.parent).free > 2 * _RESERVE_BYTES:
+            with contextlib.suppress(OSError):
+                self._reserve.write_bytes(bytes(_RESERVE_BYTES))
 
     def close(self) -> None:
         self._db.close()
@@ -140,7 +166,8 @@ class JobStore:
         self, *, uid: str, namespace: str, name: str, engine: str, owner: str, folder: str,
         document: Mapping[str, Any], environment: Mapping[str, str], now: datetime,
     ) -> StoredJob:  # fmt: skip
-        with self._writing():
+
+        def work() -> None:
             present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
             if present.fetchone() is not None:
                 raise ConflictError(
@@ -149,11 +176,14 @@ class JobStore:
                     hint=f"choose another name, or remove it first: oarsman delete {name}",
                 )
             self._db.execute(
-                "INSERT INTO jobs (uid, namespace, name, engine, owner, folder, document, environment, created_at, revision)"
+                "INSERT INTO jobs"
+                " (uid, namespace, name, engine, owner, folder, document, environment, created_at, revision)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (uid, namespace, name, engine, owner, folder, json.dumps(document), json.dumps(dict(environment)),
                  _text(now), self._next_revision()),
             )  # fmt: skip
+
+        self._write(work)
         stored = self.by_uid(uid)
         assert stored is not None
         return stored
@@ -161,14 +191,17 @@ class JobStore:
     def change_document(self, key: str, document: Mapping[str, Any], *, expected_generation: int) -> StoredJob:
         """Replace what is wanted; refused if somebody else changed it meanwhile."""
         job = self.get(key)
-        with self._writing():
+
+        def work() -> int:
             changed = self._db.execute(
                 "UPDATE jobs SET document = ?, generation = generation + 1, finished = 0, revision = ?"
                 " WHERE uid = ? AND generation = ?",
                 (json.dumps(document), self._next_revision(), job.uid, expected_generation),
             )
-            if changed.rowcount == 0:
-                raise ConflictError(f"{job.key} was changed by somebody else at the same time; try again")
+            return changed.rowcount
+
+        if self._write(work) == 0:
+            raise ConflictError(f"{job.key} was changed by somebody else at the same time; try again")
         return self.get(key)
 
     def request_stop(self, key: str) -> StoredJob:
@@ -179,8 +212,8 @@ class JobStore:
 
     def _flag(self, key: str, change: str) -> StoredJob:
         job = self.get(key)
-        with self._writing():
-            self._db.execute(f"UPDATE jobs SET {change}, revision = ? WHERE uid = ?", (self._next_revision(), job.uid))
+        change = f"UPDATE jobs SET {change}, revision = ? WHERE uid = ?"
+        self._write(lambda: self._db.execute(change, (self._next_revision(), job.uid)))
         return self.get(key)
 
     # -- writing: what it became ---------------------------------------------------------------------
@@ -189,7 +222,8 @@ class JobStore:
         events: Sequence[tuple[str, str, str]] = (), now: datetime,
     ) -> bool:  # fmt: skip
         """Status and its events together, or neither. False if the job is gone."""
-        with self._writing():
+
+        def work() -> bool:
             updated = self._db.execute(
                 "UPDATE jobs SET status = ?, finished = ?, revision = ? WHERE uid = ?",
                 (json.dumps(status), int(finished), self._next_revision(), uid),
@@ -198,7 +232,9 @@ class JobStore:
                 return False
             for severity, reason, message in events:
                 self._add_event(uid, severity, reason, message, now)
-        return True
+            return True
+
+        return self._write(work)
 
     def _add_event(self, uid: str, severity: str, reason: str, message: str, now: datetime) -> None:
         repeated = self._db.execute(
@@ -212,11 +248,12 @@ class JobStore:
             )
 
     def remove(self, uid: str) -> None:
-        with self._writing():
-            self._db.execute("DELETE FROM jobs WHERE uid = ?", (uid,))
+        self._write(lambda: self._db.execute("DELETE FROM jobs WHERE uid = ?", (uid,)))
 
     def _next_revision(self) -> int:
-        row = self._db.execute("UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value").fetchone()
+        row = self._db.execute(
+            "UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value"
+        ).fetchone()
         return int(row[0])
 
 

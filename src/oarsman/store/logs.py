@@ -27,7 +27,9 @@ def attempts(folder: Path) -> list[int]:
     logs = folder / "logs"
     if not logs.is_dir():
         return []
-    return sorted(int(entry.name.removeprefix("attempt-")) for entry in logs.iterdir() if entry.name.startswith("attempt-"))
+    return sorted(
+        int(entry.name.removeprefix("attempt-")) for entry in logs.iterdir() if entry.name.startswith("attempt-")
+    )
 
 
 def merged_path(folder: Path, attempt: int) -> Path:

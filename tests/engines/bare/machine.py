@@ -186,8 +186,13 @@ def mpijob(
             "slotsPerWorker": slots,
             "runPolicy": {"backoffLimit": 0, **(run_policy or {})},
             "mpiReplicaSpecs": {
-                "Launcher": {"template": {"spec": {"containers": [{"name": "l", "command": command, **(launcher or {})}]}}},
-                "Worker": {"replicas": workers, "template": {"spec": {"containers": [{"name": "w", **(worker or {})}]}}},
+                "Launcher": {
+                    "template": {"spec": {"containers": [{"name": "l", "command": command, **(launcher or {})}]}}
+                },
+                "Worker": {
+                    "replicas": workers,
+                    "template": {"spec": {"containers": [{"name": "w", **(worker or {})}]}},
+                },
             },
             **spec,
         },

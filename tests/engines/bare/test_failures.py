@@ -135,7 +135,10 @@ def test_supervisor_and_keeper_killed_together_leave_nothing(machine: Machine) -
 def test_an_exit_code_of_one_rank_is_the_jobs(mpi: str, machine_with: Callable[..., Machine]) -> None:
     """Hydra says nothing about this at all."""
     machine = machine_with(mpi)
-    program = "from mpi4py import MPI; import os; r = MPI.COMM_WORLD.rank; print('here', r, flush=True); os._exit(3) if r else MPI.COMM_WORLD.Barrier()"
+    program = (
+        "from mpi4py import MPI; import os; r = MPI.COMM_WORLD.rank; print('here', r, flush=True)\n"
+        "os._exit(3) if r else MPI.COMM_WORLD.Barrier()\n"
+    )
     done = machine.run("run", "-n", "2", "--name", "three", "--", *python(program))
     assert done.returncode == 3, done.stdout + done.stderr
     assert "rank 1 on three-worker-1 exited with code 3: here 1" in done.stderr
@@ -215,5 +218,3 @@ def test_what_a_missing_program_is_called_and_where(machine: Machine) -> None:
     assert done.returncode == 127, done.stdout + done.stderr
     assert "on typo-worker-" in done.stderr
     assert "pyhton3" in done.stderr
-
-

@@ -39,10 +39,28 @@ def test_one_rank_per_node_is_counted_over_the_nodes(mpi: str, machine_with: Cal
 @pytest.mark.parametrize("mpi", ["openmpi5", "openmpi4", "debian"])
 def test_the_seeds_launch_line_runs_unchanged(mpi: str, machine_with: Callable[..., Machine]) -> None:
     machine = machine_with(mpi)
-    seed = (
-        "mpirun --allow-run-as-root -np 2 -bind-to none -map-by slot -x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH "
-        "-mca pml ob1 -mca btl ^openib"
-    ).split()
+    seed = [
+        "mpirun",
+        "--allow-run-as-root",
+        "-np",
+        "2",
+        "-bind-to",
+        "none",
+        "-map-by",
+        "slot",
+        "-x",
+        "NCCL_DEBUG=INFO",
+        "-x",
+        "LD_LIBRARY_PATH",
+        "-x",
+        "PATH",
+        "-mca",
+        "pml",
+        "ob1",
+        "-mca",
+        "btl",
+        "^openib",
+    ]
     program = "from mpi4py import MPI; import os; print(MPI.Get_processor_name(), os.environ['NCCL_DEBUG'], flush=True)"
     key = machine.submit(mpijob("seed", [*seed, *python(program)], worker={}))
     record = machine.until_finished(key)
@@ -56,10 +74,21 @@ def test_the_seeds_launch_line_runs_unchanged(mpi: str, machine_with: Callable[.
 def test_the_seeds_tagged_launch_line_runs_unchanged(mpi: str, machine_with: Callable[..., Machine]) -> None:
     """Seed 004: orterun by a path that is not here, tags and times, a hostfile, interfaces excluded."""
     machine = machine_with(mpi)
-    seed = (
-        "/usr/local/openmpi-3.1.0/bin/orterun --allow-run-as-root -tag-output -timestamp-output "
-        "--hostfile /etc/mpi/hostfile -mca btl_tcp_if_exclude docker0,lo,matrixdummy0,matrix0 -x PATH -x WORKSPACE"
-    ).split()
+    seed = [
+        "/usr/local/openmpi-3.1.0/bin/orterun",
+        "--allow-run-as-root",
+        "-tag-output",
+        "-timestamp-output",
+        "--hostfile",
+        "/etc/mpi/hostfile",
+        "-mca",
+        "btl_tcp_if_exclude",
+        "docker0,lo,matrixdummy0,matrix0",
+        "-x",
+        "PATH",
+        "-x",
+        "WORKSPACE",
+    ]
     environment = [{"name": "WORKSPACE", "value": "/here"}]
     program = "from mpi4py import MPI; import os; print(MPI.COMM_WORLD.rank, os.environ['WORKSPACE'], flush=True)"
     key = machine.submit(mpijob("tagged", [*seed, *python(program)], launcher={"env": environment}))
@@ -72,7 +101,9 @@ def test_the_seeds_tagged_launch_line_runs_unchanged(mpi: str, machine_with: Cal
 
 def test_ranks_that_ran_elsewhere_fail_the_job(machine: Machine) -> None:
     """The mistake of others: a launcher that never sees the hostfile runs everything on itself, and succeeds."""
-    blind = "unset PRTE_MCA_prte_default_hostfile OMPI_MCA_orte_default_hostfile; exec mpirun --oversubscribe -n 2 hostname"
+    blind = (
+        "unset PRTE_MCA_prte_default_hostfile OMPI_MCA_orte_default_hostfile; exec mpirun --oversubscribe -n 2 hostname"
+    )
     key = machine.submit(mpijob("blind", ["sh", "-c", blind]))
     record = machine.until_finished(key)
     failed = record.status.condition(names.FAILED)

@@ -92,12 +92,13 @@ class BareEngine:
             launcher=launcher,
             ranks=tuple(seen.ranks[rank] for rank in sorted(seen.ranks)) if launcher is not None else (),
             launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
-            published_hosts=(seen.published or ()) if alive else None,  # () as soon as there is something to dismantle
+            published_hosts=(seen.published or ()) if alive else None,
             first_output_at=seen.first_output.get(attempt),
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
             remarks=tuple(outfit.remarks(job, self.separation)),
             stop_requested=assignment.stop_requested,
+            prepared=alive,
             keeps_idle_members=False,
         )
 
@@ -150,6 +151,7 @@ class BareEngine:
                     pass  # the runtime removes the record and calls forget()
         except OSError as error:
             raise RetryableError(f"{job.key}: {type(action).__name__}: {error}") from error
+        self._notify(job.uid)
 
     async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
         """Write the specification anew and have a keeper running. Cheap when both are there."""
@@ -185,7 +187,6 @@ class BareEngine:
 
     async def _order(self, job: Job, message: dict[str, object]) -> None:
         await Control(self._run_folder(job.uid) / keeper.CONTROL).order(message)
-        self._notify(job.uid)
 
     async def forget(self, uid: str) -> None:
         watched = self._watched.pop(uid, None)
@@ -232,7 +233,7 @@ def _worker_member(host: HostSeen, keeper_alive: bool) -> Member:
 
 
 def _hidden_failure(job: Job, seen: Seen) -> bool:
-    """Open MPI 5 can end with 0 although a host died. What a script around mpirun makes of a failure is its own affair."""
+    """Open MPI 5 can end with 0 although a host died. What a script makes of a failed mpirun is its own affair."""
     direct = job.launch is not None and not job.launch.in_shell
     failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
     return bool(seen.log_trouble) or (direct and failed and not seen.ranks_may_fail)
@@ -254,5 +255,3 @@ def _launcher_member(job: Job, seen: Seen, keeper_alive: bool) -> Member | None:
         terminating=launcher.dismissed, started_at=launcher.started_at, finished_at=launcher.finished_at,
         exit=launcher.exit, message=seen.log_trouble,
     )  # fmt: skip
-
-

@@ -33,6 +33,7 @@ CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
 _READ_SIZE = 1 << 16
 _WORLD_SECONDS = 5.0  # how long the launcher may take to notice that a rank has failed
+_IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ranks
 _DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
 
 
@@ -44,6 +45,9 @@ class Launcher:
     exit: dict[str, Any] | None = None
     drain_until: float = 0.0
     end_by: float | None = None  # a rank has failed; the whole world ends with it
+    idle_by: float | None = None  # every rank has ended well, and mpirun is expected to follow
+    overdue: bool = False
+    swept: bool = False
     kill_at: float | None = None
 
 
@@ -63,7 +67,7 @@ class Keeper:
     hosts: dict[str, RunningHost] = field(default_factory=dict)
     launcher: Launcher | None = None
     waiting_launcher: wire.Message | None = None  # ordered before its host was up
-    ranks: dict[int, Rank] = field(default_factory=dict)  # by descriptor of the rank's connection
+    ranks: dict[socket.socket, Rank] = field(default_factory=dict)  # of the present attempt, by connection
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
     connections: set[socket.socket] = field(default_factory=set)
     output_seen: int = 0  # newest attempt that has written something
@@ -106,7 +110,8 @@ class Keeper:
     def _patience(self) -> float:
         pulse = self.last_pulse + _PULSE - time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
-            return max(0.0, min(pulse, self.launcher.drain_until - time.monotonic()))
+            due = self.launcher.drain_until - (0.0 if self.launcher.swept else _DRAIN_SECONDS / 2)
+            return max(0.0, min(pulse, due - time.monotonic()))
         return max(0.0, pulse)
 
     def _drain_wakeups(self, fd: int) -> None:
@@ -143,12 +148,12 @@ class Keeper:
         elif "output" in message:
             self._saw_output(message["attempt"])
         elif "exit" in message:
-            self._rank_ended(caller.fileno(), message)
+            self._rank_ended(caller, message)
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose stand-in was killed says nothing more; that silence is its end.
-        self._rank_ended(caller.fileno(), {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "lines": []})
-        self.ranks.pop(caller.fileno(), None)
+        lines = self._last_lines(self.ranks[caller]) if caller in self.ranks else []
+        self._rank_ended(caller, {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "lines": lines})
         self.selector.unregister(caller)
         self.listeners.discard(caller)
         self.connections.discard(caller)
@@ -254,7 +259,8 @@ class Keeper:
     def _tick(self) -> None:
         now = time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
-            if not self.launcher.streams or now >= self.launcher.drain_until:
+            self._sweep_when_recorded(self.launcher)
+            if self.launcher.swept and (not self.launcher.streams or now >= self.launcher.drain_until):
                 self._launcher_done(self.launcher)
         if now < self.last_pulse + _PULSE:
             return
@@ -269,6 +275,9 @@ class Keeper:
         launcher = self.launcher
         if launcher is not None and launcher.end_by is not None and now >= launcher.end_by:
             self._stop_launcher({})  # Hydra, for one, waits for ever for the ranks on other hosts
+        if launcher is not None and launcher.idle_by is not None and now >= launcher.idle_by:
+            launcher.overdue = True
+            self._stop_launcher({})
         if launcher is not None and launcher.kill_at is not None and now >= launcher.kill_at:
             self._sweep()
             launcher.kill_at = None
@@ -278,6 +287,13 @@ class Keeper:
         self.journal.note("host-trouble", host=host.name, reason=f"it gave no sign of life for {seconds} seconds")
         host.ending = True
         process.send_signal(host.process, signal.SIGKILL)
+
+    def _sweep_when_recorded(self, launcher: Launcher) -> None:
+        """Leftovers of the attempt end, but not before every rank's output is on disk."""
+        recording = any(not rank.ended for rank in self.ranks.values())
+        if not launcher.swept and (not recording or time.monotonic() >= launcher.drain_until - _DRAIN_SECONDS / 2):
+            launcher.swept = True
+            self._sweep()
 
     def _sweep(self) -> None:
         """Whatever commands still run on any host end now; the hosts stay."""
@@ -315,6 +331,7 @@ class Keeper:
         for fd in (quiet, *ends):
             os.close(fd)
         self.launcher = Launcher(attempt, channel, streams)
+        self.ranks.clear()
         self._watch(channel, self._launcher_says)
         self._note("launcher-start", attempt=attempt)
 
@@ -358,11 +375,11 @@ class Keeper:
         launcher.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
         launcher.drain_until = time.monotonic() + _DRAIN_SECONDS
         self._settle()
-        self._sweep()
+        self._sweep_when_recorded(launcher)
 
     def _settle(self) -> None:
         """Read what ranks have already said, so that the order of facts in the journal is that of the world."""
-        while ready := [key for key, _ in self.selector.select(0) if key.fd in self.ranks]:
+        while ready := [key for key, _ in self.selector.select(0) if key.fileobj in self.ranks]:
             for key in ready:
                 key.data(key.fileobj)
 
@@ -391,8 +408,8 @@ class Keeper:
         self._note(
             "launcher-end",
             attempt=launcher.attempt,
-            code=launcher.exit["exit"],
-            signal=launcher.exit["signal"],
+            code=0 if launcher.overdue and launcher.end_by is None else launcher.exit["exit"],
+            signal=None if launcher.overdue and launcher.end_by is None else launcher.exit["signal"],
             memory=self._memory_killed(self.spec["launcher_host"]),
             lines=lines[-40:],
         )
@@ -411,20 +428,32 @@ class Keeper:
         # The kernel tells the true process number; inside its host the rank knows only its own.
         peer = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12) if hasattr(socket, "SO_PEERCRED") else b""
         message["pid"] = struct.unpack("3i", peer)[0] if peer else message.get("pid", 0)
-        self.ranks[caller.fileno()] = Rank(message)
+        self.ranks[caller] = Rank(message)
         self._note("rank-start", **message)
 
-    def _rank_ended(self, fd: int, message: wire.Message) -> None:
-        rank = self.ranks.get(fd)
+    def _rank_ended(self, caller: socket.socket, message: wire.Message) -> None:
+        rank = self.ranks.get(caller)
         if rank is None or rank.ended:
             return
         rank.ended = True
         facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
         if message["exit"] != 0 and not rank.facts["survives"] and self.launcher is not None:
             self.launcher.end_by = self.launcher.end_by or time.monotonic() + _WORLD_SECONDS
+        self._expect_end(rank)
         memory = message["signal"] == signal.SIGKILL and self._memory_killed(rank.facts["host"])
         self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
                    lines=message.get("lines", []), reason=message.get("reason", ""))  # fmt: skip
+
+    def _last_lines(self, rank: Rank) -> list[str]:
+        base = f"{loglines.attempt_folder(f'{self.folder}/logs', rank.facts['attempt'])}/rank-{rank.facts['rank']}"
+        return loglines.tail(f"{base}.out") + loglines.tail(f"{base}.err")
+
+    def _expect_end(self, last: Rank) -> None:
+        """When all ranks are done mpirun has nothing more to do, though Open MPI 5 was seen to wait for ever."""
+        world = [rank for rank in self.ranks.values() if rank.facts["world"] == last.facts["world"]]
+        done = len(world) == last.facts["size"] and all(rank.ended for rank in world)
+        if self.launcher is not None and self.spec["launcher_is_mpirun"]:
+            self.launcher.idle_by = time.monotonic() + _IDLE_SECONDS if done else None
 
     def _memory_killed(self, name: str) -> bool:
         """Whether the memory limit of this host was hit since the last time somebody asked."""

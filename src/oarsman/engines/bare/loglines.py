@@ -65,13 +65,27 @@ class Recorder:
             if fd >= 0:
                 os.close(fd)
 
-    def last_lines(self, count: int = 20) -> list[str]:
-        text = b"".join(self._tail).decode(errors="replace").replace("\r\n", "\n").replace("\0", "")
-        return [line for line in text.split("\n") if line.strip()][-count:]
+    def last_lines(self) -> list[str]:
+        return _last_lines(b"".join(self._tail))
 
     def _merge(self, lines: bytes) -> None:
         head = stamp(time.time()).encode() + self._label
         write_all(self._merged, head + lines.replace(b"\n", b"\n" + head) + b"\n")
+
+
+def tail(path: str) -> list[str]:
+    """The last lines of a stream whose writer is gone."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
+            return _last_lines(file.read())
+    except OSError:
+        return []
+
+
+def _last_lines(data: bytes, count: int = 20) -> list[str]:
+    text = data.decode(errors="replace").replace("\r\n", "\n").replace("\0", "")
+    return [line for line in text.split("\n") if line.strip()][-count:]
 
 
 def _file_of(rank: str) -> str:

@@ -22,7 +22,9 @@ from oarsman.job.role import Container, Role, Volume, VolumeMount
 
 _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 # Left over from a launcher or a batch system around us; an MPI would believe them.
-_FOREIGN = re.compile(r"^(OMPI_COMM_|OMPI_UNIVERSE|PMI_|PMIX_|PRTE_|HYDI_|HYDRA_|SLURM_|PBS_|LSB_|OARSMAN_(?!STATE|LANG))")
+_FOREIGN = re.compile(
+    r"^(OMPI_COMM_|OMPI_UNIVERSE|PMI_|PMIX_|PRTE_|HYDI_|HYDRA_|SLURM_|PBS_|LSB_|OARSMAN_(?!STATE|LANG))"
+)
 
 
 def refusal(job: Job, *, folder: Path, separation: Separation) -> str | None:
@@ -40,7 +42,7 @@ def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[
     for name, role in roles:
         where = f"spec.mpiReplicaSpecs.{name}.template.spec"
         if role.init_containers:
-            yield f"{where}.initContainers: only the MPI container runs on this machine; do that step in the launch command"
+            yield f"{where}.initContainers: only the MPI container runs on this machine; do it in the launch command"
         if len(role.containers) > 1:
             yield f"{where}.containers: only the MPI container runs on this machine; remove the others"
         yield from _container_refusals(role.container, f"{where}.containers[{role.main}]", folder)
@@ -51,7 +53,7 @@ def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[
 def _container_refusals(container: Container, where: str, folder: Path) -> Iterator[str]:
     for variable in container.env:
         if variable.other_source:
-            yield f"{where}.env[{variable.name}]: {variable.other_source} exists on Kubernetes only; give the value itself"
+            yield f"{where}.env[{variable.name}]: {variable.other_source} exists on Kubernetes only; give the value"
     if container.env_from:
         yield f"{where}.envFrom: exists on Kubernetes only; give the variables under env"
     if container.working_dir and not (folder / container.working_dir).is_dir():
@@ -144,12 +146,14 @@ class Outfitter:
             else:
                 environment[variable.name] = self._local_path(expand(variable.value, environment))
         agent = f"{self._run}/bin/ssh"
-        given = launcher_variables(hostfile=f"{self._etc}/{names.HOSTFILE}", agent=agent, slots=self._job.slots_per_worker)
+        given = launcher_variables(
+            hostfile=f"{self._etc}/{names.HOSTFILE}", agent=agent, slots=self._job.slots_per_worker
+        )
         if kind != "launcher":  # a daemon on a worker may have to reach further workers
             given = {key: value for key, value in given.items() if value == agent}
         ours = {**given, **self._ours(kind), **self._own(host, kind)}
         for key, value in ours.items():
-            if key.startswith(("OARSMAN_", "K_MPI")):
+            if key.startswith(("OARSMAN_", "K_MPI")) or key == "TMPDIR":
                 environment[key] = value
             else:
                 environment.setdefault(key, value)
@@ -162,6 +166,10 @@ class Outfitter:
             "OARSMAN_RUN": self._run,
             "OARSMAN_LOGS": f"{self._job_folder}/logs",
             "OMPI_MCA_btl": "^ofi",  # it costs a second per start and serves no purpose on one machine
+            # Every host believes that the whole machine is its own, and would bind its first rank to the first core.
+            "OMPI_MCA_hwloc_base_binding_policy": "none",
+            "PRTE_MCA_hwloc_default_binding_policy": "none",
+            "I_MPI_PIN": "0",
         }
         if os.getuid() == 0:
             variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -184,12 +192,16 @@ class Outfitter:
 
     def _own(self, host: str, kind: str) -> dict[str, str]:
         """What differs from host to host."""
-        own = {names.ENV_ROLE: kind, names.ENV_HOST: host}
+        own = {names.ENV_ROLE: kind, names.ENV_HOST: host, "TMPDIR": self._temp(host, kind)}
         if host in self._gpus:
             own["CUDA_VISIBLE_DEVICES"] = ",".join(self._gpus[host])
         elif kind == "launcher" and self._gpus:
             own["CUDA_VISIBLE_DEVICES"] = ""
         return own
+
+    def _temp(self, host: str, kind: str) -> str:
+        """Short, because MPI makes sockets below it, whose paths must not be long."""
+        return f"{self._run}/t/{'l' if kind == 'launcher' else host.rpartition('-')[2]}"
 
     def _host(self, role: Role, host: str, kind: str, index: int) -> dict[str, Any]:
         limits = role.container.resources.limits
@@ -205,6 +217,7 @@ class Outfitter:
             "index": index,
             "environment": environment,
             "own": own,
+            "temp": own["TMPDIR"],
             "folder": str(self._folder / (container.working_dir or ".")),
             "memory": int(memory) if memory else None,
             "cpus": float(cpus) if cpus else None,

@@ -96,11 +96,8 @@ def _parents() -> list[tuple[int, int]]:
     if not os.path.isdir("/proc/self"):
         listing = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True).stdout
         return [(int(pid), int(parent)) for pid, parent in map(str.split, listing.splitlines())]
-    pairs = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (fields := _stat(int(name))) is not None:
-            pairs.append((int(name), int(fields[1])))
-    return pairs
+    stats = ((int(name), _stat(int(name))) for name in os.listdir("/proc") if name.isdigit())
+    return [(pid, int(fields[1])) for pid, fields in stats if fields is not None]
 
 
 def _stat(pid: int) -> list[str] | None:

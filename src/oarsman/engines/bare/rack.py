@@ -68,7 +68,11 @@ class Rack:
             linux.enter_own_user_namespace()
         if self.private_network:
             linux.unshare(linux.CLONE_NEWNET)
-            lines = ["link set lo up", f"link add {_BRIDGE} type bridge", f"addr add {_BRIDGE_ADDRESS}/16 dev {_BRIDGE}"]
+            lines = [
+                "link set lo up",
+                f"link add {_BRIDGE} type bridge",
+                f"addr add {_BRIDGE_ADDRESS}/16 dev {_BRIDGE}",
+            ]
             run_ip(self._ip, [*lines, f"link set {_BRIDGE} up"])
             self.heartbeat = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self.heartbeat.bind((_BRIDGE_ADDRESS, 0))
@@ -92,8 +96,7 @@ class Rack:
         group = cgroups.Group(self._slices, f"oarsman-{self._uid[:13]}-{'launcher' if launcher else spec['index']}")
         unset = group.make(memory_bytes=spec["memory"], cpus=spec["cpus"])
         address = self.address(spec["index"], launcher=launcher)
-        temp = f"{self.run_folder}/t/{'l' if launcher else spec['index']}"
-        os.makedirs(temp, exist_ok=True)
+        os.makedirs(spec["temp"], exist_ok=True)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         ready_read, ready_write = os.pipe()
         go_read, go_write = os.pipe()
@@ -102,7 +105,7 @@ class Rack:
             for fd in (ours.fileno(), ready_read, go_write, *close):
                 os.close(fd)
             group.join()
-            self._first_child(name, spec, address, temp, theirs, ready_write, go_read)
+            self._first_child(name, spec, address, theirs, ready_write, go_read)
         theirs.close()
         os.close(ready_write)
         os.close(go_read)
@@ -110,7 +113,15 @@ class Rack:
         os.waitpid(first, 0)
         identity = process.identify(pid) if pid else None
         host = RunningHost(
-            name, spec["index"], launcher, identity or process.ProcessId(0, ""), ours, address, group, temp, last_seen=now
+            name,
+            spec["index"],
+            launcher,
+            identity or process.ProcessId(0, ""),
+            ours,
+            address,
+            group,
+            spec["temp"],
+            last_seen=now,
         )
         return host, unset
 
@@ -122,7 +133,10 @@ class Rack:
                 with contextlib.suppress(OSError):  # the host will say that it has no network
                     run_ip(
                         self._ip,
-                        [f"link add {cable} type veth peer name eth0 netns {child}", f"link set {cable} master {_BRIDGE} up"],
+                        [
+                            f"link add {cable} type veth peer name eth0 netns {child}",
+                            f"link set {cable} master {_BRIDGE} up",
+                        ],
                     )
             with contextlib.suppress(BrokenPipeError):
                 os.write(go_write, b"g")
@@ -142,7 +156,7 @@ class Rack:
 
     # -- in the children ------------------------------------------------------------------------
     def _first_child(
-        self, name: str, spec: Mapping[str, Any], address: str, temp: str, channel: socket.socket, ready: int, go: int
+        self, name: str, spec: Mapping[str, Any], address: str, channel: socket.socket, ready: int, go: int
     ) -> NoReturn:
         from oarsman.engines.bare import linux
 
@@ -166,15 +180,13 @@ class Rack:
                 os._exit(0)
             os.close(ready)
             os.close(go)
-            self._be_host(name, spec, address, temp, channel)
+            self._be_host(name, spec, address, channel)
         except BaseException as error:
             with contextlib.suppress(OSError):
                 wire.send(channel, {"failed": str(error) or repr(error)})
             os._exit(1)
 
-    def _be_host(
-        self, name: str, spec: Mapping[str, Any], address: str, temp: str, channel: socket.socket
-    ) -> NoReturn:
+    def _be_host(self, name: str, spec: Mapping[str, Any], address: str, channel: socket.socket) -> NoReturn:
         from oarsman.engines.bare import linux
 
         os.setsid()
@@ -188,7 +200,7 @@ class Rack:
         Host(
             name=name,
             socket_path=self._socket_path(name),
-            environment={**spec["environment"], "TMPDIR": temp},
+            environment=spec["environment"],
             folder=spec["folder"],
             keeper=channel,
             owns_pids=self.separation.processes,

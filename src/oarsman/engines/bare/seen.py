@@ -113,7 +113,7 @@ class Seen:
 
     def _rank_start(self, fact: Fact, when: datetime) -> None:
         world = (fact["attempt"], fact["world"])
-        self.ranks_may_fail = fact["survives"]
+        self.ranks_may_fail = fact.get("survives", False)
         if world != self.world:
             self.world = world
             self.ranks.clear()

@@ -86,6 +86,7 @@ class Workshop:
             "gpus": self._gpus,
             "launcher_host": job.launcher_host,
             "launcher_argv": self._outfitter.launcher_argv(),
+            "launcher_is_mpirun": job.launch is not None and not job.launch.in_shell and not job.launch.elastic,
             "hosts": self._outfitter.hosts(),
         }
 

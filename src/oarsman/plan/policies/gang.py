@@ -7,7 +7,8 @@ later one that fits may start in the room that is left, as long as nobody passed
 large jobs start late, but they start.
 
 Oversubscription means that a job asks for no more CPU and memory than there is, whatever its manifest
-says. GPUs are never shared.
+says. GPUs are never shared. A job that says nothing about CPUs needs one per slot, or all there are if
+that is less: many small jobs queue up instead of crowding each other out.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class Request:
     priority: int = 0
     waited: timedelta = timedelta(0)
     oversubscribe: bool = False
+    cpus_assumed: bool = False  # nothing was said about them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +92,11 @@ def request_of(job: Job, now: datetime) -> Request:
     if job.worker is not None:
         members.append((job.worker, job.worker.replicas))
     priority = job.annotation(names.ANNOTATION_PRIORITY, "0")
+    cpus = sum((_sum(role, "cpu") * count for role, count in members), Decimal(0))
     return Request(
         key=job.key,
-        cpus=sum((_sum(role, "cpu") * count for role, count in members), Decimal(0)),
+        cpus=cpus or Decimal(job.slots),
+        cpus_assumed=not cpus,
         memory=sum((_sum(role, "memory") * count for role, count in members), Decimal(0)),
         gpus=sum(sum(c.resources.gpus for c in role.containers) * count for role, count in members),
         priority=int(priority) if priority.removeprefix("-").isdigit() else 0,
@@ -126,7 +130,8 @@ def admit(waiting: Sequence[Request], running: Sequence[Request], capacity: Capa
 
 def _need(request: Request, resource: _Resource, capacity: Capacity) -> Decimal:
     asked = resource.amount(request)
-    return min(asked, resource.whole(capacity)) if request.oversubscribe and resource.shared else asked
+    yields = (request.oversubscribe and resource.shared) or (request.cpus_assumed and resource.one == "CPU")
+    return min(asked, resource.whole(capacity)) if yields else asked
 
 
 def _impossible(request: Request, capacity: Capacity) -> str | None:

@@ -16,15 +16,17 @@ from typing import NoReturn
 from oarsman.job import launch
 
 # With these mpirun itself decides what the output looks like, so it has to see it.
-_SHAPES_OUTPUT = ("tag-output", "timestamp-output", "output", "output-filename", "xml", "merge-stderr-to-stdout",
-                  "stream-buffering", "prepend-pattern", "outfile-pattern", "errfile-pattern", "prepend-rank", "l")  # fmt: skip
+_SHAPES_OUTPUT = (
+    *("tag-output", "timestamp-output", "output", "output-filename", "xml", "merge-stderr-to-stdout"),  # Open MPI
+    *("l", "prepend-rank", "prepend-pattern", "outfile-pattern", "errfile-pattern"),  # Hydra
+)
 
 # With these the user wants the other ranks to go on when one fails.
 _SURVIVES = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
 
 
 def real(name: str) -> str:
-    """The launcher of that name in the job's own MPI; one that lacks the name (no orterun in Open MPI 5) has another."""
+    """The launcher of that name in the job's own MPI, or what it has instead (Open MPI 5 has no orterun)."""
     if os.path.isabs(name):
         return name
     for candidate in (name, "mpirun", "mpiexec"):

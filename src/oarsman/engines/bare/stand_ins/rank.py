@@ -6,6 +6,10 @@ The launcher and the MPI library see an ordinary process: same standard input, s
 exit. THROUGH names the streams ("o", "e", "oe" or "") that must also flow through mpirun, because
 the user sends mpirun's output somewhere; all others go straight to the log files, which is faster.
 SURVIVES is 1 if the others may go on when this rank fails.
+
+Three processes share the work. The first, which the launcher started, waits for the second, the
+user's program. The third keeps the output, in a session of its own: a launcher that kills the
+first two (Hydra does so the moment a rank calls MPI_Abort) takes not a byte of what they wrote.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -31,8 +35,11 @@ _VARIABLES = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
 )
-_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT)
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_FORWARD_AFTER = 0.2
+_TRICKLE_SECONDS = 0.2  # how long a program's own children may still write after it ended
 _READ_SIZE = 1 << 16
+_LOG_TROUBLE = 74  # the usual number for a failure of input or output
 
 
 @dataclass(slots=True)
@@ -52,26 +59,60 @@ class Stream:
 
 
 @dataclass(slots=True)
-class Runner:
+class Recording:
+    """The third process: all that the program writes, until the end of it."""
+
     keeper: socket.socket | None
     attempt: int
-    streams: dict[int, Stream] = field(default_factory=dict)
-    recorders: list[loglines.Recorder] = field(default_factory=list)
+    program: int  # its process number
+    status: int  # read end of a pipe: the first process tells here how the program ended
+    streams: list[Stream] = field(default_factory=list)
     spoken: bool = False
     trouble: str = ""
-    pending: list[tuple[float, int]] = field(default_factory=list)  # signals to pass on
+
+    def run(self) -> NoReturn:
+        os.setsid()
+        for number in _FORWARDED:
+            signal.signal(number, signal.SIG_IGN)
+        told = self._until_end()
+        # The first process was killed, and the program with it, if there is no word.
+        code, killed_by = process.exit_of(int(told) if told else signal.SIGKILL)
+        lines = [line for stream in self.streams for line in stream.recorder.last_lines()]
+        for stream in self.streams:
+            self._guard(stream.recorder.finish)
+        if self.trouble:
+            code, killed_by = _LOG_TROUBLE, None
+        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": self.trouble})
+        os._exit(_LOG_TROUBLE if self.trouble else 0)
 
     def say(self, message: wire.Message) -> None:
         if self.keeper is not None:
             with contextlib.suppress(OSError):
                 wire.send(self.keeper, message)
 
-    def pump(self, stream: Stream) -> bool:
+    def _until_end(self) -> bytes:
+        """Record until the program has ended and all it wrote was read."""
+        selector = selectors.DefaultSelector()
+        for stream in self.streams:
+            selector.register(stream.source, selectors.EVENT_READ, stream)
+        selector.register(self.status, selectors.EVENT_READ)
+        told, deadline = b"", None
+        while len(selector.get_map()) > (1 if deadline is None else 0):
+            ready = selector.select(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            if not ready:
+                break
+            for key, _ in ready:
+                if key.fd == self.status:
+                    told, deadline = os.read(self.status, 64), time.monotonic() + _TRICKLE_SECONDS
+                    selector.unregister(self.status)
+                elif not self._pump(key.data):
+                    selector.unregister(key.fd)
+        return told or os.read(self.status, 64)
+
+    def _pump(self, stream: Stream) -> bool:
         """Move what is there; False at the end of the stream."""
         try:
             chunk = os.read(stream.source, _READ_SIZE)
-        except BlockingIOError:
-            return True
         except OSError as error:
             if error.errno != errno.EIO:  # how a terminal says end of file
                 raise
@@ -81,14 +122,21 @@ class Runner:
         if not self.spoken:
             self.spoken = True
             self.say({"output": True, "attempt": self.attempt})
-        try:
-            stream.recorder.feed(chunk)
-        except OSError as error:
-            self.trouble = self.trouble or f"its log could not be written: {error.strerror}"
+        self._guard(lambda: stream.recorder.feed(chunk))
         if stream.through is not None:
             with contextlib.suppress(OSError):
                 loglines.write_all(stream.through, chunk)
         return True
+
+    def _guard(self, write: Callable[[], None]) -> None:
+        """A log that cannot be written ends the rank: work whose record is lost is not worth doing."""
+        try:
+            write()
+        except OSError as error:
+            if not self.trouble:
+                self.trouble = f"its log could not be written: {error.strerror}"
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.program, signal.SIGKILL)
 
 
 def who_am_i() -> Who:
@@ -117,7 +165,10 @@ def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
         own["PATH"] = path_of_rank(environment.get("PATH", ""), own["PATH"], own["OARSMAN_MPI"])
         environment.update(own)
     environment.update(
-        RANK=str(who.rank), WORLD_SIZE=str(who.size), LOCAL_RANK=str(who.local_rank), LOCAL_WORLD_SIZE=str(who.local_size)
+        RANK=str(who.rank),
+        WORLD_SIZE=str(who.size),
+        LOCAL_RANK=str(who.local_rank),
+        LOCAL_WORLD_SIZE=str(who.local_size),
     )
     environment.setdefault("MASTER_ADDR", master)
     environment.setdefault("MASTER_PORT", port)
@@ -137,7 +188,7 @@ def path_of_rank(given: str, host: str, mpi: str) -> str:
     return host if rest(given) == rest(host) else given
 
 
-def _open_streams(runner: Runner, who: Who, through: str, logs: str) -> tuple[int, int]:
+def _streams(who: Who, through: str, logs: str) -> tuple[list[Stream], int, int]:
     """A terminal for stdout, so that programs write line by line, and a pipe for stderr."""
     out_read, out_write = os.openpty()
     with contextlib.suppress(ImportError):
@@ -145,21 +196,16 @@ def _open_streams(runner: Runner, who: Who, through: str, logs: str) -> tuple[in
 
         tty.setraw(out_write)
     err_read, err_write = os.pipe()
+    streams = []
     for name, source, target in (("out", out_read, 1), ("err", err_read, 2)):
-        os.set_blocking(source, False)
         passes = name[0] in through
         recorder = loglines.Recorder(logs, rank=str(who.rank), host=who.host, stream=name, merge=not passes)
-        runner.recorders.append(recorder)
-        runner.streams[source] = Stream(source, recorder, target if passes else None)
-    return out_write, err_write
+        streams.append(Stream(source, recorder, target if passes else None))
+    return streams, out_write, err_write
 
 
-def _spawn(argv: Sequence[str], environment: dict[str, str], out: int, err: int) -> int:
-    pid = os.fork()
-    if pid:
-        os.close(out)
-        os.close(err)
-        return pid
+def _become(argv: Sequence[str], environment: dict[str, str], out: int, err: int) -> NoReturn:
+    """The second process: the program."""
     try:
         os.dup2(out, 1)
         os.dup2(err, 2)
@@ -170,58 +216,29 @@ def _spawn(argv: Sequence[str], environment: dict[str, str], out: int, err: int)
     os._exit(126)
 
 
-def _follow(runner: Runner, child: int) -> int:
-    """Move output and pass signals on until the program ends; returns its wait status."""
-    wake_read, wake_write = os.pipe()
-    for fd in (wake_read, wake_write):
-        os.set_blocking(fd, False)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
+def _wait_for(program: int) -> int:
+    """The first process: wait, and pass on signals that were meant for the program. Returns its wait status."""
+    missed: list[int] = []
 
     def later(number: int, _frame: object) -> None:
-        # The launcher signals the whole group; only if the program has missed it do we pass it on.
-        runner.pending.append((time.monotonic() + 0.2, number))
+        # The launcher signals the whole group; only if the program has not ended by then do we pass it on.
+        missed.append(number)
+        signal.setitimer(signal.ITIMER_REAL, _FORWARD_AFTER)
+
+    def forward(_number: int, _frame: object) -> None:
+        while missed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(program, missed.pop())
 
     for number in _FORWARDED:
         signal.signal(number, later)
-    selector = selectors.DefaultSelector()
-    selector.register(wake_read, selectors.EVENT_READ)
-    for source in runner.streams:
-        selector.register(source, selectors.EVENT_READ)
-    while True:
-        patience = min((when for when, _ in runner.pending), default=None)
-        for key, _ in selector.select(None if patience is None else max(0.0, patience - time.monotonic())):
-            if key.fd == wake_read:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(wake_read, 4096)
-            elif not runner.pump(runner.streams[key.fd]):
-                selector.unregister(key.fd)
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            return status
-        due = [number for when, number in runner.pending if when <= time.monotonic()]
-        runner.pending = [(when, number) for when, number in runner.pending if when > time.monotonic()]
-        for missed in due:
-            os.kill(child, missed)
-        if runner.trouble:
-            os.kill(child, signal.SIGKILL)
+    signal.signal(signal.SIGALRM, forward)
+    return os.waitpid(program, 0)[1]
 
 
-def _finish(runner: Runner, status: int) -> NoReturn:
-    for stream in runner.streams.values():
-        with contextlib.suppress(OSError):
-            while select_ready(stream.source) and runner.pump(stream):
-                pass
-    for recorder in runner.recorders:
-        try:
-            recorder.finish()
-        except OSError as error:
-            runner.trouble = runner.trouble or f"its log could not be written: {error.strerror}"
+def _end_like(status: int) -> NoReturn:
+    """Leave as the program left, so that the launcher sees what it would have seen without us."""
     code, number = process.exit_of(status)
-    lines = [line for recorder in runner.recorders for line in recorder.last_lines()]
-    if runner.trouble:
-        code, number = 74, None
-    runner.say({"exit": code, "signal": number, "lines": lines[-40:], "reason": runner.trouble})
     if number is not None:
         import resource
 
@@ -229,32 +246,41 @@ def _finish(runner: Runner, status: int) -> NoReturn:
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
-        time.sleep(1)
+        signal.pause()
     os._exit(code)
-
-
-def select_ready(fd: int) -> bool:
-    with selectors.DefaultSelector() as selector:
-        selector.register(fd, selectors.EVENT_READ)
-        return bool(selector.select(0))
 
 
 def main() -> NoReturn:
     attempt, world, through, master, port, survives = sys.argv[1].split(":")
-    argv = sys.argv[2:]
     who = who_am_i()
     keeper: socket.socket | None = None
     with contextlib.suppress(OSError):
         keeper = wire.connect(f"{os.environ['OARSMAN_RUN']}/k")
-    runner = Runner(keeper, int(attempt))
-    runner.say({"rank": who.rank, "size": who.size, "local": who.local_rank, "host": who.host,
-                "attempt": int(attempt), "world": world, "survives": survives == "1"})  # fmt: skip
+    recording = Recording(keeper, int(attempt), program=0, status=-1)
+    recording.say({"rank": who.rank, "size": who.size, "local": who.local_rank, "host": who.host,
+                   "attempt": int(attempt), "world": world, "survives": survives == "1"})  # fmt: skip
     logs = loglines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))
     try:
-        out, err = _open_streams(runner, who, through, logs)
+        recording.streams, out, err = _streams(who, through, logs)
     except OSError as error:
         reason = f"its log could not be opened: {error.strerror}"
-        runner.say({"exit": 74, "signal": None, "lines": [], "reason": reason})
-        os._exit(74)
-    child = _spawn(argv, environment_of(who, master, port), out, err)
-    _finish(runner, _follow(runner, child))
+        recording.say({"exit": _LOG_TROUBLE, "signal": None, "lines": [], "reason": reason})
+        os._exit(_LOG_TROUBLE)
+    recording.program = os.fork()
+    if recording.program == 0:
+        _become(sys.argv[2:], environment_of(who, master, port), out, err)
+    recording.status, tell = os.pipe()
+    recorder = os.fork()
+    if recorder == 0:
+        for fd in (out, err, tell):
+            os.close(fd)
+        recording.run()
+    for fd in (out, err, recording.status, *(stream.source for stream in recording.streams)):
+        os.close(fd)
+    if keeper is not None:
+        keeper.close()
+    status = _wait_for(recording.program)
+    os.write(tell, str(status).encode())
+    os.close(tell)
+    trouble = os.waitpid(recorder, 0)[1]  # every byte is on disk before the launcher hears of the end
+    _end_like(trouble or status)
