@@ -41,7 +41,7 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     gone = _first_lost(lost, before=rank)
     if gone is not None:
         return _lost(gone, seen)
-    if rank is not None:
+    if rank is not None and not _ended_with(launcher, rank):
         return _rank(rank, seen)
     if lost:
         return _lost(lost[0], seen)
@@ -79,6 +79,14 @@ def first_failure(ranks: Sequence[RankReport]) -> RankReport | None:
     if by_itself is None or (first.finished_at and by_itself.finished_at and _later(by_itself, first)):
         return first
     return by_itself
+
+
+def _ended_with(launcher: Member, rank: RankReport) -> bool:
+    """A launcher that was killed takes its ranks along: they are signalled, and not to blame."""
+    assert rank.exit is not None
+    killed = launcher.exit is not None and launcher.exit.signal == exits.SIGKILL
+    signalled = exits.signal_of(rank.exit.code, rank.exit.signal) in (exits.SIGTERM, exits.SIGKILL)
+    return killed and signalled and not rank.exit.memory_limit_hit
 
 
 def _moment(rank: RankReport) -> tuple[datetime, int, int]:

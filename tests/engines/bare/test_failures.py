@@ -31,9 +31,10 @@ def cause_of(record: JobRecord) -> Cause:
     return record.status.cause
 
 
-def child_of(pid: int) -> psutil.Process:
-    (child,) = psutil.Process(pid).children()
-    return child
+def program_of(pid: int) -> psutil.Process:
+    """The user's program below the stand-in that reported the rank."""
+    (program,) = [child for child in psutil.Process(pid).children() if "mpi4py" in child.cmdline()[:4]]
+    return program
 
 
 @pytest.mark.parametrize("mpi", MPIS)
@@ -41,7 +42,7 @@ def test_a_killed_rank_is_named_with_its_host(mpi: str, machine_with: Callable[.
     machine = machine_with(mpi)
     key = waiting_job(machine, "rank")
     seen = machine.until_ranks(key, 2)
-    child_of(seen.ranks[1].pid).kill()
+    program_of(seen.ranks[1].pid).kill()
     cause = cause_of(machine.until_finished(key))
     assert (cause.rank, cause.host, cause.signal) == (1, "rank-worker-1", signal.SIGKILL)
     assert "rank 1 on rank-worker-1" in cause.summary

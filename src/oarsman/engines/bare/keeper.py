@@ -46,7 +46,8 @@ class Launcher:
     drain_until: float = 0.0
     end_by: float | None = None  # a rank has failed; the whole world ends with it
     idle_by: float | None = None  # every rank has ended well, and mpirun is expected to follow
-    overdue: bool = False
+    gave_up: bool = False  # it did not notice the failed rank, and we ended it
+    overdue: bool = False  # it did not notice that all is done, and we ended it
     swept: bool = False
     kill_at: float | None = None
 
@@ -274,6 +275,7 @@ class Keeper:
             self.rack.ping(host)
         launcher = self.launcher
         if launcher is not None and launcher.end_by is not None and now >= launcher.end_by:
+            launcher.gave_up = True
             self._stop_launcher({})  # Hydra, for one, waits for ever for the ranks on other hosts
         if launcher is not None and launcher.idle_by is not None and now >= launcher.idle_by:
             launcher.overdue = True
@@ -404,12 +406,15 @@ class Keeper:
         self._settle()
         assert launcher.exit is not None
         lines, self.launcher_lines = self.launcher_lines, []
+        code, number = launcher.exit["exit"], launcher.exit["signal"]
+        if launcher.gave_up or launcher.overdue:  # what it ended with is our doing
+            code, number = (255 if launcher.gave_up else 0), None
         self.launcher = None
         self._note(
             "launcher-end",
             attempt=launcher.attempt,
-            code=0 if launcher.overdue and launcher.end_by is None else launcher.exit["exit"],
-            signal=None if launcher.overdue and launcher.end_by is None else launcher.exit["signal"],
+            code=code,
+            signal=number,
             memory=self._memory_killed(self.spec["launcher_host"]),
             lines=lines[-40:],
         )
