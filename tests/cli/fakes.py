@@ -19,6 +19,7 @@ from oarsman.job.state import Attempt, Cause, Condition, Status
 from oarsman.manifest import job_from_document
 from oarsman.runtime.jobs import EventRecord, HostUsage, JobRecord, LogLine, LogQuery
 from oarsman.sdk import builder
+from oarsman.store.logs import stamp
 
 T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)
 NOW = T0 + timedelta(minutes=5)
@@ -72,7 +73,7 @@ def a_job(name: str = "pi", namespace: str = "default") -> Job:
 
 def a_line(text: str, rank: int | None = 0, stream: str = "out") -> LogLine:
     host = "pi-launcher" if rank is None else f"pi-worker-{rank // 2}"
-    return LogLine(time=at(2), rank=rank, host=host, stream=stream, text=text)
+    return LogLine(stamp(at(2)), rank, host, stream, text)
 
 
 @dataclass

@@ -143,44 +143,33 @@ class EmbeddedJobs:
         stored = self._store.get(key)
         folder = self._places.job(stored.uid)
         attempt = query.attempt or max(stored_logs.attempts(folder), default=1)
-        wanted = _filter(_record(stored), query)
         path = stored_logs.merged_path(folder, attempt)
-        if not query.follow:
-            return (_line(line) for line in stored_logs.read(path, wanted=wanted, tail=query.tail))
-        return self._follow(stored.uid, path, attempt, query, wanted)
+        reader = stored_logs.Reader(path, wanted=_filter(_record(stored), query), tail=query.tail)
+        return self._follow(stored.uid, reader, attempt) if query.follow else reader.news()
 
-    def _follow(
-        self, uid: str, path: Path, attempt: int, query: LogQuery, wanted: Callable[[stored_logs.StoredLine], bool]
-    ) -> Iterator[LogLine]:
+    def _follow(self, uid: str, reader: stored_logs.Reader, attempt: int) -> Iterator[LogLine]:
         """Every line until the attempt is over. Its last lines are written before its end is on record."""
-        follower = stored_logs.Follower(path)
-        skip = _lines_to_skip(path, query.tail, wanted)
         try:
             with self._caller.watching() as changes:
                 while True:
                     over = self._attempt_over(uid, attempt)
-                    for line in follower.news():
-                        if wanted(line):
-                            if skip > 0:
-                                skip -= 1
-                            else:
-                                yield _line(line)
+                    yield from reader.news()
                     if over:
                         return
-                    self._await_news(follower, changes.fileno())
+                    self._await_news(reader, changes.fileno())
                     changes.drain()
         finally:
-            follower.close()
+            reader.close()
 
     @staticmethod
-    def _await_news(follower: stored_logs.Follower, changes: int) -> None:
-        descriptor = follower.fileno()
+    def _await_news(reader: stored_logs.Reader, changes: int) -> None:
+        descriptor = reader.fileno()
         if descriptor is None:
             select.select([changes], [], [], 0.25)
             return
         readable, _, _ = select.select([descriptor, changes], [], [])
         if descriptor in readable:
-            follower.acknowledge()
+            reader.acknowledge()
 
     def _attempt_over(self, uid: str, number: int) -> bool:
         stored = self._store.by_uid(uid)
@@ -191,29 +180,22 @@ class EmbeddedJobs:
         return ended or status.finished
 
 
-def _lines_to_skip(path: Path, tail: int | None, wanted: Callable[[stored_logs.StoredLine], bool]) -> int:
-    if tail is None:
-        return 0
-    return max(0, sum(1 for _ in stored_logs.read(path, wanted=wanted)) - tail)
-
-
-def _filter(record: JobRecord, query: LogQuery) -> Callable[[stored_logs.StoredLine], bool]:
+def _filter(record: JobRecord, query: LogQuery) -> stored_logs.Wanted:
+    if query == LogQuery(attempt=query.attempt, follow=query.follow, tail=query.tail):
+        return lambda _line: True
     hosts = {record.job.worker_host(index) for index in query.workers}
+    since = stored_logs.stamp(query.since) if query.since is not None else ""
 
-    def wanted(line: stored_logs.StoredLine) -> bool:
+    def wanted(line: LogLine) -> bool:
         return (
             (not query.ranks or line.rank in query.ranks)
             and (not hosts or line.host in hosts)
             and (not query.launcher_only or line.rank is None)
             and (query.stream is None or line.stream == query.stream)
-            and (query.since is None or line.time >= query.since)
+            and line.stamp >= since
         )
 
     return wanted
-
-
-def _line(line: stored_logs.StoredLine) -> LogLine:
-    return LogLine(time=line.time, rank=line.rank, host=line.host, stream=line.stream, text=line.text)
 
 
 def _record(stored: StoredJob) -> JobRecord:

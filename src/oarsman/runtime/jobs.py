@@ -10,6 +10,9 @@ from typing import Any, Protocol
 
 from oarsman.job.job import Job
 from oarsman.job.state import Status
+from oarsman.store.logs import LogLine
+
+__all__ = ["EVERYTHING", "EventRecord", "HostUsage", "JobRecord", "Jobs", "LogLine", "LogQuery"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,15 +36,6 @@ class EventRecord:
     reason: str
     message: str
     count: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine:
-    time: datetime
-    rank: int | None  # None: the launcher's own words
-    host: str
-    stream: str  # "out" or "err"
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,82 +1,80 @@
-"""Reading the logs of a job: the merged file of an attempt, filtered, from its end if wanted, followed if wanted."""
+"""Reading the logs of a job: the merged file of an attempt, filtered, from its end if wanted, followed if wanted.
+
+A million lines go through here one by one, so a line is cheap to make: its time stays text until
+somebody asks for it.
+"""
 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 MERGED = "merged.log"
 _BLOCK = 1 << 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredLine:
-    time: datetime
-    rank: int | None
+class LogLine(NamedTuple):
+    stamp: str  # UTC, always written with the same width, so that text order is time order
+    rank: int | None  # None: the launcher's own words
     host: str
-    stream: str
+    stream: str  # "out" or "err"
     text: str
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromisoformat(self.stamp)
+
+
+Wanted = Callable[[LogLine], bool]
+
+
+def stamp(time: datetime) -> str:
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def attempts(folder: Path) -> list[int]:
+    """The attempts that have a log, oldest first."""
+    prefix = "attempt-"
     logs = folder / "logs"
-    if not logs.is_dir():
-        return []
-    return sorted(
-        int(entry.name.removeprefix("attempt-")) for entry in logs.iterdir() if entry.name.startswith("attempt-")
-    )
+    names = [entry.name for entry in logs.iterdir()] if logs.is_dir() else []
+    return sorted(int(name.removeprefix(prefix)) for name in names if name.startswith(prefix))
 
 
 def merged_path(folder: Path, attempt: int) -> Path:
     return folder / "logs" / f"attempt-{attempt}" / MERGED
 
 
-def parse(line: bytes) -> StoredLine | None:
+def parse(line: str) -> LogLine | None:
     """One merged line; None for one torn by a full disk."""
-    parts = line.decode(errors="replace").rstrip("\n").split(" ", 4)
-    if len(parts) != 5:
+    parts = line.split(" ", 4)
+    if len(parts) != 5 or not parts[0].endswith("Z"):
         return None
-    try:
-        time = datetime.fromisoformat(parts[0].replace("Z", "+00:00"))
-        rank = None if parts[1] == "-" else int(parts[1])
-    except ValueError:
-        return None
-    return StoredLine(time=time, rank=rank, host=parts[2], stream=parts[3], text=parts[4].rstrip("\r"))
+    time, rank, host, stream, text = parts
+    if rank == "-":
+        return LogLine(time, None, host, stream, text.rstrip("\r"))
+    return LogLine(time, int(rank), host, stream, text.rstrip("\r")) if rank.isdigit() else None
 
 
-def read(path: Path, *, wanted: Callable[[StoredLine], bool], tail: int | None = None) -> Iterator[StoredLine]:
-    lines = (line for line in map(parse, _raw_lines(path)) if line is not None and wanted(line))
-    return iter(deque(lines, maxlen=tail)) if tail is not None else lines
-
-
-def _raw_lines(path: Path) -> Iterator[bytes]:
-    try:
-        with open(path, "rb") as file:
-            yield from file
-    except FileNotFoundError:
-        return
-
-
-class Follower:
+class Reader:
     """The lines added to a merged log since the last look, and a descriptor that says when to look again."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, wanted: Wanted, tail: int | None = None) -> None:
         self._path = path
-        self._offset = 0
+        self._wanted = wanted
+        self._offset = _start_of_tail(path, wanted, tail) if tail is not None else 0
         self._rest = b""
-        self._notifier = _notifier_on(path.parent)
+        self._notifier: Any = None
 
-    def news(self) -> Iterator[StoredLine]:
+    def news(self) -> Iterator[LogLine]:
+        wanted = self._wanted
         while block := self._read():
             complete, _, self._rest = (self._rest + block).rpartition(b"\n")
-            for raw in complete.split(b"\n") if complete else []:
+            for raw in complete.decode(errors="replace").split("\n") if complete else []:
                 line = parse(raw)
-                if line is not None:
+                if line is not None and wanted(line):
                     yield line
 
     def _read(self) -> bytes:
@@ -91,6 +89,8 @@ class Follower:
 
     def fileno(self) -> int | None:
         """Becomes readable when the log grows; None where the system cannot say, and the caller has to look."""
+        if self._notifier is None:
+            self._notifier = _notifier_on(self._path.parent)
         return self._notifier.fileno() if self._notifier is not None else None
 
     def acknowledge(self) -> None:
@@ -112,3 +112,31 @@ def _notifier_on(folder: Path) -> Any:
     notifier = inotify_simple.INotify()
     notifier.add_watch(os.fspath(folder), inotify_simple.flags.MODIFY | inotify_simple.flags.CREATE)
     return notifier
+
+
+def _start_of_tail(path: Path, wanted: Wanted, count: int) -> int:
+    """Where the last `count` wanted lines begin, read from the end: a long log costs no more than a short one."""
+    try:
+        end = path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    if count <= 0:
+        return end
+    position, rest = end, b""
+    with open(path, "rb") as file:
+        while position > 0:
+            start = max(0, position - _BLOCK)
+            file.seek(start)
+            lines = (file.read(position - start) + rest).split(b"\n")
+            rest = lines[0] if start > 0 else b""
+            offset = start + sum(len(line) + 1 for line in lines) - 1
+            for raw in reversed(lines[1:] if start > 0 else lines):
+                offset -= len(raw)
+                line = parse(raw.decode(errors="replace"))
+                if line is not None and wanted(line):
+                    count -= 1
+                    if count == 0:
+                        return offset
+                offset -= 1
+            position = start
+    return 0

@@ -1,0 +1,101 @@
+"""The merged log: whole lines in, the same lines out, from the end without reading it all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oarsman.engines.bare.loglines import MERGED as WRITTEN
+from oarsman.engines.bare.loglines import Recorder
+from oarsman.store import logs
+
+
+def everything(_line: logs.LogLine) -> bool:
+    return True
+
+
+def read(path: Path, **options: object) -> list[logs.LogLine]:
+    return list(logs.Reader(path, wanted=options.pop("wanted", everything), **options).news())  # type: ignore[arg-type]
+
+
+def test_writer_and_reader_mean_the_same_file() -> None:
+    assert WRITTEN == logs.MERGED
+
+
+@given(chunks=st.lists(st.text(st.characters(blacklist_characters="\n\r", codec="utf-8")).flatmap(
+    lambda text: st.sampled_from([text, text + "\n", "\n" + text]))))  # fmt: skip
+def test_lines_come_out_as_they_went_in_however_they_were_cut(
+    chunks: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("logs")
+    recorder = Recorder(str(folder), rank="3", host="a-worker-1", stream="out", merge=True)
+    for chunk in chunks:
+        if chunk:
+            recorder.feed(chunk.encode())
+    recorder.finish()
+    whole = "".join(chunks)
+    expected = whole.removesuffix("\n").split("\n") if whole else []
+    found = read(folder / logs.MERGED)
+    assert [line.text for line in found] == expected
+    assert {(line.rank, line.host, line.stream) for line in found} <= {(3, "a-worker-1", "out")}
+    assert (folder / "rank-3.out").read_bytes() == whole.encode()
+
+
+def test_many_writers_never_mix_their_lines(tmp_path: Path) -> None:
+    children = []
+    for rank in range(4):
+        pid = os.fork()
+        if pid == 0:
+            recorder = Recorder(str(tmp_path), rank=str(rank), host="h", stream="out", merge=True)
+            for step in range(500):
+                recorder.feed(f"rank {rank} step {step}\n".encode() * 3)
+            recorder.finish()
+            os._exit(0)
+        children.append(pid)
+    for pid in children:
+        os.waitpid(pid, 0)
+    found = read(tmp_path / logs.MERGED)
+    assert len(found) == 4 * 500 * 3
+    assert all(line.text.startswith(f"rank {line.rank} step ") for line in found)
+
+
+@pytest.mark.parametrize("tail", [0, 1, 2, 7, 1000, 30_000, 50_000])
+def test_the_tail_is_found_from_the_end(tail: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_BLOCK", 1000)
+    path = tmp_path / logs.MERGED
+    count = 2000 if tail < 30_000 else 300
+    path.write_text("".join(f"2026-11-15T04:05:06.000000Z {i % 3} h out line {i} 汉字\n" for i in range(count)))
+    expected = [f"line {i} 汉字" for i in range(count)]
+    assert [line.text for line in read(path, tail=tail)] == expected[len(expected) - tail if tail < count else 0 :]
+    ones = [text for i, text in enumerate(expected) if i % 3 == 1]
+    found = read(path, tail=tail, wanted=lambda line: line.rank == 1)
+    assert [line.text for line in found] == ones[len(ones) - tail if tail < len(ones) else 0 :]
+
+
+def test_a_torn_line_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / logs.MERGED
+    path.write_bytes(
+        b"2026-11-15T04:05:06.000000Z 0 h out good\ntorn\n2026-11-15T04:05:06.000000Z x h out bad rank\n\xff\n"
+    )
+    assert [line.text for line in read(path)] == ["good"]
+
+
+def test_times_order_as_text(tmp_path: Path) -> None:
+    folder = tmp_path
+    recorder = Recorder(str(folder), rank="-", host="h", stream="err", merge=True)
+    recorder.feed(b"one\n")
+    recorder.feed(b"two\n")
+    recorder.finish()
+    one, two = read(folder / logs.MERGED)
+    assert one.stamp <= two.stamp
+    assert logs.stamp(one.time) == one.stamp
+    assert (one.rank, one.stream) == (None, "err")
+
+
+def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert read(tmp_path / "nothing") == []
+    assert logs.attempts(tmp_path) == []
