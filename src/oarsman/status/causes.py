@@ -66,7 +66,7 @@ def of_lost_worker(seen: Observed, lost: Sequence[Lost]) -> Cause:
 
 def first_failure(ranks: Sequence[RankReport]) -> RankReport | None:
     """The rank whose failure came first. Those terminated because of it are not the cause."""
-    failed = sorted((r for r in ranks if r.exit is not None and r.exit.code != 0), key=_moment)
+    failed = sorted((r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)), key=_moment)
     if not failed:
         return None
     called_abort = next((r for r in failed if mpirun_words.abort_code(r.last_lines, r.rank) is not None), None)

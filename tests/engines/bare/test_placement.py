@@ -8,7 +8,7 @@ import pytest
 
 from oarsman import names
 
-from .machine import Machine, mpijob, python
+from .machine import Machine, mpi_folder, mpijob, python
 
 EVERY_MPI = ("openmpi5", "openmpi4", "debian", "mpich")
 WHERE = "from mpi4py import MPI; print(MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, MPI.Get_processor_name(), flush=True)"
@@ -110,6 +110,19 @@ def test_ranks_that_ran_elsewhere_fail_the_job(machine: Machine) -> None:
     assert failed is not None
     assert failed.reason == names.REASON_PLACEMENT
     assert "blind-launcher" in failed.message
+
+
+def test_a_library_of_another_mpi_fails_the_job(machine_with: Callable[..., Machine]) -> None:
+    """Hydra starts programs of Open MPI without complaint: as many worlds of one rank, and a success."""
+    machine = machine_with("mpich")
+    program = str(mpi_folder("openmpi5") / "bin/python3")
+    silent = "import warnings; warnings.simplefilter('ignore')\n"
+    key = machine.submit(mpijob("mixed", ["mpirun", "-n", "2", program, "-c", silent + WHERE]))
+    record = machine.until_finished(key)
+    assert machine.rank_lines(key)
+    assert record.status.is_true(names.FAILED), machine.log_of(key)
+    assert record.status.cause is not None
+    assert "its MPI library is that of Open MPI, but the launcher is MPICH's" in record.status.cause.summary
 
 
 def test_the_launcher_alone_can_be_the_host(machine: Machine) -> None:

@@ -236,7 +236,8 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
     """Open MPI 5 can end with 0 although a host died. What a script makes of a failed mpirun is its own affair."""
     direct = job.launch is not None and not job.launch.in_shell
     failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
-    return bool(seen.log_trouble) or (direct and failed and not seen.ranks_may_fail)
+    amiss = any(rank.reason for rank in seen.ranks.values())
+    return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
 
 
 def _launcher_member(job: Job, seen: Seen, keeper_alive: bool) -> Member | None:

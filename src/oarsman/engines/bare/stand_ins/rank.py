@@ -67,7 +67,8 @@ class Recording:
     program: int  # its process number
     status: int  # read end of a pipe: the first process tells here how the program ended
     streams: list[Stream] = field(default_factory=list)
-    spoken: bool = False
+    looks_left: int = 50  # at the libraries of the program, while it writes
+    foreign: str = ""
     trouble: str = ""
 
     def run(self) -> NoReturn:
@@ -82,7 +83,7 @@ class Recording:
             self._guard(stream.recorder.finish)
         if self.trouble:
             code, killed_by = _LOG_TROUBLE, None
-        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": self.trouble})
+        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": self.trouble or self.foreign})
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
     def say(self, message: wire.Message) -> None:
@@ -119,14 +120,20 @@ class Recording:
             chunk = b""
         if not chunk:
             return False
-        if not self.spoken:
-            self.spoken = True
-            self.say({"output": True, "attempt": self.attempt})
+        if self.looks_left:
+            self._look()
         self._guard(lambda: stream.recorder.feed(chunk))
         if stream.through is not None:
             with contextlib.suppress(OSError):
                 loglines.write_all(stream.through, chunk)
         return True
+
+    def _look(self) -> None:
+        """On the first output say that there is some; on the first few, see whether the program has the right MPI."""
+        if self.looks_left == 50:
+            self.say({"output": True, "attempt": self.attempt})
+        self.foreign = self.foreign or foreign_library(self.program)
+        self.looks_left = 0 if self.foreign else self.looks_left - 1
 
     def _guard(self, write: Callable[[], None]) -> None:
         """A log that cannot be written ends the rank: work whose record is lost is not worth doing."""
@@ -173,6 +180,20 @@ def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
     environment.setdefault("MASTER_ADDR", master)
     environment.setdefault("MASTER_PORT", port)
     return environment
+
+
+def foreign_library(pid: int) -> str:
+    """Words about an MPI library that is not the launcher's: every rank would believe that it is alone."""
+    ours, theirs = ("MPICH", "Open MPI") if "OMPI_COMM_WORLD_RANK" not in os.environ else ("Open MPI", "MPICH")
+    try:
+        with open(f"/proc/{pid}/maps") as file:
+            loaded = file.read()
+    except OSError:
+        return ""
+    libraries = {"Open MPI": "/libmpi.so.40", "MPICH": "/libmpi.so.12"}
+    if libraries[theirs] not in loaded or libraries[ours] in loaded:
+        return ""
+    return f"its MPI library is that of {theirs}, but the launcher is {ours}'s: each rank ran alone"
 
 
 def path_of_rank(given: str, host: str, mpi: str) -> str:

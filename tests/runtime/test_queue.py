@@ -1,0 +1,80 @@
+"""Keys wait once, come back when asked for meanwhile, and back off after trouble."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+from oarsman.runtime.queue import WorkQueue
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(story, 30))
+
+
+def test_a_key_waits_only_once() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        for key in ("a", "b", "a", "a"):
+            queue.add(key)
+        assert [await queue.take(), await queue.take()] == ["a", "b"]
+        assert len(queue) == 2  # both are being worked on
+        queue.done("a")
+        queue.done("b")
+        assert len(queue) == 0
+
+    run(story())
+
+
+def test_a_key_is_never_worked_on_twice_at_a_time_and_comes_back_afterwards() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        queue.add("a")
+        assert await queue.take() == "a"
+        queue.add("a")
+        queue.add("b")
+        assert await queue.take() == "b"
+        queue.done("a")
+        assert await queue.take() == "a"
+
+    run(story())
+
+
+def test_the_earliest_of_several_delays_counts() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        queue.add_after("late", 3600)
+        queue.add_after("soon", 0.02)
+        queue.add_after("late", 0.01)
+        assert await queue.take() == "late"
+        queue.done("late")
+        assert await queue.take() == "soon"
+        queue.done("soon")
+        queue.add_after("now", 0)
+        assert await queue.take() == "now"
+
+    run(story())
+
+
+def test_failures_in_a_row_double_the_delay_and_success_forgets_them() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        delays = [queue.retry("a") for _ in range(14)]
+        assert delays[:3] == [0.05, 0.1, 0.2]
+        assert delays[-1] == 60.0
+        queue.succeeded("a")
+        assert queue.retry("a") == 0.05
+
+    run(story())
+
+
+def test_a_waiting_worker_is_woken() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        taken = asyncio.create_task(queue.take())
+        await asyncio.sleep(0)
+        queue.add("a")
+        assert await taken == "a"
+
+    run(story())
