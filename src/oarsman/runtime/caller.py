@@ -27,8 +27,10 @@ class Changes:
         self._buffer = b""
 
     def _subscribe(self) -> socket.socket:
+        """Returns when the supervisor has us on its list: what changes from now on is heard of."""
         sock = self._caller.connect()
         sock.sendall(b'{"watch": true}\n')
+        sock.recv(1, socket.MSG_PEEK)
         return sock
 
     def fileno(self) -> int:

@@ -25,6 +25,7 @@ from oarsman.store.places import Places
 
 log = logging.getLogger("oarsman")
 _IDLE_SECONDS = 60.0
+_RESYNC_SECONDS = 30.0
 
 
 class Supervisor:
@@ -60,9 +61,10 @@ class Supervisor:
         log.info("supervisor %d is ready", os.getpid())
         turning = asyncio.create_task(self._loop.run())
         idling = asyncio.create_task(self._leave_when_idle())
+        resyncing = asyncio.create_task(self._look_at_everything_again())
         stopping = asyncio.create_task(self._stop.wait())
         await asyncio.wait({turning, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (turning, idling, stopping):
+        for task in (turning, idling, resyncing, stopping):
             task.cancel()
         server.close()
         await self._engine.close()
@@ -73,6 +75,13 @@ class Supervisor:
         log.info("supervisor %d ends", os.getpid())
         if turning.done() and not turning.cancelled():
             turning.result()
+
+    async def _look_at_everything_again(self) -> None:
+        """Nothing should be missed; should it be all the same, it costs half a minute and no more."""
+        while True:
+            await asyncio.sleep(_RESYNC_SECONDS)
+            for stored in self._store.unfinished():
+                self._queue.add(stored.uid)
 
     async def _leave_when_idle(self) -> None:
         """No job, no watcher, no TTL to wait for: nobody needs us."""
