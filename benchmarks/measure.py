@@ -50,7 +50,9 @@ def environment(**more: str) -> dict[str, str]:
     """The caller's, with the project's programs first, and Open MPI free to run as any user."""
     path = os.pathsep.join([str(BIN), os.environ["PATH"]])
     root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-    return {**os.environ, "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1", **root, **more}
+    # Compiled files are kept, as they are wherever Python is not told otherwise.
+    base = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**base, "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1", **root, **more}
 
 
 class Oarsman:

@@ -19,7 +19,6 @@ from typing import Any
 
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.manifest import job_from_document
-from oarsman.runtime import usage
 from oarsman.runtime.caller import Caller
 from oarsman.runtime.jobs import EVERYTHING, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
 from oarsman.status.wire import from_wire
@@ -135,8 +134,9 @@ class EmbeddedJobs:
                 changes.wait(uid, deadline)
 
     def usage(self, key: str) -> Sequence[HostUsage]:
-        stored = self._store.get(key)
-        return usage.of_job(self._places.job(stored.uid))
+        from oarsman.runtime import usage  # psutil is slow to import, and only this needs it
+
+        return usage.of_job(self._places.job(self._store.get(key).uid))
 
     # -- logs ----------------------------------------------------------------------------------------
     def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
