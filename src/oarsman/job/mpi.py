@@ -72,10 +72,12 @@ def discover_hosts(hosts: Iterable[str], slots: int) -> str:
 def launcher_variables(*, hostfile: str, agent: str, slots: int) -> Mapping[str, str]:
     """What makes a launcher of any family use our hosts and reach them through `agent`."""
     return {
+        "OMPI_MCA_plm": "rsh",  # also inside a batch system's allocation, or an image that says otherwise
         "OMPI_MCA_plm_rsh_agent": agent,
         "OMPI_MCA_orte_default_hostfile": hostfile,
         "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
         "OMPI_MCA_orte_set_default_slots": str(slots),
+        "PRTE_MCA_plm": "ssh",
         "PRTE_MCA_plm_ssh_agent": agent,
         "PRTE_MCA_prte_default_hostfile": hostfile,
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",

@@ -45,6 +45,7 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
         environment=environment, folder=folder, mpi=mpi, separation=separation, job_folder=_FOLDER, run_folder=_RUN,
         starter=workshop.starter(), master_port=workshop.PRIVATE_MASTER_PORT,
         ranks_share_cores=job.slots > capacity.cpu_count(), gpus={},
+        private=outfit.wants_private_network(job, separation),
     )  # fmt: skip
     given = outfitter.environment(job.launcher, job.launcher_host, "launcher")
     placement = (

@@ -28,6 +28,7 @@ from oarsman.store.places import Places
 ROOT = Path(__file__).resolve().parents[3]
 MPIS = ROOT / ".mpi"
 PATIENCE = 60.0
+EVERY_MPI = ("openmpi5", "openmpi4", "debian", "mpich", "intel")
 
 
 def mpi_folder(name: str) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from oarsman import names
 
-from .machine import Machine, mpijob, python
+from .machine import EVERY_MPI, Machine, mpijob, python
 
 pytestmark = pytest.mark.mpi
 TELLS = """
@@ -213,10 +213,20 @@ def test_an_ordinary_user_gets_the_same_hosts(mpi: str, machine_with: Callable[.
     machine.run("supervisor", "stop", prefix=prefix)
 
 
-def test_the_machines_network_can_be_shared(machine: Machine) -> None:
+@pytest.mark.parametrize("mpi", EVERY_MPI)
+def test_the_machines_network_can_be_shared(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    """Names that resolve to the machine itself would make Open MPI 4 run everything on the launcher."""
+    machine = machine_with(mpi)
     program = "from mpi4py import MPI; w = MPI.COMM_WORLD; print(w.allreduce(1), MPI.Get_processor_name(), flush=True)"
     output = machine.ok("run", "-n", "2", "--network", "host", "--name", "open", "--", *python(program))
     assert sorted(line.partition("] ")[2] for line in output.splitlines()) == ["2 open-worker-0", "2 open-worker-1"]
+
+
+def test_what_an_image_or_a_batch_system_says_of_launching_does_not_count(machine_with: Callable[..., Machine]) -> None:
+    machine = machine_with("openmpi4", OMPI_MCA_plm="isolated", OMPI_MCA_plm_rsh_agent="false", SLURM_JOB_ID="1")
+    key = machine.submit(mpijob("surrounded", ["mpirun", "-n", "2", "hostname"]))
+    assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
+    assert sorted(machine.rank_lines(key)) == ["surrounded-worker-0", "surrounded-worker-1"]
 
 
 def test_scripts_and_shells_reach_the_stand_in_too(machine: Machine) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from oarsman import names
 
-from .machine import Machine, mpi_folder, mpijob, python
+from .machine import EVERY_MPI, Machine, mpi_folder, mpijob, python
 
-EVERY_MPI = ("openmpi5", "openmpi4", "debian", "mpich")
 WHERE = "from mpi4py import MPI; print(MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, MPI.Get_processor_name(), flush=True)"
 
 pytestmark = pytest.mark.mpi
@@ -29,7 +28,7 @@ def test_six_ranks_land_on_three_hosts_two_by_two(mpi: str, machine_with: Callab
 @pytest.mark.parametrize("mpi", EVERY_MPI)
 def test_one_rank_per_node_is_counted_over_the_nodes(mpi: str, machine_with: Callable[..., Machine]) -> None:
     machine = machine_with(mpi)
-    option = ["-ppn", "1", "-n", "3"] if mpi == "mpich" else ["--map-by", "node", "-n", "3"]
+    option = ["-ppn", "1", "-n", "3"] if mpi in ("mpich", "intel") else ["--map-by", "node", "-n", "3"]
     key = machine.submit(mpijob("nodes", ["mpirun", *option, *python(WHERE)], workers=3, slots=2))
     record = machine.until_finished(key)
     assert record.status.is_true(names.SUCCEEDED), machine.log_of(key)

@@ -15,7 +15,7 @@ from typing import Any
 from oarsman import names
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.rack import address_of
-from oarsman.engines.bare.separation import Separation
+from oarsman.engines.bare.separation import Separation, only_loopback
 from oarsman.job.job import Job
 from oarsman.job.mpi import launcher_variables
 from oarsman.job.role import Container, Role, Volume, VolumeMount
@@ -77,6 +77,12 @@ def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Sepa
         yield f"{field}: the mount point {mount.mount_path} does not exist on this machine; create it or choose another"
 
 
+def wants_private_network(job: Job, separation: Separation) -> bool:
+    """Unless the job shares the machine's network; where that leads nowhere, sharing it would only do harm."""
+    shares = job.annotation(names.ANNOTATION_NETWORK, "private") == "host"
+    return separation.network and (not shares or only_loopback())
+
+
 def remarks(job: Job, separation: Separation) -> list[str]:
     """What is done differently here, each in one plain sentence."""
     image = job.launcher.container.image
@@ -95,7 +101,7 @@ class Outfitter:
     def __init__(
         self, job: Job, *, environment: Mapping[str, str], folder: Path, mpi: FoundMpi, separation: Separation,
         job_folder: str, run_folder: str, starter: list[str], master_port: int, ranks_share_cores: bool,
-        gpus: Mapping[str, tuple[str, ...]],
+        private: bool, gpus: Mapping[str, tuple[str, ...]],
     ) -> None:  # fmt: skip
         self._job = job
         self._base = {key: value for key, value in environment.items() if not _FOREIGN.match(key)}
@@ -108,14 +114,12 @@ class Outfitter:
         self._port = master_port
         self._share = ranks_share_cores
         self._gpus = gpus
-        self.private = job.annotation(names.ANNOTATION_NETWORK, "private") != "host" and separation.network
+        self.private = private
         self._etc = names.MPI_CONFIG_DIR if separation.etc else f"{run_folder}/etc/mpi"
 
     def address(self, host: str) -> str:
-        if not self.private:
-            return "127.0.0.1"
         launcher = host == self._job.launcher_host
-        return address_of(0 if launcher else int(host.rpartition("-")[2]), launcher=launcher)
+        return address_of(0 if launcher else int(host.rpartition("-")[2]), launcher=launcher, private=self.private)
 
     def hosts(self) -> dict[str, dict[str, Any]]:
         job = self._job
@@ -138,26 +142,21 @@ class Outfitter:
         return argv
 
     def environment(self, role: Role, host: str, kind: str) -> dict[str, str]:
-        environment = dict(self._base)
-        environment["PATH"] = self._path(environment.get("PATH", os.defpath), launcher=kind == "launcher")
+        """The user's own variables, then ours, then the template's; what our parts rely on cannot be changed."""
+        environment = self._base | {"PATH": self._path(self._base.get("PATH", os.defpath), launcher=kind == "launcher")}
+        agent = f"{self._run}/bin/ssh"
+        hostfile = f"{self._etc}/{names.HOSTFILE}"
+        given = launcher_variables(hostfile=hostfile, agent=agent, slots=self._job.slots_per_worker)
+        if kind != "launcher":  # a daemon on a worker may have to reach further workers
+            given = {key: value for key, value in given.items() if value == agent}
+        ours = {**given, **self._ours(kind), **self._own(host, kind)}
+        environment |= ours
         for variable in role.container.env:
             if variable.field_path is not None:
                 environment[variable.name] = self._field(variable.field_path, role, host)
             else:
                 environment[variable.name] = self._local_path(expand(variable.value, environment))
-        agent = f"{self._run}/bin/ssh"
-        given = launcher_variables(
-            hostfile=f"{self._etc}/{names.HOSTFILE}", agent=agent, slots=self._job.slots_per_worker
-        )
-        if kind != "launcher":  # a daemon on a worker may have to reach further workers
-            given = {key: value for key, value in given.items() if value == agent}
-        ours = {**given, **self._ours(kind), **self._own(host, kind)}
-        for key, value in ours.items():
-            if key.startswith(("OARSMAN_", "K_MPI")) or key == "TMPDIR":
-                environment[key] = value
-            else:
-                environment.setdefault(key, value)
-        return environment
+        return environment | {key: value for key, value in ours.items() if key.startswith(("OARSMAN_", "K_MPI"))}
 
     def _ours(self, kind: str) -> dict[str, str]:
         job = self._job

@@ -24,9 +24,14 @@ _BRIDGE_ADDRESS = "10.77.0.1"
 _HEARTBEAT_PORT = 4077
 
 
-def address_of(index: int, *, launcher: bool) -> str:
-    """The launcher is .0.2, workers follow from .1.1 on, 250 in each block."""
-    return "10.77.0.2" if launcher else f"10.77.{index // 250 + 1}.{index % 250 + 1}"
+def address_of(index: int, *, launcher: bool, private: bool) -> str:
+    """The launcher is .0.2, workers follow from .1.1 on, 250 in each block.
+
+    On the machine's own network hosts get loopback addresses, each a different one: Open MPI 4 takes a name that
+    resolves to the address of an interface for itself, and would run every rank on the launcher.
+    """
+    net = "10.77" if private else "127.77"
+    return f"{net}.0.2" if launcher else f"{net}.{index // 250 + 1}.{index % 250 + 1}"
 
 
 @dataclass(slots=True)
@@ -81,7 +86,7 @@ class Rack:
             os.makedirs(f"{self.run_folder}/{name}", exist_ok=True)
 
     def address(self, index: int, *, launcher: bool) -> str:
-        return address_of(index, launcher=launcher) if self.private_network else "127.0.0.1"
+        return address_of(index, launcher=launcher, private=self.private_network)
 
     def ping(self, host: RunningHost) -> None:
         with contextlib.suppress(OSError):

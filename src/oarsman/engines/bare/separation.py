@@ -31,6 +31,15 @@ class Separation:
         return self.names and self.processes and self.mounts and self.etc and self.network
 
 
+def only_loopback() -> bool:
+    """Whether this machine has no working network interface besides itself (a laptop on a plane, a closed sandbox)."""
+    try:
+        with open("/proc/net/route") as file:  # one line per route; none without an interface that leads anywhere
+            return len(file.readlines()) <= 1
+    except OSError:
+        return False
+
+
 def ip_command() -> str | None:
     return shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
@@ -53,7 +62,11 @@ def probe() -> Separation:
     with os.fdopen(read, "rb") as file:
         answer = file.read()
     os.waitpid(pid, 0)
-    return Separation(**json.loads(answer))
+    found = Separation(**json.loads(answer))
+    if found.names and not found.network and only_loopback():
+        # Hosts that cannot talk to each other are worse than one host.
+        return Separation(trouble=found.trouble)
+    return found
 
 
 def _try_everything() -> Separation:
@@ -72,12 +85,13 @@ def _try_everything() -> Separation:
     needs_user = os.getuid() != 0
     if needs_user and not works(linux.enter_own_user_namespace):
         return Separation(trouble=trouble[0])
-    names = works(lambda: linux.unshare(linux.CLONE_NEWUTS | linux.CLONE_NEWIPC))
+    if not works(lambda: linux.unshare(linux.CLONE_NEWUTS | linux.CLONE_NEWIPC)):
+        return Separation(trouble=trouble[0])
     mounts = works(lambda: linux.unshare(linux.CLONE_NEWNS)) and works(_try_mounts)
     etc = mounts and works(_try_etc)
     network = works(lambda: linux.unshare(linux.CLONE_NEWNET)) and works(_try_network)
     processes = mounts and works(lambda: linux.unshare(linux.CLONE_NEWPID)) and works(_try_processes)
-    return Separation(needs_user, names, processes, mounts, etc, network, trouble[0] if trouble else "")
+    return Separation(needs_user, True, processes, mounts, etc, network, trouble[0] if trouble else "")
 
 
 def _try_mounts() -> None:

@@ -21,7 +21,7 @@ from oarsman import names
 from oarsman.engines.bare import capacity, mpi_found
 from oarsman.engines.bare.cgroups import Slices
 from oarsman.engines.bare.mpi_found import FoundMpi
-from oarsman.engines.bare.outfit import Outfitter
+from oarsman.engines.bare.outfit import Outfitter, wants_private_network
 from oarsman.engines.bare.rack import address_of
 from oarsman.engines.bare.separation import Separation, ip_command
 from oarsman.engines.contract import Assignment
@@ -51,6 +51,7 @@ class Workshop:
         self._slices = slices
         self._folder = folder
         self._run = run_folder
+        self._private = wants_private_network(self._job, separation)
         self._previous = self._read_previous()
         self._gpus = self._hand_out_gpus(taken_gpus)
         self._outfitter = Outfitter(
@@ -64,6 +65,7 @@ class Workshop:
             starter=starter(),
             master_port=self._master_port(),
             ranks_share_cores=self._job.slots > capacity.cpu_count(),
+            private=self._private,
             gpus=self._gpus,
         )
 
@@ -124,7 +126,7 @@ class Workshop:
         return previous
 
     def _master_port(self) -> int:
-        if self._job.annotation(names.ANNOTATION_NETWORK, "private") != "host" and self._separation.network:
+        if self._private:
             return PRIVATE_MASTER_PORT
         if "master_port" not in self._previous:
             with socket.socket() as probe:
@@ -159,7 +161,7 @@ def host_files(job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dic
     private = spec["network"] == "private"
     table = "127.0.0.1 localhost\n"
     for name, host in spec["hosts"].items():
-        address = address_of(host["index"], launcher=host["role"] == "launcher") if private else "127.0.0.1"
+        address = address_of(host["index"], launcher=host["role"] == "launcher", private=private)
         domain = f"{name}.{job.name}.{job.namespace}.svc"
         table += f"{address} {name} {name}.{job.name} {domain}\n"
     plain = not spec["separation"]["names"]

@@ -24,6 +24,8 @@ _SHAPES_OUTPUT = (
 # With these the user wants the other ranks to go on when one fails.
 _SURVIVES = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
 
+_BEEN_HERE = "OARSMAN_LAUNCHING"
+
 
 def real(name: str) -> str:
     """The launcher of that name in the job's own MPI, or what it has instead (Open MPI 5 has no orterun)."""
@@ -82,9 +84,10 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
 def main() -> NoReturn:
     name, words = sys.argv[1], sys.argv[2:]
     program = real(name)
-    inside_a_rank = "OMPI_COMM_WORLD_RANK" in os.environ or "PMI_RANK" in os.environ
-    if not inside_a_rank:
+    # Intel's mpirun is a script that calls mpiexec by name; and a rank may start an mpirun of its own.
+    if not any(mark in os.environ for mark in (_BEEN_HERE, "OMPI_COMM_WORLD_RANK", "PMI_RANK")):
         words = compose(os.path.basename(name), words)
+        os.environ[_BEEN_HERE] = "1"
     try:
         os.execv(program, [program, *words])
     except OSError as error:
