@@ -69,6 +69,23 @@ def test_failures_in_a_row_double_the_delay_and_success_forgets_them() -> None:
     run(story())
 
 
+def test_idle_is_when_all_work_is_done() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        await queue.idle()
+        queue.add("a")
+        waiting = asyncio.create_task(queue.idle())
+        key = await queue.take()
+        queue.add(key)
+        queue.done(key)
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        queue.done(await queue.take())
+        await waiting
+
+    run(story())
+
+
 def test_a_waiting_worker_is_woken() -> None:
     async def story() -> None:
         queue = WorkQueue()

@@ -104,9 +104,15 @@ class EmbeddedJobs:
 
     # -- what it became ------------------------------------------------------------------------------
     def get(self, key: str) -> JobRecord:
-        return _record(self._store.get(key))
+        stored = self._store.get(key)
+        if not stored.finished:
+            self._caller.attend()
+            stored = self._store.get(key)
+        return _record(stored)
 
     def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        if self._store.unfinished():
+            self._caller.attend()
         return [_record(stored) for stored in self._store.all(namespace)]
 
     def events(self, key: str) -> Sequence[EventRecord]:

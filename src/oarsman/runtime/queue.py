@@ -23,6 +23,8 @@ class WorkQueue:
         self._due: dict[str, float] = {}  # the earliest time a delayed key is wanted
         self._failures: dict[str, int] = {}
         self._changed = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     def __len__(self) -> int:
         return len(self._ready) + len(self._working)
@@ -33,6 +35,7 @@ class WorkQueue:
         else:
             self._ready[key] = None
         self._changed.set()
+        self._idle.clear()
 
     def add_after(self, key: str, seconds: float) -> None:
         if seconds <= 0:
@@ -75,6 +78,12 @@ class WorkQueue:
         if key in self._again:
             self._again.discard(key)
             self.add(key)
+        elif not len(self):
+            self._idle.set()
+
+    async def idle(self) -> None:
+        """Return when nothing is due and nobody works."""
+        await self._idle.wait()
 
     def _promote(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -26,6 +26,7 @@ from oarsman.store.places import Places
 log = logging.getLogger("oarsman")
 _IDLE_SECONDS = 60.0
 _RESYNC_SECONDS = 30.0
+_SETTLE_SECONDS = 2.0
 
 
 class Supervisor:
@@ -103,6 +104,9 @@ class Supervisor:
                 elif "watch" in message:
                     self._watchers.add(writer)
                     writer.write(b"{}\n")
+                elif "settle" in message:
+                    await self._settle()
+                    writer.write(b"{}\n")
                 elif "stop" in message:
                     self._stop.set()
                 elif "pid" in message:
@@ -113,6 +117,12 @@ class Supervisor:
         finally:
             self._watchers.discard(writer)
             writer.close()
+
+    async def _settle(self) -> None:
+        """Return when every job has been looked at once, or soon anyway."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLE_SECONDS):
+                await self._queue.idle()
 
     def _broadcast(self, uid: str) -> None:
         line = json.dumps({"uid": uid}).encode() + b"\n"

@@ -109,6 +109,18 @@ def test_a_job_that_ended_while_no_supervisor_was_there_is_reported_truly(machin
     assert (cause.rank, cause.exit_code) == (0, 4)
 
 
+def test_looking_at_a_job_nobody_looks_after_tells_the_truth(machine: Machine) -> None:
+    key = waiting_job(machine, "alone")
+    seen = machine.until_ranks(key, 2)
+    supervisor = machine.supervisor()
+    assert seen.keeper is not None
+    supervisor.kill()
+    supervisor.wait(20)
+    program_of(seen.ranks[0].pid).kill()
+    machine.until_journal(key, lambda seen: seen.launcher is not None and seen.launcher.exit is not None)
+    assert "Failed" in machine.ok("list")
+
+
 def test_a_killed_keeper_takes_its_hosts_along(machine: Machine) -> None:
     key = waiting_job(machine, "keeper")
     seen = machine.until_ranks(key, 2)
