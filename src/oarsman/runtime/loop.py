@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from oarsman import names
 from oarsman.engines.contract import Assignment, Engine
 from oarsman.errors import ManifestError, OarsmanError, RetryableError
 from oarsman.job.job import Job
@@ -125,9 +126,7 @@ class Loop:
             return
         if trouble is None:
             self._write(stored, plan, settled=over)
-        if over or (
-            nothing_lives and plan.status.start_time is None and from_wire(stored.status).start_time is not None
-        ):
+        if over or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
             self._ledger.release(stored.uid)
         if over:
             self._jobs.pop(stored.uid, None)

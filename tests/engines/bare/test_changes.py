@@ -134,6 +134,21 @@ def test_jobs_are_admitted_whole_and_say_what_they_wait_for(machine: Machine) ->
     assert machine.until_finished(second).status.is_true(names.SUCCEEDED)
 
 
+def test_a_suspended_job_gives_its_room_to_others(machine: Machine) -> None:
+    from oarsman.engines.bare.capacity import cpu_count
+
+    everything = {"resources": {"requests": {"cpu": str(cpu_count())}}}
+    running = machine.submit(mpijob("ran", ["mpirun", "-n", "1", *python(WAITS)], workers=1, worker=everything))
+    machine.until_ranks(running, 1)
+    queued = machine.submit(mpijob("queued", ["mpirun", "-n", "1", "hostname"], workers=1, worker=everything))
+    machine.until(queued, lambda s: s.is_true(names.QUEUED))
+    machine.jobs.suspend(queued)
+    machine.until(queued, lambda s: s.is_true(names.SUSPENDED))
+    machine.jobs.suspend(running)
+    other = machine.submit(mpijob("other", ["mpirun", "-n", "1", "hostname"], workers=1, worker=everything))
+    assert machine.until_finished(other).status.is_true(names.SUCCEEDED)
+
+
 def test_a_job_that_can_never_fit_is_told_so(machine: Machine) -> None:
     huge = {"resources": {"requests": {"cpu": "5000"}}}
     key = machine.submit(mpijob("huge", ["mpirun", "-n", "1", "hostname"], workers=1, worker=huge))
