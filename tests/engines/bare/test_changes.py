@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from oarsman import names
@@ -183,6 +184,8 @@ def test_a_time_to_live_removes_the_job_with_its_logs(machine: Machine) -> None:
     with pytest.raises(NotFoundError):
         machine.jobs.get(key)
     assert not machine.places.job(uid).exists()
+    keepers = [p for p in psutil.process_iter(["cmdline"]) if uid in " ".join(p.info["cmdline"] or ())]
+    assert not psutil.wait_procs(keepers, timeout=20)[1]
 
 
 def test_a_name_can_be_used_once_unless_replaced(machine: Machine) -> None:

@@ -68,8 +68,13 @@ def _ended_by_force(turn: Turn) -> bool:
     return failed is not None and failed.status and failed.reason in _BY_FORCE
 
 
+def under_way(turn: Turn) -> bool:
+    """Whether something is left that the engine dismantles."""
+    return not turn.seen.keeps_idle_members and _prepared(turn)
+
+
 def _dismantle(turn: Turn) -> Turn:
-    if turn.seen.keeps_idle_members or not _prepared(turn):
+    if not under_way(turn):
         return turn
     members = (*turn.seen.workers, *((turn.seen.launcher,) if turn.seen.launcher else ()))
     if any(not m.phase.ended for m in members):

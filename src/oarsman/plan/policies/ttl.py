@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from oarsman import names
 from oarsman.plan.actions import DeleteJob, DeleteLauncher, DeleteWorker
+from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
 
 
@@ -20,6 +21,8 @@ def time_to_live(turn: Turn) -> Turn:
     due = ended + timedelta(seconds=seconds)
     if turn.now < due:
         return turn.wake_at(due)
+    if cleanup.under_way(turn):
+        return turn  # a job that is gone can tell nobody to end
     launcher = turn.seen.launcher
     gone = [DeleteWorker(w.index) for w in turn.seen.workers if DeleteWorker(w.index) not in turn.actions]
     if launcher is not None and DeleteLauncher(launcher.attempt) not in turn.actions:
