@@ -10,12 +10,13 @@ import asyncio
 import contextlib
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from oarsman import names
 from oarsman.engines.bare import cgroups, keeper, mpi_found, outfit, process, separation, workshop
 from oarsman.engines.bare.control import Control, listen_to
-from oarsman.engines.bare.journal import Journal, JournalReader
+from oarsman.engines.bare.journal import JournalReader, add_note
 from oarsman.engines.bare.leftovers import clear_up
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.seen import HostSeen, Seen
@@ -139,7 +140,7 @@ class BareEngine:
                     await self._order(job, {"do": "start-host", "host": job.launcher_host})
                     await self._order(job, {"do": "start-launcher", "attempt": attempt})
                 case actions.DeleteLauncher(attempt):
-                    Journal(str(watched.folder)).note("launcher-gone", attempt=attempt)
+                    add_note(str(watched.folder), "launcher-gone", attempt=attempt)
                     if watched.keeper_alive:
                         await self._order(job, {"do": "stop-launcher"})
                 case actions.PublishHosts(hosts):
@@ -175,7 +176,7 @@ class BareEngine:
         if watched.keeper_alive and host is not None and host.down_at is None:
             await self._order(job, {"do": "stop-host", "host": name})
         else:
-            note = Journal(str(watched.folder)).note
+            note = partial(add_note, str(watched.folder))
             if host is not None and host.down_at is None:  # it died with its keeper, which could not say so
                 note("host-down", host=name, index=index, launcher=False, reason="its keeper died", memory=False)
             note("host-gone", host=name)

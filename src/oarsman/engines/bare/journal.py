@@ -11,14 +11,14 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 RESERVE_BYTES = 1 << 20
 
 
 class Journal:
-    """The writing side. A reserve is kept on the disk so that a full disk can still be reported."""
+    """The writing side. While it is open a reserve is kept on the disk, so that a full disk can still be reported."""
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, "journal.jsonl")
@@ -28,8 +28,13 @@ class Journal:
             with contextlib.suppress(OSError), open(self._reserve, "wb") as file:
                 file.write(bytes(RESERVE_BYTES))
 
+    def close(self) -> None:
+        os.close(self._fd)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._reserve)
+
     def note(self, event: str, **facts: Any) -> None:
-        line = json.dumps({"t": time.time(), "e": event, **facts}, separators=(",", ":")).encode() + b"\n"
+        line = _line(event, facts)
         try:
             os.write(self._fd, line)
         except OSError as error:
@@ -38,6 +43,20 @@ class Journal:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._reserve)
             os.write(self._fd, line)
+
+
+def add_note(folder: str, event: str, **facts: Any) -> None:
+    """One fact from somebody other than the keeper."""
+    path = os.path.join(folder, "journal.jsonl")
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, _line(event, facts))
+    finally:
+        os.close(fd)
+
+
+def _line(event: str, facts: Mapping[str, Any]) -> bytes:
+    return json.dumps({"t": time.time(), "e": event, **facts}, separators=(",", ":")).encode() + b"\n"
 
 
 class JournalReader:

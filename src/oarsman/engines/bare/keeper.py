@@ -103,6 +103,7 @@ class Keeper:
             self._reap()
             self._tick()
         self.journal.note("end")
+        self.journal.close()
         self._tell({"changed": True})
 
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:

@@ -1,0 +1,30 @@
+"""The journal: nothing noted is lost, and nothing of it is left open or lying about."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from oarsman.engines.bare.journal import Journal, JournalReader, add_note
+
+
+def noted(folder: Path) -> list[str]:
+    return [fact["e"] for fact in JournalReader(str(folder)).news()]
+
+
+def test_the_reserve_is_there_while_the_journal_is_open_and_no_longer(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path))
+    assert (tmp_path / "reserve").stat().st_size == 1 << 20
+    journal.note("end")
+    journal.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["journal.jsonl"]
+    assert noted(tmp_path) == ["end"]
+
+
+def test_a_note_from_outside_leaves_no_file_open(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        add_note(str(tmp_path), "launcher-gone", attempt=1)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+    assert noted(tmp_path) == ["launcher-gone"] * 3
+    assert not (tmp_path / "reserve").exists()
