@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from oarsman.engines.bare.journal import Journal, JournalReader, add_note
 
 
@@ -28,3 +30,12 @@ def test_a_note_from_outside_leaves_no_file_open(tmp_path: Path) -> None:
     assert len(os.listdir("/proc/self/fd")) == len(before)
     assert noted(tmp_path) == ["launcher-gone"] * 3
     assert not (tmp_path / "reserve").exists()
+
+
+def test_a_note_that_the_full_disk_cut_short_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = Journal(str(tmp_path))
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7] if (tmp_path / "reserve").exists() else data))
+    journal.note("launcher-end", attempt=1)
+    journal.note("end")
+    assert noted(tmp_path) == ["launcher-end", "end"]

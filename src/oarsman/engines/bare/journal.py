@@ -36,13 +36,15 @@ class Journal:
     def note(self, event: str, **facts: Any) -> None:
         line = _line(event, facts)
         try:
-            os.write(self._fd, line)
+            if os.write(self._fd, line) == len(line):
+                return
+            line = b"\n" + line  # the disk became full in the middle of it: what is there stays a torn line
         except OSError as error:
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._reserve)
-            os.write(self._fd, line)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._reserve)
+        os.write(self._fd, line)
 
 
 def add_note(folder: str, event: str, **facts: Any) -> None:
