@@ -95,3 +95,11 @@ def test_a_waiting_worker_is_woken() -> None:
         assert await taken == "a"
 
     run(story())
+
+
+def test_trouble_that_never_ends_is_tried_again_for_ever() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        assert {queue.retry("a") for _ in range(1100)} >= {60.0}
+
+    run(story())

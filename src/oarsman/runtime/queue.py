@@ -51,7 +51,7 @@ class WorkQueue:
         """Again after a delay that doubles with each failure in a row."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(_FIRST_DELAY * float(2**failures), _LONGEST_DELAY)
+        delay = min(_FIRST_DELAY * float(2 ** min(failures, 20)), _LONGEST_DELAY)  # bounded: no float holds 2**1024
         self.add_after(key, delay)
         return delay
 
