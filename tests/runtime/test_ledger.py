@@ -66,3 +66,14 @@ def test_jobs_without_requests_take_a_cpu_per_slot_but_never_more_than_there_are
     waiting = books.ask(a_job("second", None), NOW)
     assert not waiting.admitted
     assert not waiting.impossible
+
+
+def test_a_running_job_that_shrinks_makes_room() -> None:
+    books, told = ledger(4)
+    assert books.ask(a_job("wide", 4), NOW).admitted
+    late = a_job("late", 2)
+    assert not books.ask(late, NOW).admitted
+    told.clear()
+    books.ask(a_job("wide", 1), NOW)
+    assert told == ["uid-late"]
+    assert books.ask(late, NOW).admitted

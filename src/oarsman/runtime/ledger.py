@@ -28,7 +28,10 @@ class Ledger:
 
     def ask(self, job: Job, now: datetime) -> Admission:
         if job.uid in self._running:
+            changed = self._running[job.uid] != job  # scaled, for one: it may need less than before
             self._running[job.uid] = job
+            if changed:
+                self._reconsider()
             return Admission()
         if self._waiting.get(job.uid) != job:
             self._waiting[job.uid] = job
@@ -40,9 +43,13 @@ class Ledger:
     def release(self, uid: str) -> None:
         if self._running.pop(uid, None) is not None or self._waiting.pop(uid, None) is not None:
             self._decisions.pop(uid, None)
-            self._stale = True
-            for waiting in self._waiting:
-                self._concerned(waiting)
+            self._reconsider()
+
+    def _reconsider(self) -> None:
+        """Whoever waits asks again."""
+        self._stale = True
+        for waiting in self._waiting:
+            self._concerned(waiting)
 
     def _decide(self, now: datetime) -> None:
         self._stale = False
