@@ -209,8 +209,6 @@ class Keeper:
             self.selector.unregister(host.channel)
             host.channel.close()
             host.dying = not host.ending
-            if host.process.pid == 0:  # it never came to life
-                self._lost(host, "it could not be started")
         elif "up" in message:
             host.up, host.last_seen = True, time.monotonic()
             self._note("host-up", host=host.name)
@@ -237,6 +235,9 @@ class Keeper:
                 wire.send(host.channel, {"do": "end", "grace": self.spec["grace"]})
 
     def _reap(self) -> None:
+        for host in list(self.hosts.values()):
+            if host.process.pid == 0 and host.channel.fileno() < 0:
+                self._lost(host, "it could not be started")
         while True:
             try:
                 pid, _status = os.waitpid(-1, os.WNOHANG)
@@ -377,11 +378,12 @@ class Keeper:
         # No answer: the launcher's host died, and the launcher with it.
         launcher.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
         launcher.drain_until = time.monotonic() + _DRAIN_SECONDS
-        self._settle()
-        self._sweep_when_recorded(launcher)
 
     def _settle(self) -> None:
-        """Read what ranks have already said, so that the order of facts in the journal is that of the world."""
+        """Read what ranks have already said, so that the order of facts in the journal is that of the world.
+
+        Never while a list of what is ready is worked through: whoever comes later in it would be waited for in vain.
+        """
         while ready := [key for key, _ in self.selector.select(0) if key.fileobj in self.ranks]:
             for key in ready:
                 key.data(key.fileobj)
