@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from oarsman.engines.bare import wire
 from oarsman.engines.bare.journal import Journal, JournalReader
 from oarsman.engines.bare.keeper import Keeper, Launcher
+from oarsman.engines.bare.loglines import Recorder
 from oarsman.engines.bare.rack import Rack
 
 
@@ -64,3 +66,21 @@ def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage)
     stage.turn()
     stage.turn()
     assert stage.facts() == ["rank-start", "rank-end", "launcher-end"]
+
+
+def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickles_in(stage: Stage) -> None:
+    launcher = stage.keeper.launcher
+    assert launcher is not None
+    wire.send(stage.rank, {"exit": 3, "signal": None, "lines": [], "reason": ""})
+    stage.turn()
+    wire.send(stage.launcher, {"exit": 3, "signal": None})
+    read, write = os.pipe()
+    launcher.streams[read] = Recorder(str(stage.folder), rank="-", host="a-launcher", stream="out", merge=False)
+    stage.keeper._watch(read, stage.keeper._pump)
+    stage.turn()
+    stage.keeper.last_pulse = launcher.end_by = 0.0  # the time for it to notice has passed meanwhile
+    stage.turn()
+    os.close(write)
+    stage.turn()
+    (end,) = [fact for fact in JournalReader(str(stage.folder)).news() if fact["e"] == "launcher-end"]
+    assert end["code"] == 3

@@ -275,14 +275,17 @@ class Keeper:
             elif host.up and not host.ending and now - host.last_seen > self.spec["silence"]:
                 self._silent(host)
             self.rack.ping(host)
-        launcher = self.launcher
-        if launcher is not None and launcher.end_by is not None and now >= launcher.end_by:
+        if self.launcher is not None and self.launcher.exit is None:  # one that ended by itself has its own word
+            self._keep_launcher_deadlines(self.launcher, now)
+
+    def _keep_launcher_deadlines(self, launcher: Launcher, now: float) -> None:
+        if launcher.end_by is not None and now >= launcher.end_by:
             launcher.gave_up = True
             self._stop_launcher({})  # Hydra, for one, waits for ever for the ranks on other hosts
-        if launcher is not None and launcher.idle_by is not None and now >= launcher.idle_by:
+        if launcher.idle_by is not None and now >= launcher.idle_by:
             launcher.overdue = True
             self._stop_launcher({})
-        if launcher is not None and launcher.kill_at is not None and now >= launcher.kill_at:
+        if launcher.kill_at is not None and now >= launcher.kill_at:
             self._sweep()
             launcher.kill_at = None
 
