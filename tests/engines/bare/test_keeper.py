@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,3 +85,17 @@ def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickle
     stage.turn()
     (end,) = [fact for fact in JournalReader(str(stage.folder)).news() if fact["e"] == "launcher-end"]
     assert end["code"] == 3
+
+
+def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -> None:
+    ours, deaf = socket.socketpair()
+    stage.keeper.listeners.add(ours)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(5)
+    try:
+        for attempt in range(3000):
+            stage.keeper._note("first-output", attempt=attempt)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+        deaf.close()

@@ -127,7 +127,9 @@ class Keeper:
     def _tell(self, message: wire.Message) -> None:
         for listener in list(self.listeners):
             try:
-                listener.sendall(wire.encode(message))
+                listener.send(wire.encode(message), socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                pass  # a halted supervisor must not halt the job; it has unread news, which say the same
             except OSError:
                 self.listeners.discard(listener)
 
