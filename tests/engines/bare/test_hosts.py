@@ -246,3 +246,11 @@ def test_v1_jobs_find_kubexec_under_its_name(machine: Machine) -> None:
     key = machine.submit(document)
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
     assert machine.lines(key) == ["exec-worker-1", "exec-worker-0:1", "exec-worker-1:1"]
+
+
+def test_a_program_is_born_with_every_signal_as_the_kernel_has_it(machine: Machine) -> None:
+    signals = ["sh", "-c", "grep -E 'Sig(Ign|Blk)' /proc/self/status"]
+    for name, command in (("rank", ["mpirun", "-n", "1", *signals]), ("launcher", signals)):
+        key = machine.submit(mpijob(f"signals-{name}", command, workers=1))
+        machine.until_finished(key)
+        assert sorted(machine.lines(key)) == ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"]

@@ -183,8 +183,7 @@ def _become(argv: Sequence[str], environment: Mapping[str, str], folder: str, fd
     try:
         os.setsid()
         signal.set_wakeup_fd(-1)
-        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
+        process.restore_signals()
         for target in range(3):
             os.dup2(fds[target] if target < len(fds) else os.open(os.devnull, os.O_RDWR), target)
         os.closerange(3, max(fds, default=3) + 64)

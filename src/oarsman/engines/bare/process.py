@@ -66,6 +66,12 @@ def send_signal(process: ProcessId, number: int) -> bool:
         os.close(fd)
 
 
+def restore_signals() -> None:
+    """Before an exec: what Python and we ignore or catch is nobody else's affair, and what is ignored would stay so."""
+    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def stopped(pid: int) -> bool:
     """Whether it is halted (SIGSTOP, a debugger) and so silent."""
     fields = _stat(pid)

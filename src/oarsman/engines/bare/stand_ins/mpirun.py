@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from oarsman.engines.bare import process
 from oarsman.job import launch
 
 # With these mpirun itself decides what the output looks like, so it has to see it.
@@ -88,6 +89,7 @@ def main() -> NoReturn:
     if not any(mark in os.environ for mark in (_BEEN_HERE, "OMPI_COMM_WORLD_RANK", "PMI_RANK")):
         words = compose(os.path.basename(name), words)
         os.environ[_BEEN_HERE] = "1"
+    process.restore_signals()
     try:
         os.execv(program, [program, *words])
     except OSError as error:

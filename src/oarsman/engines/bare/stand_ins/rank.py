@@ -230,6 +230,7 @@ def _become(argv: Sequence[str], environment: dict[str, str], out: int, err: int
     try:
         os.dup2(out, 1)
         os.dup2(err, 2)
+        process.restore_signals()
         os.execvpe(argv[0], list(argv), environment)
     except OSError as error:
         os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
