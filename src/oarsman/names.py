@@ -38,6 +38,7 @@ ANNOTATION_SILENCE: Final = "oarsman.dev/host-silence-seconds"
 # -- Variables set for the user's processes ---------------------------------------------------------
 ENV_ROLE: Final = "K_MPI_JOB_ROLE"  # launcher or worker
 ENV_JOB: Final = "OARSMAN_JOB"  # uid of the job; every process of a job carries it
+ENV_UMASK: Final = "OARSMAN_UMASK"  # of the user who submitted, kept with the environment
 ENV_HOST: Final = "OARSMAN_HOST"  # name of the host the process runs on
 
 # -- Paths that manifests refer to ------------------------------------------------------------------

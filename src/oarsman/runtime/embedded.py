@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import getpass
+import os
 import select
 import time
 import uuid
@@ -17,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from oarsman import names
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.manifest import job_from_document
 from oarsman.runtime.caller import Caller
@@ -43,7 +45,7 @@ class EmbeddedJobs:
             self._replace(job.key)
         stored = self._store.add(
             uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=getpass.getuser(),
-            folder=str(folder.absolute()), document=document, environment=environment, now=datetime.now(UTC),
+            folder=str(folder.absolute()), document=document, environment={**environment, names.ENV_UMASK: f"{_umask():03o}"}, now=datetime.now(UTC),
         )  # fmt: skip
         self._caller.poke(stored.uid)
         return _record(stored)
@@ -184,6 +186,13 @@ class EmbeddedJobs:
         status = from_wire(stored.status)
         ended = any(attempt.number == number and attempt.finished_at is not None for attempt in status.attempts)
         return ended or status.finished
+
+
+def _umask() -> int:
+    """It can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
 
 
 def _filter(record: JobRecord, query: LogQuery) -> stored_logs.Wanted:

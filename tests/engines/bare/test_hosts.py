@@ -254,3 +254,14 @@ def test_a_program_is_born_with_every_signal_as_the_kernel_has_it(machine: Machi
         key = machine.submit(mpijob(f"signals-{name}", command, workers=1))
         machine.until_finished(key)
         assert sorted(machine.lines(key)) == ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"]
+
+
+def test_files_of_a_job_are_as_readable_as_those_of_its_user(machine: Machine) -> None:
+    command = ["mpirun", "-n", "1", "sh", "-c", "umask > shared; umask"]
+    for mask in ("022", "027"):
+        shell = ("sh", "-c", f'umask {mask}; exec "$@"', "sh")
+        path = machine.folder / "umask.yaml"
+        path.write_text(json.dumps(mpijob(f"umask-{mask}", command, workers=1)))
+        assert f"0{mask}" in machine.ok("run", str(path), prefix=shell)
+        assert (machine.folder / "shared").stat().st_mode & 0o777 == 0o666 & ~int(mask, 8)
+        (machine.folder / "shared").unlink()

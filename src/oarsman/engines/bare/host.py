@@ -35,6 +35,7 @@ class Host:
     socket_path: str
     environment: Mapping[str, str]
     folder: str
+    umask: int  # the user's own; ours lets nobody else read
     keeper: socket.socket  # end of file here means the keeper is dead
     owns_pids: bool  # True: we are process 1, and nothing outlives us
     heartbeat: socket.socket | None = None  # answers pings on the host's own address
@@ -88,6 +89,7 @@ class Host:
         environment = {**self.environment, **message.get("env", {})}
         pid = os.fork()
         if pid == 0:
+            os.umask(self.umask)
             _become(message["argv"], environment, message.get("folder") or self.folder, fds)
         self.commands[pid] = Command(pid, caller)
         with contextlib.suppress(OSError):

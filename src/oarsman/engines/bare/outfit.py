@@ -105,6 +105,7 @@ class Outfitter:
     ) -> None:  # fmt: skip
         self._job = job
         self._base = {key: value for key, value in environment.items() if not _FOREIGN.match(key)}
+        self._umask = int(environment.get(names.ENV_UMASK, "022"), 8)
         self._folder = folder
         self._mpi = mpi
         self._separation = separation
@@ -218,6 +219,7 @@ class Outfitter:
             "own": own,
             "temp": own["TMPDIR"],
             "folder": str(self._folder / (container.working_dir or ".")),
+            "umask": self._umask,
             "memory": int(memory) if memory else None,
             "cpus": float(cpus) if cpus else None,
             "mounts": [self._mount(role, mount, host) for mount in container.mounts if self._needs_mount(role, mount)],

@@ -207,6 +207,7 @@ class Rack:
             socket_path=self._socket_path(name),
             environment=spec["environment"],
             folder=spec["folder"],
+            umask=spec["umask"],
             keeper=channel,
             owns_pids=self.separation.processes,
             heartbeat=heartbeat,
