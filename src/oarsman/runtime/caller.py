@@ -107,9 +107,15 @@ class Caller:
             sock.recv(64)
 
     def poke(self, uid: str) -> None:
-        with self.connect() as sock:
+        """Returns when a supervisor has taken note."""
+        while not self._poked(uid):
+            pass  # it was on its way out and hung up; the next one is reached, or started
+
+    def _poked(self, uid: str) -> bool:
+        with self.connect() as sock, contextlib.suppress(ConnectionError):
             sock.sendall(json.dumps({"poke": uid}).encode() + b"\n")
-            sock.recv(64)
+            return bool(sock.recv(64))
+        return False
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[Changes]:

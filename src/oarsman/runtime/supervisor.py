@@ -97,6 +97,8 @@ class Supervisor:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async for line in reader:
+                if self._stop.is_set():
+                    return  # without an answer the caller turns to the next one
                 message = json.loads(line)
                 if "poke" in message:
                     self._queue.add(message["poke"])
