@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+
+
+_SHORT_AND_PLAIN = re.compile(r"[-./\w]{1,13}", re.ASCII)
+
+
+def _short_temp() -> Path:
+    """A socket's path has room for 107 bytes, and Open MPI splits the path of its agent at spaces."""
+    chosen = tempfile.gettempdir()
+    plain = _SHORT_AND_PLAIN.fullmatch(chosen) or not os.access("/tmp", os.W_OK | os.X_OK)
+    return Path(chosen if plain else "/tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +49,17 @@ class Places:
 
     @property
     def run(self) -> Path:
-        # One per user and state folder, so that two of them never meet.
-        mark = hashlib.sha256(str(self.state).encode()).hexdigest()[:10]
-        return Path(tempfile.gettempdir()) / f"oarsman-{os.getuid()}-{mark}"
+        """Noted down in the state: whatever TMPDIR is to a command, it has to find the supervisor and its jobs."""
+        try:
+            return Path(os.readlink(self._run_link))
+        except OSError:
+            # One per user and state folder, so that two of them never meet.
+            mark = hashlib.sha256(f"{os.getuid()} {self.state}".encode(errors="surrogateescape")).hexdigest()[:10]
+            return _short_temp() / f"oarsman-{mark}"
+
+    @property
+    def _run_link(self) -> Path:
+        return self.state / "run"
 
     @property
     def socket(self) -> Path:
@@ -55,6 +75,10 @@ class Places:
         """Create the folders, for this user alone. A run folder of somebody else is refused."""
         (self.state / "jobs").mkdir(parents=True, exist_ok=True, mode=0o700)
         self.state.chmod(0o700)
+        if not self.run.parent.is_dir():  # a TMPDIR of its own that is gone since
+            self._run_link.unlink(missing_ok=True)
+        with contextlib.suppress(FileExistsError):
+            self._run_link.symlink_to(self.run)
         self.run.mkdir(mode=0o700, exist_ok=True)
         if self.run.stat().st_uid != os.getuid():
             raise PermissionError(f"{self.run} belongs to another user")

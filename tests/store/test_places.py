@@ -1,0 +1,50 @@
+"""Where things are kept: found by every command, short enough for sockets, and ours alone."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from oarsman.store.places import Places
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Places:
+    return Places(tmp_path / "state")
+
+
+def use_temp(monkeypatch: pytest.MonkeyPatch, folder: Path | str) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+
+def test_every_command_finds_the_same_run_folder_whatever_its_tmpdir(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarsman.store.places._SHORT_AND_PLAIN", re.compile(".*"))
+    first, second = tmp_path / "1", tmp_path / "2"
+    first.mkdir()
+    second.mkdir()
+    use_temp(monkeypatch, first)
+    places.make()
+    run = places.run
+    assert run.parent == first
+    use_temp(monkeypatch, second)
+    places.make()
+    assert places.run == run
+    shutil.rmtree(first)
+    places.make()
+    assert places.run.parent == second
+
+
+@pytest.mark.parametrize("folder", ["/tmp/a/very/long/folder/" + "x" * 60, "/tmp/a b", "/tmp/a:b"])
+def test_a_temporary_folder_that_no_socket_can_be_in_is_not_used(
+    places: Places, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    use_temp(monkeypatch, folder)
+    longest = places.job_run("12345678-9abc") / "h" / ("x" * 63)
+    assert len(str(longest)) <= 107
+    assert places.run.parent == Path("/tmp")
