@@ -48,3 +48,15 @@ def test_a_temporary_folder_that_no_socket_can_be_in_is_not_used(
     longest = places.job_run("12345678-9abc") / "h" / ("x" * 63)
     assert len(str(longest)) <= 107
     assert places.run.parent == Path("/tmp")
+
+
+def test_a_run_folder_that_others_could_write_to_is_refused(places: Places, tmp_path: Path) -> None:
+    open_to_all = tmp_path / "open"
+    open_to_all.mkdir(mode=0o700)
+    open_to_all.chmod(0o777)
+    places.run.symlink_to(open_to_all)
+    try:
+        with pytest.raises(PermissionError, match="not a folder of this user alone"):
+            places.make()
+    finally:
+        places.run.unlink()

@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import os
 import re
+import stat
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,5 +81,6 @@ class Places:
         with contextlib.suppress(FileExistsError):
             self._run_link.symlink_to(self.run)
         self.run.mkdir(mode=0o700, exist_ok=True)
-        if self.run.stat().st_uid != os.getuid():
-            raise PermissionError(f"{self.run} belongs to another user")
+        found = self.run.lstat()  # of itself: a link may lead to a folder of ours that others can write to
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise PermissionError(f"{self.run} is not a folder of this user alone; remove it")
