@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from oarsman.errors import StoreError
 from oarsman.store.places import Places
 
 
@@ -56,7 +57,17 @@ def test_a_run_folder_that_others_could_write_to_is_refused(places: Places, tmp_
     open_to_all.chmod(0o777)
     places.run.symlink_to(open_to_all)
     try:
-        with pytest.raises(PermissionError, match="not a folder of this user alone"):
+        with pytest.raises(StoreError, match="not a folder of this user alone"):
             places.make()
     finally:
         places.run.unlink()
+
+
+def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OARSMAN_STATE", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
+    with pytest.raises(StoreError, match="no home folder"):
+        Places.default()
+    with pytest.raises(StoreError, match="no place to keep jobs"):
+        Places(Path("/proc/nonexistent/state")).make()

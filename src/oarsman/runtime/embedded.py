@@ -44,7 +44,7 @@ class EmbeddedJobs:
         if replace:
             self._replace(job.key)
         stored = self._store.add(
-            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=getpass.getuser(),
+            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=_user(),
             folder=str(folder.absolute()), document=document, environment={**environment, names.ENV_UMASK: f"{_umask():03o}"}, now=datetime.now(UTC),
         )  # fmt: skip
         self._caller.poke(stored.uid)
@@ -186,6 +186,13 @@ class EmbeddedJobs:
         status = from_wire(stored.status)
         ended = any(attempt.number == number and attempt.finished_at is not None for attempt in status.attempts)
         return ended or status.finished
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as containers have them
+        return str(os.getuid())
 
 
 def _umask() -> int:

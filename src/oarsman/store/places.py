@@ -11,7 +11,9 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from oarsman.errors import StoreError
 
+_ELSEWHERE = "point OARSMAN_STATE to a folder that you can write to"
 _SHORT_AND_PLAIN = re.compile(r"[-./\w]{1,13}", re.ASCII)
 
 
@@ -34,6 +36,8 @@ class Places:
         if chosen:
             return cls(Path(chosen).absolute())
         base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+        if base.startswith("~"):  # a user without a name, as containers have them
+            raise StoreError("this user has no home folder", hint=_ELSEWHERE)
         return cls(Path(base).absolute() / "oarsman")
 
     @property
@@ -74,6 +78,12 @@ class Places:
 
     def make(self) -> None:
         """Create the folders, for this user alone. A run folder of somebody else is refused."""
+        try:
+            self._make()
+        except OSError as error:
+            raise StoreError(f"no place to keep jobs: {error}", hint=_ELSEWHERE) from error
+
+    def _make(self) -> None:
         (self.state / "jobs").mkdir(parents=True, exist_ok=True, mode=0o700)
         self.state.chmod(0o700)
         if not self.run.parent.is_dir():  # a TMPDIR of its own that is gone since
@@ -83,4 +93,4 @@ class Places:
         self.run.mkdir(mode=0o700, exist_ok=True)
         found = self.run.lstat()  # of itself: a link may lead to a folder of ours that others can write to
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise PermissionError(f"{self.run} is not a folder of this user alone; remove it")
+            raise StoreError(f"{self.run} is not a folder of this user alone", hint="remove it")
