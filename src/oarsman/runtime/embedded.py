@@ -41,11 +41,14 @@ class EmbeddedJobs:
         self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
     ) -> JobRecord:
         job = job_from_document(document)
+        if _undecodable(str(folder)):
+            raise UserError(f"the name of this folder is not valid UTF-8: {str(folder)!a}", hint="go to another one")
         if replace:
             self._replace(job.key)
         stored = self._store.add(
             uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=_user(),
-            folder=str(folder.absolute()), document=document, environment={**environment, names.ENV_UMASK: f"{_umask():03o}"}, now=datetime.now(UTC),
+            folder=str(folder.absolute()), document=document, now=datetime.now(UTC),
+            environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
         )  # fmt: skip
         self._caller.poke(stored.uid)
         return _record(stored)
@@ -186,6 +189,11 @@ class EmbeddedJobs:
         status = from_wire(stored.status)
         ended = any(attempt.number == number and attempt.finished_at is not None for attempt in status.attempts)
         return ended or status.finished
+
+
+def _undecodable(text: str) -> bool:
+    """Whether it holds bytes that are no text, which no record can keep."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _user() -> str:
