@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.errors import UserError
+from oarsman.errors import ManifestError, UserError
 from oarsman.runtime.embedded import EmbeddedJobs
 from oarsman.store.places import Places
 
@@ -23,9 +23,19 @@ def document(name: str = "pi") -> dict[str, object]:
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedJobs:
     monkeypatch.setattr("oarsman.runtime.caller.Caller.poke", lambda _self, _uid: None)
+    monkeypatch.setattr("oarsman.runtime.caller.Caller.attend", lambda _self: None)
     return EmbeddedJobs(Places(tmp_path / "state"))
 
 
 def test_a_folder_whose_name_is_no_text_is_refused(jobs: EmbeddedJobs) -> None:
     with pytest.raises(UserError, match="not valid UTF-8"):
         jobs.submit(document(), environment={}, folder=Path("/data/\udcff"))
+
+
+def test_a_record_that_cannot_be_read_does_not_hide_the_others(jobs: EmbeddedJobs) -> None:
+    for name in ("old", "new"):
+        jobs.submit(document(name), environment={}, folder=Path("/"))
+    jobs._store.change_document("default/old", {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
+    assert [record.job.name for record in jobs.list()] == ["new"]
+    with pytest.raises(ManifestError):
+        jobs.get("default/old")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, UserError
 from oarsman.manifest import job_from_document
 from oarsman.runtime.caller import Caller
 from oarsman.runtime.jobs import EVERYTHING, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
@@ -116,9 +116,14 @@ class EmbeddedJobs:
         return _record(stored)
 
     def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        """All that can be read; one that an older Oarsman took and this one does not must not hide the others."""
         if self._store.unfinished():
             self._caller.attend()
-        return [_record(stored) for stored in self._store.all(namespace)]
+        records = []
+        for stored in self._store.all(namespace):
+            with contextlib.suppress(ManifestError):
+                records.append(_record(stored))
+        return records
 
     def events(self, key: str) -> Sequence[EventRecord]:
         return [

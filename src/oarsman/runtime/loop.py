@@ -90,6 +90,9 @@ class Loop:
             job = self._job_of(stored, strict=True)
         except ManifestError as error:
             job = self._jobs.get(uid)
+            if job is None and stored.deleting:
+                await self._remove(stored)
+                return
             if job is None:
                 self._write(
                     stored, reject(status, error.problems, self._now(), generation=stored.generation), settled=True
@@ -118,11 +121,7 @@ class Loop:
         over = plan.status.finished and (nothing_lives or not plan.actions) and observed.published_hosts is None
         gone = any(isinstance(action, DeleteJob) for action in plan.actions)
         if gone or (stored.deleting and over):
-            self._ledger.release(stored.uid)
-            self._store.remove(stored.uid)
-            await self._engine.forget(stored.uid)
-            self._jobs.pop(stored.uid, None)
-            self._changed(stored.uid)
+            await self._remove(stored)
             return
         if trouble is None:
             self._write(stored, plan, settled=over)
@@ -134,6 +133,13 @@ class Loop:
             raise trouble
         if plan.look_again_in is not None:
             self.queue.add_after(stored.uid, plan.look_again_in.total_seconds())
+
+    async def _remove(self, stored: StoredJob) -> None:
+        self._ledger.release(stored.uid)
+        self._store.remove(stored.uid)
+        await self._engine.forget(stored.uid)
+        self._jobs.pop(stored.uid, None)
+        self._changed(stored.uid)
 
     def _write(self, stored: StoredJob, plan: Plan, *, settled: bool) -> None:
         """One write per turn, and none if nothing became different. Events go with the status or not at all."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import pytest
 
 from oarsman import names
 from oarsman.errors import ConflictError, ManifestError, NotFoundError
+from oarsman.runtime.caller import Caller
 from oarsman.runtime.jobs import LogQuery
+from oarsman.store.jobs import JobStore
 
 from .machine import WAITS, Machine, mpijob, python
 
@@ -208,6 +211,21 @@ def test_deleting_a_running_job_leaves_no_process_and_no_file(machine: Machine) 
     machine.nothing_left(uid)
     assert not machine.places.job(uid).exists()
     assert not machine.places.job_run(uid).exists()
+
+
+def test_a_record_that_cannot_be_read_can_be_deleted(machine: Machine) -> None:
+    key = machine.submit(mpijob("odd", ["mpirun", "-n", "1", "hostname"], workers=1))
+    machine.until_finished(key)
+    uid = machine.uid(key)
+    assert Caller(machine.places).stop()
+    store = JobStore(machine.places.database)
+    store.change_document(key, {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
+    machine.jobs.delete(key)
+    deadline = time.monotonic() + 20
+    while store.by_uid(uid) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    store.close()
 
 
 def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., Machine]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
+import signal
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -190,9 +191,12 @@ class BareEngine:
         await Control(self._run_folder(job.uid) / keeper.CONTROL).order(message)
 
     async def forget(self, uid: str) -> None:
-        watched = self._watched.pop(uid, None)
-        if watched is not None and watched.listener is not None:
+        watched = self._watched.pop(uid, None) or Watched(self._job_folder(uid))
+        if watched.listener is not None:
             watched.listener.cancel()
+        watched.look()
+        if watched.seen.keeper is not None and watched.keeper_alive:  # nobody will find it again
+            process.send_signal(watched.seen.keeper, signal.SIGTERM)
         await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
         await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
 
