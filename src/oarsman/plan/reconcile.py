@@ -39,8 +39,13 @@ from oarsman.status import conditions, messages, timeline
 _OURS: Final = (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
 
 
+def ours(job: Job) -> bool:
+    """Whether it is left to us and nobody else (managedBy)."""
+    return job.run_policy.managed_by in _OURS
+
+
 def reconcile(job: Job, observed: Observed, now: datetime) -> Plan:
-    if job.run_policy.managed_by not in _OURS:
+    if not ours(job):
         return Plan(status=observed.status)
     turn = Turn(job=job, seen=observed, now=now, status=observed.status)
     for chapter in _AFTERWARDS if observed.status.finished else _STORY:

@@ -21,7 +21,7 @@ from oarsman.job.observed import Observed
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 from oarsman.plan.actions import DeleteJob, Plan
-from oarsman.plan.reconcile import reconcile, reject
+from oarsman.plan.reconcile import ours, reconcile, reject
 from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.queue import WorkQueue
 from oarsman.status.wire import from_wire, to_wire
@@ -99,6 +99,9 @@ class Loop:
                 )
                 return
         assert job is not None
+        if not ours(job):
+            await self._leave_alone(stored, status)
+            return
         assignment = self._assignment(stored, job, status)
         if not status.finished and not job.run_policy.suspend:
             assignment = replace(assignment, admission=self._ledger.ask(job, self._now()))
@@ -133,6 +136,13 @@ class Loop:
             raise trouble
         if plan.look_again_in is not None:
             self.queue.add_after(stored.uid, plan.look_again_in.total_seconds())
+
+    async def _leave_alone(self, stored: StoredJob, status: Status) -> None:
+        """A job of somebody else takes no room here and runs nothing; only its record is ours."""
+        if stored.deleting:
+            await self._remove(stored)
+        else:
+            self._write(stored, Plan(status=status), settled=True)
 
     async def _remove(self, stored: StoredJob) -> None:
         self._ledger.release(stored.uid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
@@ -226,6 +227,17 @@ def test_a_record_that_cannot_be_read_can_be_deleted(machine: Machine) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     store.close()
+
+
+def test_a_job_that_somebody_else_manages_takes_no_room_and_can_be_deleted(machine: Machine) -> None:
+    elsewhere = {"managedBy": "kueue.x-k8s.io/multikueue"}
+    foreign = machine.submit(mpijob("foreign", ["mpirun", "hostname"], workers=8, run_policy=elsewhere))
+    own = machine.submit(mpijob("own", ["mpirun", "-n", "1", "hostname"], workers=8))
+    assert machine.until_finished(own).status.is_true(names.SUCCEEDED)
+    machine.jobs.delete(foreign)
+    with contextlib.suppress(NotFoundError):
+        for _ in machine.jobs.watch(foreign, timeout=20):
+            pass
 
 
 def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., Machine]) -> None:
