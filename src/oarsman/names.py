@@ -76,6 +76,7 @@ REASON_HOST_LOST: Final = "HostLost"
 REASON_WAITING: Final = "WaitingForRoom"
 REASON_ADMITTED: Final = "Admitted"
 REASON_UNSUPPORTED: Final = "Unsupported"
+REASON_TROUBLE: Final = "Trouble"  # an action failed and is tried again
 REASON_SCALED: Final = "MPIJobScaled"
 REASON_TTL: Final = "TTLExpired"
 REASON_REMARK: Final = "Remark"
