@@ -83,6 +83,8 @@ class BareEngine:
         watched = self._of(job)
         seen = watched.look()
         alive = watched.keeper_alive
+        if not alive:
+            watched.look()  # it may have noted the end of the job between our look and its own end
         if seen.keeper is not None and not alive and not seen.ended and watched.cleared != seen.keeper:
             watched.cleared = seen.keeper
             await asyncio.to_thread(clear_up, job.uid, seen, self._run_folder(job.uid))
