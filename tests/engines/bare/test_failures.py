@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from oarsman import names
+from oarsman.engines.bare import cgroups
 from oarsman.job.state import Cause
 from oarsman.runtime.jobs import JobRecord
 
@@ -122,7 +123,7 @@ def test_looking_at_a_job_nobody_looks_after_tells_the_truth(machine: Machine) -
 
 
 def test_a_killed_keeper_takes_its_hosts_along(machine: Machine) -> None:
-    key = waiting_job(machine, "keeper")
+    key = waiting_job(machine, "keeper", worker={"resources": {"limits": {"memory": "1Gi", "cpu": "1"}}})
     seen = machine.until_ranks(key, 2)
     assert seen.keeper is not None
     os.kill(seen.keeper.pid, signal.SIGKILL)
@@ -130,6 +131,9 @@ def test_a_killed_keeper_takes_its_hosts_along(machine: Machine) -> None:
     assert cause.summary
     machine.nothing_left(machine.uid(key))
     assert not machine.places.job_run(machine.uid(key)).exists()
+    slices = cgroups.find()
+    for parent in {slices.memory, slices.cpu} - {""}:
+        assert not [name for name in os.listdir(parent) if machine.uid(key)[:13] in name]
 
 
 def test_supervisor_and_keeper_killed_together_leave_nothing(machine: Machine) -> None:

@@ -121,6 +121,23 @@ class Group:
         return [folder for folder in folders if os.path.isdir(folder)]
 
 
+def group_of(slices: Slices, uid: str, host: str) -> Group:
+    return Group(slices, f"{_prefix(uid)}{host}")
+
+
+def remove_all(slices: Slices, uid: str) -> None:
+    """Every group of a job whose keeper can no longer do it."""
+    for parent in {slices.memory, slices.cpu} - {""}:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(parent):
+                if name.startswith(_prefix(uid)):
+                    Group(slices, name).remove()
+
+
+def _prefix(uid: str) -> str:
+    return f"oarsman-{uid[:13]}-"
+
+
 def _write(path: str, text: str) -> None:
     with open(path, "w") as file:
         file.write(text)

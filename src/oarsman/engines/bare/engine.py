@@ -87,7 +87,7 @@ class BareEngine:
             watched.look()  # it may have noted the end of the job between our look and its own end
         if seen.keeper is not None and not alive and not seen.ended and watched.cleared != seen.keeper:
             watched.cleared = seen.keeper
-            await asyncio.to_thread(clear_up, job.uid, seen, self._run_folder(job.uid))
+            await asyncio.to_thread(clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
         launcher = _launcher_member(job, seen, alive)
         attempt = seen.launcher.attempt if seen.launcher is not None else 0
         return Observed(

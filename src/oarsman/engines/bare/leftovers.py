@@ -10,21 +10,31 @@ import contextlib
 import os
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import psutil
 
 from oarsman import names
-from oarsman.engines.bare import process
+from oarsman.engines.bare import cgroups, process
+from oarsman.engines.bare.cgroups import Slices
+from oarsman.engines.bare.keeper import read_spec
 from oarsman.engines.bare.seen import Seen
 
+_END_WITHIN = 5.0  # what was killed takes a moment to be gone
 
-def clear_up(uid: str, seen: Seen, run_folder: Path) -> None:
+
+def clear_up(uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
     for host in seen.hosts.values():
         process.send_signal(host.process, signal.SIGKILL)
     for found in marked(uid):
         with contextlib.suppress(psutil.Error):
             found.kill()  # psutil compares start times first
+    deadline = time.monotonic() + _END_WITHIN
+    while any(process.alive(host.process) for host in seen.hosts.values()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    with contextlib.suppress(OSError, ValueError):
+        cgroups.remove_all(Slices(**read_spec(str(folder))["cgroups"]), uid)
     shutil.rmtree(run_folder, ignore_errors=True)
 
 

@@ -98,7 +98,7 @@ class Rack:
     def add(self, name: str, spec: Mapping[str, Any], *, now: float, close: list[int]) -> tuple[RunningHost, list[str]]:
         """Start a host; it reports `up` on its channel. Also says which limits could not be set."""
         launcher = spec["role"] == "launcher"
-        group = cgroups.Group(self._slices, f"oarsman-{self._uid[:13]}-{'launcher' if launcher else spec['index']}")
+        group = cgroups.group_of(self._slices, self._uid, "launcher" if launcher else str(spec["index"]))
         unset = group.make(memory_bytes=spec["memory"], cpus=spec["cpus"])
         address = self.address(spec["index"], launcher=launcher)
         os.makedirs(spec["temp"], exist_ok=True)
