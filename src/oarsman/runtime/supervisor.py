@@ -53,6 +53,8 @@ class Supervisor:
             self._queue.add(stored.uid)
         for stored in self._store.waiting_for_ttl():
             self._queue.add(stored.uid)
+        for uid in self._places.jobs() - self._store.uids():  # killed between removing the record and the rest
+            self._queue.add(uid)
         with contextlib.suppress(FileNotFoundError):
             self._places.socket.unlink()
         server = await asyncio.start_unix_server(self._serve, self._places.socket)

@@ -70,6 +70,10 @@ class Places:
     def socket(self) -> Path:
         return self.run / "s"
 
+    def jobs(self) -> set[str]:
+        """The uids of all jobs that have a folder."""
+        return set(os.listdir(self.state / "jobs"))
+
     def job(self, uid: str) -> Path:
         return self.state / "jobs" / uid
 

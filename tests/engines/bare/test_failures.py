@@ -15,6 +15,7 @@ from oarsman import names
 from oarsman.engines.bare import cgroups
 from oarsman.job.state import Cause
 from oarsman.runtime.jobs import JobRecord
+from oarsman.store.jobs import JobStore
 
 from .machine import WAITS, Machine, mpijob, python
 
@@ -146,6 +147,25 @@ def test_supervisor_and_keeper_killed_together_leave_nothing(machine: Machine) -
     supervisor.wait(20)
     cause_of(machine.until_finished(key))
     machine.nothing_left(machine.uid(key))
+
+
+def test_what_a_supervisor_killed_while_deleting_left_goes_with_the_next_one(machine: Machine) -> None:
+    key = waiting_job(machine, "half")
+    seen = machine.until_ranks(key, 2)
+    uid = machine.uid(key)
+    supervisor = machine.supervisor()
+    supervisor.kill()
+    supervisor.wait(20)
+    store = JobStore(machine.places.database)
+    store.remove(uid)
+    store.close()
+    machine.ok("run", "-n", "1", "--oversubscribe", "--", "hostname")
+    assert seen.keeper is not None
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(seen.keeper.pid).wait(20)
+    machine.nothing_left(uid)
+    assert not machine.places.job(uid).exists()
+    assert not machine.places.job_run(uid).exists()
 
 
 @pytest.mark.parametrize("mpi", MPIS)
