@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Callable
@@ -238,6 +239,18 @@ def test_a_job_that_somebody_else_manages_takes_no_room_and_can_be_deleted(machi
     with contextlib.suppress(NotFoundError):
         for _ in machine.jobs.watch(foreign, timeout=20):
             pass
+
+
+def test_a_job_ends_although_its_run_folder_was_swept_away(machine: Machine) -> None:
+    key = machine.submit(mpijob("swept", ["sh", "-c", "while [ ! -e done ]; do sleep 0.1; done"], workers=1))
+    machine.until(key, lambda status: status.is_true(names.RUNNING))
+    seen = machine.seen(key)
+    assert seen.keeper is not None
+    shutil.rmtree(machine.places.job_run(machine.uid(key)))
+    (machine.folder / "done").touch()
+    assert machine.until_finished(key).status.is_true(names.SUCCEEDED)
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(seen.keeper.pid).wait(20)
 
 
 def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., Machine]) -> None:

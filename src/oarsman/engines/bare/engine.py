@@ -49,6 +49,10 @@ class Watched:
     def keeper_alive(self) -> bool:
         return self.seen.keeper is not None and not self.seen.ended and process.alive(self.seen.keeper)
 
+    def end_keeper(self) -> None:
+        if self.seen.keeper is not None and self.keeper_alive:
+            process.send_signal(self.seen.keeper, signal.SIGTERM)
+
 
 class BareEngine:
     name = "embedded"
@@ -153,7 +157,9 @@ class BareEngine:
                         await self._order(job, {"do": "end"})
                 case actions.DeleteJob():
                     pass  # the runtime removes the record and calls forget()
-        except OSError as error:
+        except (OSError, RetryableError) as error:
+            if assignment.status.finished:
+                watched.end_keeper()  # its socket may have been swept from the disk; a signal still reaches it
             raise RetryableError(f"{job.key}: {type(action).__name__}: {error}") from error
         self._notify(job.uid)
 
@@ -197,8 +203,7 @@ class BareEngine:
         if watched.listener is not None:
             watched.listener.cancel()
         watched.look()
-        if watched.seen.keeper is not None and watched.keeper_alive:  # nobody will find it again
-            process.send_signal(watched.seen.keeper, signal.SIGTERM)
+        watched.end_keeper()  # nobody will find it again
         await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
         await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
 
