@@ -41,7 +41,8 @@ def admitted(decisions: list[Decision]) -> list[str]:
         pytest.param([ask("g", 1, gpus=1), ask("h", 1, gpus=2)], [ask("r", 1, gpus=1)], ["g"], id="GPUs count"),
         pytest.param([ask("m", 1, memory_gib=10)], [ask("r", 1, memory_gib=10)], [], id="memory counts"),
         pytest.param([ask("o", 99, oversubscribe=True)], [], ["o"], id="oversubscribed alone"),
-        pytest.param([ask("o", 99, oversubscribe=True)], [ask("r", 1)], [], id="oversubscribed waits for the machine"),
+        pytest.param([ask("o", 99, oversubscribe=True)], [ask("r", 1)], ["o"], id="oversubscribed waits for nobody"),
+        pytest.param([ask("w", 4)], [ask("o", 99, oversubscribe=True)], ["w"], id="oversubscribed holds nothing"),
         pytest.param([ask("huge", 9, minutes=60), ask("b", 8)], [], ["b"], id="the impossible block nobody"),
     ],
 )
@@ -68,8 +69,11 @@ def test_behind_a_long_wait_the_reason_names_it() -> None:
     [
         (ask("a", gpus=4), "asks for 4 GPUs, the machine has 2"),
         (ask("a", gpus=4, oversubscribe=True), "asks for 4 GPUs, the machine has 2"),
-        (ask("a", 9), "asks for 9 CPUs, the machine has 8"),
-        (ask("a", memory_gib=17), "asks for 17 GiB of memory, the machine has 16"),
+        (ask("a", 9), "asks for 9 CPUs, the machine has 8 (--oversubscribe starts it all the same)"),
+        (
+            ask("a", memory_gib=17),
+            "asks for 17 GiB of memory, the machine has 16 (--oversubscribe starts it all the same)",
+        ),
     ],
 )
 def test_what_can_never_fit_is_impossible(request_: Request, reason: str) -> None:

@@ -148,6 +148,30 @@ def test_the_first_failure_is_the_cause_and_not_its_consequences(
     assert (found.rank if found else None) == first
 
 
+def failed(ranks: tuple[RankReport, ...], words: str, code: int = 1) -> causes.Cause:
+    launcher = a_launcher(Phase.FAILED, exit=Exit(code=code))
+    return causes.of_failed_launcher(JOB, Observed(ranks=ranks, launcher_lines=tuple(words.splitlines())), launcher)
+
+
+def test_the_rank_that_called_abort_is_the_cause_even_if_another_was_gone_sooner() -> None:
+    cause = failed((ended(0, 14, 1), ended(1, 7, 2)), OPENMPI5_ABORT, code=7)
+    assert (cause.rank, cause.exit_code) == (1, 7)
+
+
+@pytest.mark.parametrize("code", [4, 7, 9])
+def test_an_exit_code_is_not_taken_for_a_signal(code: int) -> None:
+    cause = failed((ended(1, code, 1),), "", code=code)
+    assert cause.signal is None
+    assert cause.hint is None
+
+
+def test_ranks_that_a_killed_launcher_took_along_are_not_the_cause() -> None:
+    launcher = a_launcher(Phase.FAILED, exit=Exit(code=137, signal=9))
+    cause = causes.of_failed_launcher(JOB, Observed(ranks=(ended(0, 143, 1), ended(1, 137, 2))), launcher)
+    assert cause.rank is None
+    assert cause.signal == 9
+
+
 def test_a_lost_host_comes_before_the_ranks_it_took_along() -> None:
     lost = Lost(host="pi-worker-1", reason="Evicted", words="it was evicted", at=at(4))
     seen = Observed(ranks=(a_rank(0, code=1, finished_at=at(6)), a_rank(1, code=137, finished_at=at(4))))

@@ -114,6 +114,8 @@ _PAGE = {
     "TOOK": "耗时", "STARTED": "开始", "OUTCOME": "结果", "CAUSE": "起因", "WHAT": "项目", "FOUND": "发现",
     "Asked for": "要求", "Timeline": "时间线", "Hosts": "主机", "Events": "事件", "Name": "名称",
     "Namespace": "命名空间", "State": "状态", "Says": "说明", "Submitted": "提交", "Folder": "目录",
+    "{source} is a program, not a manifest": "{source} 是一个程序，不是清单文件",
+    "to run it in four ranks: oarsman run -n 4 -- {source}": "要用四个 rank 运行它：oarsman run -n 4 -- {source}",
     "Engine": "引擎", "Duration": "用时", "Next try": "下次尝试", "Labels": "标签", "Annotations": "注解",
     "Replicas": "副本", "Slots": "槽位", "Ranks": "Rank", "Command": "命令", "Image": "镜像",
     "Per worker": "每个 worker", "Restart": "重启", "Clean-up": "清理", "Deadline": "期限",

@@ -29,6 +29,11 @@ def read(path: str) -> tuple[bytes, str]:
         raise UserError(t("cannot read {source}: {reason}", source=source, reason=reason)) from error
     if len(raw) > LARGEST:
         raise UserError(t("{source} is too large to be a manifest", source=source))
+    if raw.startswith((b"\x7fELF", b"#!")):
+        raise UsageError(
+            t("{source} is a program, not a manifest", source=source),
+            hint=t("to run it in four ranks: oarsman run -n 4 -- {source}", source=source),
+        )
     return raw, source
 
 

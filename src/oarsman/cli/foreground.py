@@ -151,6 +151,9 @@ class Foreground:
             self._attempts.put(number)
             if number > 1:
                 self._whisper(t("{name}: attempt {number}", name=short(self.key), number=number))
+        restarting, known = status.condition(names.RESTARTING), before and before.status.condition(names.RESTARTING)
+        if restarting is not None and restarting.status and restarting != known and not self.session.quiet:
+            self._say(f"{short(self.key)}: {restarting.message}")
         if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
             self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
         waiting = waiting_for(record)

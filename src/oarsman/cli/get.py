@@ -14,7 +14,7 @@ from oarsman.cli.verbs import verb
     examples=[
         ("oarsman get pi", ""),
         ("oarsman get pi -o yaml", t("the document, status included")),
-        ("oarsman get pi -o json | jq -r .status.conditions[-1].type", t("one field, for a script")),
+        ("oarsman get pi -o json | jq -r .status.cause.summary", t("one field, for a script")),
     ],
 )
 @options.jobs

@@ -55,6 +55,7 @@ class Printer:
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._open = True
+        self._broken: Exception | None = None
         self._flusher: threading.Thread | None = None
 
     def __enter__(self) -> Printer:
@@ -75,6 +76,8 @@ class Printer:
         with self._lock:
             if not self._open:
                 return
+            if self._broken is not None:  # a flush met it, in a thread that could not say so
+                raise self._broken
             if sink is not self._last:  # both may be one file: keep the order
                 self._last.flush()
                 self._last = sink
@@ -96,7 +99,8 @@ class Printer:
             with self._lock:
                 try:
                     self._last.flush()
-                except (OSError, ValueError):  # the next write meets it, in a thread that can say so
+                except (OSError, ValueError) as error:
+                    self._broken = error
                     return
 
     def _format(self, line: LogLine, sink: _Sink) -> str:

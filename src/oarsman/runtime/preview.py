@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oarsman import names
-from oarsman.engines.bare import capacity, mpi_found, outfit, workshop
+from oarsman.engines.bare import capacity, cgroups, mpi_found, outfit, workshop
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.outfit import Outfitter
 from oarsman.engines.bare.separation import probe
@@ -63,7 +63,7 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
         launch_line=shlex.join(written),
         rewritten=shlex.join(rewritten(job)),
         objects=_objects(job, outfitter, folder),
-        not_honoured=(*refused, *outfit.remarks(job, separation)),
+        not_honoured=(*refused, *outfit.remarks(job, separation, cgroups.find())),
     )
 
 

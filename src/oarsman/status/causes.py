@@ -37,7 +37,7 @@ class Lost:
 
 
 def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequence[Lost] = ()) -> Cause:
-    rank = first_failure(seen.ranks)
+    rank = _who_aborted(seen) or first_failure(seen.ranks)
     gone = _first_lost(lost, before=rank)
     if gone is not None:
         return _lost(gone, seen)
@@ -79,6 +79,14 @@ def first_failure(ranks: Sequence[RankReport]) -> RankReport | None:
     if by_itself is None or (first.finished_at and by_itself.finished_at and _later(by_itself, first)):
         return first
     return by_itself
+
+
+def _who_aborted(seen: Observed) -> RankReport | None:
+    """The rank the launcher says called MPI_Abort. Others notice at once, and may be gone before it is."""
+    named = mpirun_words.blamed(seen.launcher_lines)
+    if named is None or not named.aborted:
+        return None
+    return next((r for r in seen.ranks if r.rank == named.rank and r.exit is not None and r.exit.code != 0), None)
 
 
 def _ended_with(launcher: Member, rank: RankReport) -> bool:

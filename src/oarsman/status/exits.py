@@ -18,10 +18,12 @@ _SIGNALS: Final = {
 }  # fmt: skip
 _OFTEN: Final = {7: "often a full /dev/shm", 9: "often out of memory"}
 _CODES: Final = {126: "not executable", 127: "command not found"}
-_HINTS: Final = {
+_SIGNAL_HINTS: Final = {
     4: "the program uses instructions this CPU lacks: build it for the hosts it runs on",
     7: "give the host more shared memory: an emptyDir volume with medium Memory on /dev/shm",
     9: "look at the memory it used, and raise the memory limit of the role that ran it",
+}
+_CODE_HINTS: Final = {
     126: "check that the file is a program for this CPU and that its execute permission is set",
     127: "check the spelling and that the program is installed at the same path on every worker",
 }
@@ -51,7 +53,7 @@ def tell(exit_: Exit) -> Ending:
     if signal is None:
         meaning = _CODES.get(exit_.code)
         words = f"exited with code {exit_.code}" + (f" ({meaning})" if meaning else "")
-        return Ending(code=exit_.code, signal=None, words=words, hint=_HINTS.get(exit_.code))
+        return Ending(code=exit_.code, signal=None, words=words, hint=_CODE_HINTS.get(exit_.code))
     words = f"was killed by signal {signal} ({_SIGNALS.get(signal, 'unknown')})"
     if exit_.memory_limit_hit:
         return Ending(
@@ -60,5 +62,5 @@ def tell(exit_: Exit) -> Ending:
         )  # fmt: skip
     often = _OFTEN.get(signal)
     return Ending(
-        code=exit_.code, signal=signal, words=f"{words}, {often}" if often else words, hint=_HINTS.get(signal)
+        code=exit_.code, signal=signal, words=f"{words}, {often}" if often else words, hint=_SIGNAL_HINTS.get(signal)
     )

@@ -160,7 +160,9 @@ class Machine:
         for process in self._started:
             if process.poll() is None:
                 process.kill()
-            process.communicate()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
         if not self.places.database.exists():
             return
         for record in self.jobs.list():

@@ -81,8 +81,10 @@ def test_a_killed_launcher_ends_every_rank(mpi: str, machine_with: Callable[...,
 def test_a_killed_supervisor_loses_nothing(machine: Machine) -> None:
     """The job goes on alone; the next supervisor has all of its lines and its true end."""
     program = (
-        "from mpi4py import MPI; import time\n"
-        "for step in range(40): print('step', step, flush=True); time.sleep(0.05)\n"
+        "from mpi4py import MPI; import os, time\n"
+        "for step in range(40):\n"
+        "    print('step', step, flush=True)\n"
+        "    while step == 20 and not os.path.exists('go'): time.sleep(0.02)\n"
     )
     key = machine.submit(mpijob("orphan", ["mpirun", "-n", "2", *python(program)]))
     machine.until_ranks(key, 2)
@@ -90,6 +92,7 @@ def test_a_killed_supervisor_loses_nothing(machine: Machine) -> None:
     supervisor.kill()
     supervisor.wait(20)
     assert machine.processes(machine.uid(key)), "the job must go on"
+    (machine.folder / "go").touch()
     record = machine.until_finished(key)  # starts another one
     assert record.status.is_true(names.SUCCEEDED), machine.log_of(key)
     assert machine.supervisor().pid != supervisor.pid
@@ -250,8 +253,21 @@ def test_a_signal_to_the_command_ends_the_job(number: int, machine: Machine) -> 
     assert machine.jobs.get("default/held").status.is_true(names.FAILED)
 
 
+def test_a_reader_that_goes_away_ends_the_job(machine: Machine) -> None:
+    """`oarsman run ... | head -1`, also when lines come slowly."""
+    program = "import time\nwhile True: print('tick', flush=True); time.sleep(0.1)"
+    command = machine.start("run", "-n", "1", "--name", "piped", "--", "python3", "-c", program)
+    assert command.stdout is not None
+    assert "tick" in command.stdout.readline()
+    uid = machine.uid("default/piped")
+    command.stdout.close()
+    assert command.wait(timeout=60) != 0
+    machine.until_finished("default/piped")
+    machine.nothing_left(uid)
+
+
 def test_what_a_missing_program_is_called_and_where(machine: Machine) -> None:
     done = machine.run("run", "-n", "2", "--name", "typo", "--", "pyhton3", "train.py")
     assert done.returncode == 127, done.stdout + done.stderr
     assert "on typo-worker-" in done.stderr
-    assert "pyhton3" in done.stderr
+    assert "pyhton3: command not found" in done.stderr

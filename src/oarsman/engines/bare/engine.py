@@ -104,7 +104,7 @@ class BareEngine:
             first_output_at=seen.first_output.get(attempt),
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
-            remarks=tuple(outfit.remarks(job, self.separation)),
+            remarks=tuple(outfit.remarks(job, self.separation, self._slices)),
             stop_requested=assignment.stop_requested,
             prepared=alive,
             keeps_idle_members=False,

@@ -70,6 +70,7 @@ class Recorder:
 
     def _merge(self, lines: bytes) -> None:
         head = stamp(time.time()).encode() + self._label
+        lines = lines.replace(b"\0", b"")  # Open MPI 5 writes one in the middle of a message
         write_all(self._merged, head + lines.replace(b"\n", b"\n" + head) + b"\n")
 
 

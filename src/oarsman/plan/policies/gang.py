@@ -6,9 +6,9 @@ later one that fits may start in the room that is left, as long as nobody passed
 `PATIENCE` or more. From then on nothing starts behind the one that waits, so room gathers for it:
 large jobs start late, but they start.
 
-Oversubscription means that a job asks for no more CPU and memory than there is, whatever its manifest
-says. GPUs are never shared. A job that says nothing about CPUs needs one per slot, or all there are if
-that is less: many small jobs queue up instead of crowding each other out.
+A job that oversubscribes waits for no CPU and no memory and holds none; GPUs are never shared. A job that
+says nothing about CPUs needs one per slot, or all there are if that is less: many small jobs queue up
+instead of crowding each other out.
 """
 
 from __future__ import annotations
@@ -129,16 +129,19 @@ def admit(waiting: Sequence[Request], running: Sequence[Request], capacity: Capa
 
 
 def _need(request: Request, resource: _Resource, capacity: Capacity) -> Decimal:
+    if request.oversubscribe and resource.shared:
+        return Decimal(0)
     asked = resource.amount(request)
-    yields = (request.oversubscribe and resource.shared) or (request.cpus_assumed and resource.one == "CPU")
-    return min(asked, resource.whole(capacity)) if yields else asked
+    return min(asked, resource.whole(capacity)) if request.cpus_assumed and resource.one == "CPU" else asked
 
 
 def _impossible(request: Request, capacity: Capacity) -> str | None:
     for resource in _RESOURCES:
         whole = resource.whole(capacity)
         if _need(request, resource, capacity) > whole:
-            return f"asks for {resource.named(resource.amount(request))}, the machine has {resource.show(whole)}"
+            way_out = " (--oversubscribe starts it all the same)" if resource.shared else ""
+            asked = resource.named(resource.amount(request))
+            return f"asks for {asked}, the machine has {resource.show(whole)}{way_out}"
     return None
 
 

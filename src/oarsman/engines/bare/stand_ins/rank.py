@@ -233,8 +233,9 @@ def _become(argv: Sequence[str], environment: dict[str, str], out: int, err: int
         process.restore_signals()
         os.execvpe(argv[0], list(argv), environment)
     except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
-        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+        missing = isinstance(error, FileNotFoundError)
+        os.write(2, f"{argv[0]}: {'command not found' if missing else error.strerror}\n".encode())
+        os._exit(127 if missing else 126)
     os._exit(126)
 
 
