@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ import psutil
 from oarsman.engines.bare import process
 from oarsman.engines.bare.journal import JournalReader
 from oarsman.engines.bare.seen import HostSeen, Seen
+from oarsman.engines.bare.specification import read_spec
 from oarsman.runtime.jobs import HostUsage
 
 _INTERVAL = 0.2  # two looks at the processor clocks
@@ -64,7 +64,7 @@ def _memory(one: psutil.Process) -> int:
 
 def _limits(folder: Path) -> dict[str, tuple[int | None, tuple[int, ...]]]:
     try:
-        spec = json.loads((folder / "spec.json").read_text())
+        spec = read_spec(str(folder))
     except (OSError, ValueError):
         return {}
     gpus = spec.get("gpus", {})

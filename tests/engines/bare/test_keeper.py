@@ -13,7 +13,8 @@ import pytest
 
 from oarsman.engines.bare import wire
 from oarsman.engines.bare.journal import Journal, JournalReader
-from oarsman.engines.bare.keeper import Keeper, Launcher
+from oarsman.engines.bare.keeper import Keeper
+from oarsman.engines.bare.launcher import Launcher
 from oarsman.engines.bare.loglines import Recorder
 from oarsman.engines.bare.rack import Rack
 

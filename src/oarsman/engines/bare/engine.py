@@ -21,6 +21,7 @@ from oarsman.engines.bare.journal import JournalReader, add_note
 from oarsman.engines.bare.leftovers import clear_up
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.seen import HostSeen, Seen
+from oarsman.engines.bare.specification import read_spec
 from oarsman.engines.contract import Assignment
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
@@ -192,7 +193,7 @@ class BareEngine:
 
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
         watched = self._of(assignment.job)
-        files = workshop.host_files(assignment.job, hosts, keeper.read_spec(str(watched.folder)))
+        files = workshop.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
         await self._order(assignment.job, {"do": "publish", "hosts": list(hosts), "files": files})
 
     async def _order(self, job: Job, message: dict[str, object]) -> None:
@@ -224,7 +225,7 @@ class BareEngine:
         for uid, watched in self._watched.items():
             if uid != but and watched.keeper_alive:
                 with contextlib.suppress(OSError, ValueError):
-                    for devices in keeper.read_spec(str(watched.folder))["gpus"].values():
+                    for devices in read_spec(str(watched.folder))["gpus"].values():
                         taken.update(devices)
         return taken
 

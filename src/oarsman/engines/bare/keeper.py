@@ -11,15 +11,12 @@ of every job start.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import selectors
-import shutil
 import signal
 import socket
 import struct
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -27,29 +24,12 @@ from typing import Any
 
 from oarsman.engines.bare import loglines, process, wire
 from oarsman.engines.bare.journal import Journal
-from oarsman.engines.bare.rack import Rack, RunningHost, prepare_layer
+from oarsman.engines.bare.launcher import Launcher
+from oarsman.engines.bare.rack import Rack, RunningHost, publish
+from oarsman.engines.bare.specification import read_spec
 
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
-_READ_SIZE = 1 << 16
-_WORLD_SECONDS = 5.0  # how long the launcher may take to notice that a rank has failed
-_IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ranks
-_DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
-
-
-@dataclass(slots=True)
-class Launcher:
-    attempt: int
-    channel: socket.socket
-    streams: dict[int, loglines.Recorder]  # read end of a pipe -> where it goes
-    exit: dict[str, Any] | None = None
-    drain_until: float = 0.0
-    end_by: float | None = None  # a rank has failed; the whole world ends with it
-    idle_by: float | None = None  # every rank has ended well, and mpirun is expected to follow
-    gave_up: bool = False  # it did not notice the failed rank, and we ended it
-    overdue: bool = False  # it did not notice that all is done, and we ended it
-    swept: bool = False
-    kill_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -72,7 +52,6 @@ class Keeper:
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
     connections: set[socket.socket] = field(default_factory=set)
     output_seen: int = 0  # newest attempt that has written something
-    launcher_lines: list[str] = field(default_factory=list)  # the last it wrote, kept for the cause
     ending: bool = False
     last_pulse: float = 0.0
 
@@ -112,8 +91,7 @@ class Keeper:
     def _patience(self) -> float:
         pulse = self.last_pulse + _PULSE - time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
-            due = self.launcher.drain_until - (0.0 if self.launcher.swept else _DRAIN_SECONDS / 2)
-            return max(0.0, min(pulse, due - time.monotonic()))
+            pulse = min(pulse, self.launcher.patience())
         return max(0.0, pulse)
 
     def _drain_wakeups(self, fd: int) -> None:
@@ -265,7 +243,7 @@ class Keeper:
         now = time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
             self._sweep_when_recorded(self.launcher)
-            if self.launcher.swept and (not self.launcher.streams or now >= self.launcher.drain_until):
+            if self.launcher.drained(now):
                 self._launcher_done(self.launcher)
         if now < self.last_pulse + _PULSE:
             return
@@ -300,7 +278,7 @@ class Keeper:
     def _sweep_when_recorded(self, launcher: Launcher) -> None:
         """Leftovers of the attempt end, but not before every rank's output is on disk."""
         recording = any(not rank.ended for rank in self.ranks.values())
-        if not launcher.swept and (not recording or time.monotonic() >= launcher.drain_until - _DRAIN_SECONDS / 2):
+        if not launcher.swept and (not recording or time.monotonic() >= launcher.sweep_due):
             launcher.swept = True
             self._sweep()
 
@@ -321,44 +299,28 @@ class Keeper:
             self.waiting_launcher = message
             return
         self.waiting_launcher = None
-        logs = loglines.attempt_folder(f"{self.folder}/logs", attempt)
-        os.makedirs(logs, exist_ok=True)
-        channel = wire.connect(f"{self.rack.run_folder}/h/{name}")
-        streams: dict[int, loglines.Recorder] = {}
-        ends = []
-        inodes = []
-        for stream in ("out", "err"):
-            read, write = os.pipe()
-            os.set_blocking(read, False)
-            streams[read] = loglines.Recorder(logs, rank="-", host=name, stream=stream, merge=True)
-            ends.append(write)
-            inodes.append(str(os.fstat(write).st_ino))
-            self._watch(read, self._pump)
-        environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": ":".join(inodes)}
-        quiet = os.open(os.devnull, os.O_RDONLY)
-        wire.send(channel, {"argv": self.spec["launcher_argv"], "env": environment}, [quiet, *ends])
-        for fd in (quiet, *ends):
-            os.close(fd)
-        self.launcher = Launcher(attempt, channel, streams)
+        self.launcher = Launcher.start(
+            attempt,
+            self.spec["launcher_argv"],
+            host=name,
+            socket_path=f"{self.rack.run_folder}/h/{name}",
+            logs=loglines.attempt_folder(f"{self.folder}/logs", attempt),
+        )
         self.ranks.clear()
-        self._watch(channel, self._launcher_says)
+        self._watch(self.launcher.channel, self._launcher_says)
+        for fd in self.launcher.streams:
+            self._watch(fd, self._pump)
         self._note("launcher-start", attempt=attempt)
 
     def _pump(self, fd: int) -> None:
         assert self.launcher is not None
-        recorder = self.launcher.streams[fd]
         try:
-            chunk = os.read(fd, _READ_SIZE)
-        except BlockingIOError:
-            return
-        if chunk:
-            try:
-                recorder.feed(chunk)
-            except OSError as error:
-                self._log_trouble(error)
-            self._saw_output(self.launcher.attempt)
-        else:
-            self._close_stream(fd)
+            if not self.launcher.record(fd):
+                self._close_stream(fd)
+                return
+        except OSError as error:
+            self._log_trouble(error)
+        self._saw_output(self.launcher.attempt)
 
     def _log_trouble(self, error: OSError) -> None:
         self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
@@ -367,22 +329,12 @@ class Keeper:
     def _close_stream(self, fd: int) -> None:
         assert self.launcher is not None
         self.selector.unregister(fd)
-        os.close(fd)
-        recorder = self.launcher.streams.pop(fd)
-        self.launcher_lines += recorder.last_lines()
-        with contextlib.suppress(OSError):
-            recorder.finish()
+        self.launcher.close_stream(fd)
 
     def _launcher_says(self, channel: socket.socket) -> None:
-        message, _ = wire.receive(channel)
-        launcher = self.launcher
-        if launcher is None or (message is not None and "exit" not in message):
-            return
-        self.selector.unregister(channel)
-        channel.close()
-        # No answer: the launcher's host died, and the launcher with it.
-        launcher.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
-        launcher.drain_until = time.monotonic() + _DRAIN_SECONDS
+        if self.launcher is not None and self.launcher.listen():
+            self.selector.unregister(channel)
+            channel.close()
 
     def _settle(self) -> None:
         """Read what ranks have already said, so that the order of facts in the journal is that of the world.
@@ -412,29 +364,16 @@ class Keeper:
         self._hear_hosts()
         self._bury_the_dying()
         self._settle()
-        assert launcher.exit is not None
-        lines, self.launcher_lines = self.launcher_lines, []
-        code, number = launcher.exit["exit"], launcher.exit["signal"]
-        if launcher.gave_up or launcher.overdue:  # what it ended with is our doing
-            code, number = (255 if launcher.gave_up else 0), None
         self.launcher = None
-        self._note(
-            "launcher-end",
-            attempt=launcher.attempt,
-            code=code,
-            signal=number,
-            memory=self._memory_killed(self.spec["launcher_host"]),
-            lines=lines[-40:],
-        )
+        code, number = launcher.result()
+        memory = self._memory_killed(self.spec["launcher_host"])
+        self._note("launcher-end", attempt=launcher.attempt, code=code, signal=number, memory=memory,
+                   lines=launcher.lines[-40:])  # fmt: skip
 
-    def _stop_launcher(self, message: wire.Message) -> None:
-        launcher = self.launcher
+    def _stop_launcher(self, _message: wire.Message) -> None:
         self.waiting_launcher = None
-        if launcher is None or launcher.exit is not None or launcher.kill_at is not None:
-            return
-        with contextlib.suppress(OSError):
-            wire.send(launcher.channel, {"signal": int(signal.SIGTERM)})
-        launcher.kill_at = time.monotonic() + self.spec["grace"]
+        if self.launcher is not None:
+            self.launcher.stop(self.spec["grace"])
 
     # -- ranks -------------------------------------------------------------------------------------
     def _rank_started(self, caller: socket.socket, message: wire.Message) -> None:
@@ -451,7 +390,7 @@ class Keeper:
         rank.ended = True
         facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
         if message["exit"] != 0 and not rank.facts["survives"] and self.launcher is not None:
-            self.launcher.end_by = self.launcher.end_by or time.monotonic() + _WORLD_SECONDS
+            self.launcher.rank_failed()
         self._expect_end(rank)
         memory = message["signal"] == signal.SIGKILL and self._memory_killed(rank.facts["host"])
         self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
@@ -466,7 +405,7 @@ class Keeper:
         world = [rank for rank in self.ranks.values() if rank.facts["world"] == last.facts["world"]]
         done = len(world) == last.facts["size"] and all(rank.ended for rank in world)
         if self.launcher is not None and self.spec["launcher_is_mpirun"]:
-            self.launcher.idle_by = time.monotonic() + _IDLE_SECONDS if done else None
+            self.launcher.all_ranks_ended(done)
 
     def _memory_killed(self, name: str) -> bool:
         """Whether the memory limit of this host was hit since the last time somebody asked."""
@@ -485,17 +424,7 @@ class Keeper:
 
     # -- files and the end -------------------------------------------------------------------------
     def _publish(self, message: wire.Message) -> None:
-        etc = f"{self.rack.run_folder}/etc"
-        for name, text in message["files"].items():
-            if name == "hosts":
-                with open(f"{etc}/hosts", "w") as file:  # in place: this very file is mounted
-                    file.write(text)
-                continue
-            path = f"{etc}/mpi/{name}"
-            with open(f"{path}.new", "w") as file:
-                file.write(text)
-            os.chmod(f"{path}.new", 0o755 if name.endswith(".sh") else 0o644)
-            os.rename(f"{path}.new", path)
+        publish(self.rack.run_folder, message["files"])
         self._note("published", hosts=message["hosts"])
 
     def end(self) -> None:
@@ -506,43 +435,3 @@ class Keeper:
         self._stop_launcher({})
         for name in list(self.hosts):
             self._stop_host({"host": name})
-
-
-def read_spec(folder: str) -> dict[str, Any]:
-    with open(f"{folder}/spec.json") as file:
-        spec: dict[str, Any] = json.load(file)
-    return spec
-
-
-def main(folder: str) -> None:
-    """Become a daemon, tell the parent that all is well, keep the job until it ends."""
-    spec = read_spec(folder)
-    ready_read, ready_write = os.pipe()
-    if os.fork():
-        os.close(ready_write)
-        with os.fdopen(ready_read, "rb") as ready:
-            trouble = ready.read().decode()
-        if trouble != "ok":
-            sys.stderr.write(trouble or "the keeper died while starting")
-        sys.exit(0 if trouble == "ok" else 1)
-    os.close(ready_read)
-    os.setsid()
-    os.umask(0o077)
-    os.chdir("/")
-    log = os.open(f"{folder}/keeper.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((null, 0), (log, 1), (log, 2)):
-        os.dup2(source, target)
-    try:
-        os.makedirs(spec["run_folder"], mode=0o700, exist_ok=True)
-        prepare_layer(spec["run_folder"])
-        rack = Rack(spec)
-        rack.open()
-        keeper = Keeper(folder, spec, rack, Journal(folder))
-    except BaseException as error:
-        os.write(ready_write, f"{type(error).__name__}: {error}".encode())
-        raise
-    try:
-        keeper.run(ready_write)
-    finally:
-        shutil.rmtree(spec["run_folder"], ignore_errors=True)

@@ -18,8 +18,8 @@ import psutil
 from oarsman import names
 from oarsman.engines.bare import cgroups, process
 from oarsman.engines.bare.cgroups import Slices
-from oarsman.engines.bare.keeper import read_spec
 from oarsman.engines.bare.seen import Seen
+from oarsman.engines.bare.specification import read_spec
 
 _END_WITHIN = 5.0  # what was killed takes a moment to be gone
 

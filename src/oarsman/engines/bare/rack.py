@@ -242,3 +242,17 @@ def prepare_layer(run_folder: str) -> None:
     os.makedirs(f"{run_folder}/etc/mpi", exist_ok=True)
     for path in (f"{run_folder}/layer/hosts", f"{run_folder}/etc/hosts"):
         open(path, "a").close()
+
+
+def publish(run_folder: str, files: Mapping[str, str]) -> None:
+    """Replace the files under /etc that hosts see. Each is seen whole, as it was or as it is now."""
+    for name, text in files.items():
+        if name == "hosts":
+            with open(f"{run_folder}/etc/hosts", "w") as file:  # in place: this very file is mounted
+                file.write(text)
+            continue
+        path = f"{run_folder}/etc/mpi/{name}"
+        with open(f"{path}.new", "w") as file:
+            file.write(text)
+        os.chmod(f"{path}.new", 0o755 if name.endswith(".sh") else 0o644)
+        os.rename(f"{path}.new", path)

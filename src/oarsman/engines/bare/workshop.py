@@ -24,6 +24,7 @@ from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.outfit import Outfitter, wants_private_network
 from oarsman.engines.bare.rack import address_of
 from oarsman.engines.bare.separation import Separation, ip_command
+from oarsman.engines.bare.specification import FILE, read_spec
 from oarsman.engines.contract import Assignment
 from oarsman.errors import RetryableError
 from oarsman.job.job import Implementation, Job
@@ -106,7 +107,7 @@ class Workshop:
             _replace(self._run / "bin" / name, f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
         for name in (*mpi_found.LAUNCHERS, "prterun"):
             _replace(self._run / "bin" / name, f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
-        _replace(self._folder / "spec.json", json.dumps(spec))
+        _replace(self._folder / FILE, json.dumps(spec))
 
     async def start_keeper(self) -> None:
         keeper = await asyncio.create_subprocess_exec(
@@ -120,10 +121,9 @@ class Workshop:
 
     def _read_previous(self) -> Mapping[str, Any]:
         try:
-            previous: Mapping[str, Any] = json.loads((self._folder / "spec.json").read_text())
+            return read_spec(str(self._folder))
         except (OSError, ValueError):
             return {}
-        return previous
 
     def _master_port(self) -> int:
         if self._private:

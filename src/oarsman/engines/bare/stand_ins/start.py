@@ -25,9 +25,9 @@ def _main() -> None:
 
         mpirun.main()
     elif name == "keeper":
-        from oarsman.engines.bare import keeper
+        from oarsman.engines.bare import daemon
 
-        keeper.main(sys.argv[1])
+        daemon.main(sys.argv[1])
 
 
 _main()

@@ -1,0 +1,113 @@
+"""The launcher of one attempt, as its keeper knows it: a command on the launcher's host, its output, its deadlines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from oarsman.engines.bare import loglines, wire
+
+_READ_SIZE = 1 << 16
+_NOTICE_SECONDS = 5.0  # how long it may take to notice that a rank has failed
+_IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ranks
+_DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
+
+
+@dataclass(slots=True)
+class Launcher:
+    attempt: int
+    channel: socket.socket
+    streams: dict[int, loglines.Recorder]  # read end of a pipe -> where it goes
+    lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
+    exit: wire.Message | None = None
+    drain_until: float = 0.0
+    end_by: float | None = None  # a rank has failed; the whole world ends with it
+    idle_by: float | None = None  # every rank has ended, and mpirun is expected to follow
+    kill_at: float | None = None  # it was told to end
+    gave_up: bool = False  # it did not notice the failed rank, and we ended it
+    overdue: bool = False  # it did not notice that all is done, and we ended it
+    swept: bool = False  # what it left behind on the hosts was ended
+
+    # -- its life ----------------------------------------------------------------------------------
+    @classmethod
+    def start(cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str) -> Launcher:
+        os.makedirs(logs, exist_ok=True)
+        launcher = cls(attempt, wire.connect(socket_path), {})
+        ends = []
+        for stream in ("out", "err"):
+            read, write = os.pipe()
+            os.set_blocking(read, False)
+            launcher.streams[read] = loglines.Recorder(logs, rank="-", host=host, stream=stream, merge=True)
+            ends.append(write)
+        pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a stand-in knows where its output goes
+        environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
+        quiet = os.open(os.devnull, os.O_RDONLY)
+        wire.send(launcher.channel, {"argv": list(argv), "env": environment}, [quiet, *ends])
+        for fd in (quiet, *ends):
+            os.close(fd)
+        return launcher
+
+    def listen(self) -> bool:
+        """Take its host's next word; True when that was its end."""
+        message, _ = wire.receive(self.channel)
+        if message is not None and "exit" not in message:
+            return False
+        # No answer: the launcher's host died, and the launcher with it.
+        self.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
+        self.drain_until = time.monotonic() + _DRAIN_SECONDS
+        return True
+
+    def stop(self, grace: float) -> None:
+        if self.exit is None and self.kill_at is None:
+            with contextlib.suppress(OSError):
+                wire.send(self.channel, {"signal": int(signal.SIGTERM)})
+            self.kill_at = time.monotonic() + grace
+
+    def result(self) -> tuple[int, int | None]:
+        """Exit code and signal, unless what it ended with was our doing."""
+        assert self.exit is not None
+        if self.gave_up or self.overdue:
+            return (255 if self.gave_up else 0), None
+        return self.exit["exit"], self.exit["signal"]
+
+    # -- its output --------------------------------------------------------------------------------
+    def record(self, fd: int) -> bool:
+        """Write down what is there; False at the end of the stream. OSError: the log cannot be written."""
+        try:
+            chunk = os.read(fd, _READ_SIZE)
+        except BlockingIOError:
+            return True
+        if chunk:
+            self.streams[fd].feed(chunk)
+        return bool(chunk)
+
+    def close_stream(self, fd: int) -> None:
+        os.close(fd)
+        recorder = self.streams.pop(fd)
+        self.lines += recorder.last_lines()
+        with contextlib.suppress(OSError):
+            recorder.finish()
+
+    # -- its deadlines -----------------------------------------------------------------------------
+    def rank_failed(self) -> None:
+        self.end_by = self.end_by or time.monotonic() + _NOTICE_SECONDS
+
+    def all_ranks_ended(self, ended: bool) -> None:
+        self.idle_by = time.monotonic() + _IDLE_SECONDS if ended else None
+
+    @property
+    def sweep_due(self) -> float:
+        """When its leftovers end at the latest; sooner if all ranks are recorded."""
+        return self.drain_until - _DRAIN_SECONDS / 2
+
+    def drained(self, now: float) -> bool:
+        return self.swept and (not self.streams or now >= self.drain_until)
+
+    def patience(self) -> float:
+        """Seconds until something is due after its end."""
+        return (self.drain_until if self.swept else self.sweep_due) - time.monotonic()
