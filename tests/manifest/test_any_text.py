@@ -101,6 +101,21 @@ def test_a_document_with_odd_values_never_surprises(changes: list[tuple[tuple[An
         job_from_document(document)
 
 
+@QUICK
+@given(st.lists(st.tuples(st.sampled_from(PLACES), st.integers(0, 20)), min_size=1, max_size=4))
+def test_a_document_with_misspelled_fields_never_surprises(slips: list[tuple[tuple[Any, ...], int]]) -> None:
+    document = copy.deepcopy(RICH)
+    for path, at in slips:
+        holder: Any = document
+        with contextlib.suppress(KeyError, IndexError, TypeError):
+            for step in path[:-1]:
+                holder = holder[step]
+            name = path[-1]
+            holder[name[: at % len(name)] + name[at % len(name) + 1 :]] = holder.pop(name)
+    with contextlib.suppress(ManifestError):
+        job_from_document(document)
+
+
 def test_a_document_that_is_endlessly_deep_is_refused() -> None:
     document: dict[str, Any] = copy.deepcopy(RICH)
     document["spec"]["loop"] = document

@@ -45,6 +45,14 @@ def test_problems_come_in_the_order_of_the_text(file: Path) -> None:
     assert places == sorted(places)
 
 
+@pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
+def test_no_place_is_reported_twice(file: Path) -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(parts(file)[0], file.name)
+    places = [(problem.line, problem.column, problem.field) for problem in caught.value.problems]
+    assert len(places) == len(set(places))
+
+
 @pytest.mark.parametrize("file", [file for file in BROKEN if one_document(file)], ids=lambda file: file.stem)
 def test_a_document_without_text_has_the_same_problems_without_places(file: Path) -> None:
     documents, _ = read(parts(file)[0], file.name)

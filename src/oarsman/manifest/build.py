@@ -120,8 +120,8 @@ def _mount(value: Mapping[str, Any]) -> VolumeMount:
 
 
 def _volume(value: Mapping[str, Any]) -> Volume:
-    kind = next(name for name, part in value.items() if name != "name" and part is not None)
-    part = value[kind]
+    kind = next((name for name, part in value.items() if name != "name" and part is not None), "")
+    part = value.get(kind) or {}
     limit = part.get("sizeLimit") if kind == "emptyDir" else None
     return Volume(
         name=value["name"],

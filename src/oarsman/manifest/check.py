@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
 from oarsman.job.job import ApiVersion
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1, MPIJobV2beta1
+from oarsman.manifest.mend import mend, unshared
 from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
+from oarsman.manifest.rules import check_counts
 from oarsman.manifest.source import Document
 from oarsman.manifest.template import check_template
 from oarsman.names import GROUP, KIND
@@ -17,34 +20,51 @@ from oarsman.names import GROUP, KIND
 MODELS: Mapping[str, type[AnyMPIJob]] = {ApiVersion.V2BETA1.value: MPIJobV2beta1, ApiVersion.V1.value: MPIJobV1}
 _OLD = ("v1alpha1", "v1alpha2")
 _ROLES: Path = ("spec", "mpiReplicaSpecs")
+_ROUNDS = 12  # a document without anything needs about eight
 
 
-def check_shape(document: Document) -> tuple[AnyMPIJob | None, list[Problem]]:
-    """The document as a model, or what is wrong with it."""
+def check_shape(document: Document) -> tuple[Document, AnyMPIJob | None, list[Problem]]:
+    """The document and its model, and what is wrong with them.
+
+    With problems, both are mended. What is found wrong only after a round of mending is told as well, unless
+    it is about a place that was mended.
+    """
     if not isinstance(document.value, dict):
-        return None, [document.problem((), f"a manifest must be a mapping, not {quoted(document.value)}")]
-    model, problems = _model(document)
-    if model is None:
-        return None, problems
+        return document, None, [document.problem((), f"a manifest must be a mapping, not {quoted(document.value)}")]
+    version, problems = _version(document)
+    if version is None:
+        return document, None, problems
+    mended = document
+    if problems:
+        mended = replace(document, value=unshared(document.value) | {"apiVersion": version, "kind": KIND})
+    for _ in range(_ROUNDS):
+        model, found = _check_once(mended, MODELS[version])
+        if not found:
+            return mended, model, problems
+        if mended is document:
+            mended = replace(document, value=unshared(document.value))
+        problems += [problem for problem in found if mended.sound(mended.path(problem))]
+        mend(mended, found)
+    return mended, None, problems
+
+
+def _check_once(document: Document, model: type[AnyMPIJob]) -> tuple[AnyMPIJob | None, list[Problem]]:
     value = without_nulls(document.value)
     checked: AnyMPIJob | None = None
+    problems: list[Problem] = []
     try:
         checked = model.model_validate(value)
     except ValidationError as error:
         problems = [_translate(document, model, value, dict(e)) for e in error.errors(include_url=False)]
-    problems = _without_echoes([*problems, *_check_templates(document)])
-    return (None if problems else checked), problems
+    else:
+        problems += check_counts(document, checked)
+    return checked, _without_echoes(document, [*problems, *_check_templates(document)])
 
 
-def _without_echoes(problems: list[Problem]) -> list[Problem]:
+def _without_echoes(document: Document, problems: list[Problem]) -> list[Problem]:
     """A misspelled required field is one mistake: its hint is shown, that the right one is missing is not."""
-    meant = set()
-    for problem in problems:
-        if problem.message.startswith("unknown") and problem.hint is not None and "'" in problem.hint:
-            parent = problem.field.rpartition(".")[0]
-            name = problem.hint.split("'")[1]
-            meant.add(f"{parent}.{name}" if parent else name)
-    return [p for p in problems if not (p.message == "is required" and p.field in meant)]
+    meant = {(*document.path(p)[:-1], p.meant) for p in problems if p.stray}
+    return [p for p in problems if not (p.message == "is required" and document.path(p) in meant)]
 
 
 def without_nulls(value: Any, path: Path = ()) -> Any:
@@ -54,7 +74,8 @@ def without_nulls(value: Any, path: Path = ()) -> Any:
     return value
 
 
-def _model(document: Document) -> tuple[type[AnyMPIJob] | None, list[Problem]]:
+def _version(document: Document) -> tuple[str | None, list[Problem]]:
+    """The version to read the document in, even if only guessed, and what is wrong with how it says so."""
     problems = []
     version, kind = document.value.get("apiVersion"), document.value.get("kind")
     accepted = listed(list(MODELS), "and")
@@ -66,9 +87,13 @@ def _model(document: Document) -> tuple[type[AnyMPIJob] | None, list[Problem]]:
                 ("kind",), f"{quoted(kind)} is not accepted; it must be {KIND}", hint=nearest(str(kind), [KIND])
             )
         )
+    if isinstance(version, str) and version in MODELS:
+        return (version if _is_meant(document, problems) else None), problems
+    guess = _fitting(document)[0]
     if version is None:
         problems.append(document.missing(("apiVersion",), f"is required; accepted are {accepted}"))
     elif version in [f"{GROUP}/{old}" for old in _OLD]:
+        guess = ApiVersion.V1.value
         problems.append(
             document.problem(
                 ("apiVersion",),
@@ -77,12 +102,29 @@ def _model(document: Document) -> tuple[type[AnyMPIJob] | None, list[Problem]]:
                 " activeDeadlineSeconds under runPolicy",
             )
         )
-    elif not isinstance(version, str) or version not in MODELS:
-        hint = nearest(str(version), MODELS)
-        problems.append(
-            document.problem(("apiVersion",), f"{quoted(version)} is not accepted; accepted are {accepted}", hint=hint)
+    else:
+        hint = nearest(str(version), _fitting(document))
+        problem = document.problem(
+            ("apiVersion",), f"{quoted(version)} is not accepted; accepted are {accepted}", hint=hint
         )
-    return (None if problems else MODELS[version]), problems
+        problems.append(problem)
+        guess = problem.meant or guess
+    return (guess if _is_meant(document, problems) else None), problems
+
+
+def _is_meant(document: Document, problems: list[Problem]) -> bool:
+    """Whether this is an MPIJob after all: it says so, has the spec of one, or nearly says so throughout."""
+    spec = document.value.get("spec")
+    has_roles = isinstance(spec, dict) and _ROLES[-1] in spec
+    return document.value.get("kind") == KIND or has_roles or all(problem.hint for problem in problems)
+
+
+def _fitting(document: Document) -> list[str]:
+    """The versions that know most of the fields of the spec."""
+    spec = document.value.get("spec")
+    names = set(spec) if isinstance(spec, dict) else set()
+    strange = {version: len(names.difference(_fields_at(model, ("spec",)))) for version, model in MODELS.items()}
+    return [version for version, count in strange.items() if count == min(strange.values())]
 
 
 def _check_templates(document: Document) -> list[Problem]:

@@ -11,7 +11,7 @@ from oarsman.manifest.build import build_job
 from oarsman.manifest.check import check_shape
 from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.problems import Problem, quoted
-from oarsman.manifest.rules import check_counts, check_job
+from oarsman.manifest.rules import check_job
 from oarsman.manifest.source import MAX_DEPTH, Document, Node, read
 
 _NO_PLACE = "<document>"
@@ -42,7 +42,7 @@ def checked_models(text: str | bytes, source: str) -> list[tuple[AnyMPIJob, dict
     """Models beside documents, for those who rewrite manifests."""
     found = []
     for document, _ in _load(text, source):
-        model, _ = check_shape(document)
+        _, model, _ = check_shape(document)
         assert model is not None
         found.append((model, document.value))
     return found
@@ -59,24 +59,24 @@ def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
         )
     result: list[tuple[Document, Job]] = []
     for document in parts:
-        _, job, wrong = _check(document)
+        checked, job, wrong = _check(document)
         problems += [problem for problem in wrong if (problem.line, problem.column) not in noted]
         if job is not None:
-            result.append((document, job))
+            result.append((checked, job))
     problems += _repeated_names(result)
     if problems:
         raise ManifestError(_in_order(problems))
     return result
 
 
-def _check(document: Document) -> tuple[AnyMPIJob | None, Job | None, list[Problem]]:
-    model, problems = check_shape(document)
+def _check(document: Document) -> tuple[Document, Job | None, list[Problem]]:
+    """The document, its job and its problems. With problems, the first two are mended: good for more rules only."""
+    mended, model, problems = check_shape(document)
     if model is None:
-        return None, None, problems
-    problems = list(check_counts(document, model))
-    job = build_job(model, document.value)
-    problems += check_job(document, job) if not problems else ()
-    return model, (job if not problems else None), problems
+        return mended, None, problems
+    job = build_job(model, mended.value)
+    problems += [problem for problem in check_job(mended, job) if mended.sound(mended.path(problem))]
+    return mended, job, problems
 
 
 def _shallow(value: Any, levels: int) -> bool:
@@ -104,6 +104,8 @@ def _items(document: Document) -> Iterator[Document]:
 def _repeated_names(parts: Sequence[tuple[Document, Job]]) -> Iterator[Problem]:
     seen: set[str] = set()
     for document, job in parts:
+        if not document.sound(("metadata", "name"), ("metadata", "namespace")):
+            continue
         if job.key in seen:
             yield document.problem(
                 ("metadata", "name"), f"another job of this text is already called {quoted(job.key)}"

@@ -29,6 +29,16 @@ class Problem:
     hint: str | None = None  # "did you mean ...?"
     snippet: str = ""  # the source line
 
+    @property
+    def stray(self) -> bool:
+        """Whether the field is there but should not be."""
+        return self.message.startswith("unknown")
+
+    @property
+    def meant(self) -> str | None:
+        """The word that was probably meant."""
+        return self.hint.split("'")[1] if self.hint is not None and self.hint.startswith("did you mean '") else None
+
 
 def render(problem: Problem) -> str:
     """One problem as the lines a user sees, without a newline at the end."""

@@ -1,5 +1,5 @@
-"""Rules that look at more than one field. They speak once every field by itself is sound: a misspelled
-field counts as absent, and what follows from its absence would only mislead."""
+"""Rules that look at more than one field. Each speaks only if the fields it draws on are sound: a broken or
+misspelled field counts as absent, and what follows from its absence would only mislead."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oarsman import names
-from oarsman.job.job import Implementation, Job
+from oarsman.job.job import ApiVersion, Implementation, Job
 from oarsman.job.launch import LaunchLine
 from oarsman.job.launch_options import HYDRA_ONLY
-from oarsman.job.role import Role
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
 from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
 from oarsman.manifest.source import Document
@@ -23,6 +22,8 @@ _LABEL_NAME = re.compile(r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([
 _LONGEST_NAME = 63
 _MOST_WORKERS = 100_000  # every host has a name; a slip of the hand must not fill the memory with them
 _ROLES: Path = ("spec", "mpiReplicaSpecs")
+_WORKERS: Path = (*_ROLES, "Worker", "replicas")
+_CONTAINERS: Path = ("template", "spec", "containers")
 _OUR_PREFIX = "oarsman.dev/"
 _BOOLEAN = ("true", "false")
 
@@ -35,7 +36,7 @@ def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
             (*_ROLES, "Launcher", "replicas"), f"must be 1: a job has one launcher, not {roles.launcher.replicas}"
         )
     if roles.worker is not None:
-        where = (*_ROLES, "Worker", "replicas")
+        where = _WORKERS
         if roles.worker.replicas is None:
             yield document.missing(where, "is required: how many workers?")
         elif roles.worker.replicas < 1:
@@ -55,7 +56,7 @@ def check_job(document: Document, job: Job) -> Iterator[Problem]:
     yield from _check_annotations(document, job.annotations)
     yield from _check_main_container(document, job)
     yield from _check_scheduling(document, job)
-    if job.launch is not None:
+    if job.launch is not None and document.sound(*_launch_words(job)):
         yield from _check_launch(document, job, job.launch)
 
 
@@ -79,7 +80,7 @@ def _check_names(document: Document, job: Job) -> Iterator[Problem]:
             " letters, digits and dashes, the last not a dash",
             hint=_name_hint(job.name),
         )
-    elif len(longest) > _LONGEST_NAME:
+    elif len(longest) > _LONGEST_NAME and document.sound(_WORKERS):
         over = len(longest) - _LONGEST_NAME
         yield document.problem(
             path,
@@ -153,8 +154,8 @@ def _check_main_container(document: Document, job: Job) -> Iterator[Problem]:
         return
     role = job.worker or job.launcher
     known = [container.name for container in role.containers]
-    if job.main_container not in known:
-        whose = "Worker" if job.worker is not None else "Launcher"
+    whose = "Worker" if job.worker is not None else "Launcher"
+    if job.main_container not in known and document.sound(*_container_names(job, whose)):
         yield document.problem(
             ("spec", "mainContainer"),
             f"the {whose} has no container {quoted(job.main_container)}; it has {listed(known, 'and')}",
@@ -162,8 +163,19 @@ def _check_main_container(document: Document, job: Job) -> Iterator[Problem]:
         )
 
 
+def _container_names(job: Job, whose: str) -> Iterator[Path]:
+    """What decides that these, and no others, are the containers of the role."""
+    role = job.worker if job.worker is not None and whose == "Worker" else job.launcher
+    if job.worker is None:
+        yield _WORKERS
+    for index in range(len(role.containers)):
+        yield (*_ROLES, whose, *_CONTAINERS, index, "name")
+
+
 def _check_scheduling(document: Document, job: Job) -> Iterator[Problem]:
     policy = job.run_policy.scheduling
+    if not document.sound(_WORKERS):
+        return
     if policy is not None and policy.min_available is not None and policy.min_available > job.total_replicas:
         yield document.problem(
             ("spec", "runPolicy", "schedulingPolicy", "minAvailable"),
@@ -177,10 +189,37 @@ def _check_scheduling(document: Document, job: Job) -> Iterator[Problem]:
 def _check_launch(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
     if line.processes is not None and line.processes < 1:
         yield document.problem(_word(job, line), f"{line.launcher} must start at least 1 process, not {line.processes}")
+    elif not document.sound(*_slot_sources(job)):
+        return
     elif line.elastic:
         yield from _check_elastic(document, job, line)
     elif _is_openmpi(job, line) and not _may_exceed(job, line):
         yield from _check_slots(document, job, line)
+
+
+def _launch_words(job: Job) -> Iterator[Path]:
+    """Where the words of the launch line come from."""
+    yield ("spec", "mainContainer")
+    if job.main_container is not None:
+        yield from _container_names(job, "Launcher")
+    for part in ("command", "args", "env"):
+        yield (*_main_container(job), part)
+
+
+def _slot_sources(job: Job) -> Iterator[Path]:
+    """What the number of slots is made of, and whether it matters."""
+    yield _WORKERS
+    for name in ("slotsPerWorker", "runLauncherAsWorker", "mpiImplementation"):
+        yield ("spec", name)
+    for annotation in (names.ANNOTATION_MPI, names.ANNOTATION_OVERSUBSCRIBE):
+        yield ("metadata", "annotations", annotation)
+    if job.api_version is ApiVersion.V1:  # a GPU makes the launcher take ranks
+        for index in range(len(job.launcher.containers)):
+            yield (*_ROLES, "Launcher", *_CONTAINERS, index, "resources", "limits")
+
+
+def _main_container(job: Job) -> Path:
+    return (*_ROLES, "Launcher", *_CONTAINERS, job.launcher.main)
 
 
 def _is_openmpi(job: Job, line: LaunchLine) -> bool:
@@ -264,9 +303,8 @@ def _host(host: Any) -> str:
 
 def _word(job: Job, line: LaunchLine) -> Path:
     """The path of the word that says the number of processes, or of the words as a whole."""
-    role: Role = job.launcher
-    container: Path = (*_ROLES, "Launcher", "template", "spec", "containers", role.main)
-    commands = len(role.container.command)
+    container = _main_container(job)
+    commands = len(job.launcher.container.command)
     if line.decisive_word is None:
         return (*container, "command" if commands else "args")
     if line.decisive_word < commands:

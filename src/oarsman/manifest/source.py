@@ -43,6 +43,21 @@ class Node:
     keys: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class Doubts:
+    """What of a document is known to be wrong, so that nothing more is said about it or concluded from it."""
+
+    broken: set[Path] = field(default_factory=set)
+    above: set[Path] = field(default_factory=set)  # what holds something broken
+    strays: set[str] = field(default_factory=set)  # names of fields that do not belong where they are
+    spelling: dict[Path, str] = field(default_factory=dict)  # the last step of a path as the text has it
+    paths: dict[str, Path] = field(default_factory=dict)  # of the fields that problems name
+
+    def add(self, path: Path) -> None:
+        self.broken.add(path)
+        self.above.update(path[:end] for end in range(len(path)))
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document: its value, and the way from a field path to a problem at the right place.
@@ -54,6 +69,24 @@ class Document:
     source: str
     lines: tuple[str, ...] = ()
     root: Node | None = None
+    doubts: Doubts = field(default_factory=Doubts)
+
+    def sound(self, *paths: Path) -> bool:
+        """Whether nothing at, above or below these paths is broken; of what is absent, that it is not elsewhere."""
+        return not any(self._doubtful(path) for path in paths)
+
+    def _doubtful(self, path: Path) -> bool:
+        doubts, value = self.doubts, self.value
+        if path in doubts.above or path in doubts.spelling:
+            return True
+        for end, step in enumerate(path, 1):
+            if path[:end] in doubts.broken:
+                return True
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return step in doubts.strays
+        return False
 
     def problem(self, path: Path, message: str, *, hint: str | None = None, on_key: bool = False) -> Problem:
         return self._problem(self._place(path, on_key), path, message, hint)
@@ -65,15 +98,26 @@ class Document:
     def _problem(self, place: tuple[int, int], path: Path, message: str, hint: str | None) -> Problem:
         line, column = place
         snippet = self.lines[line - 1] if 0 < line <= len(self.lines) else ""
-        found = Problem(source=self.source, line=line, column=column, field=dotted(path), message=message, hint=hint)
+        name = dotted(self._as_written(path))
+        found = Problem(source=self.source, line=line, column=column, field=name, message=message, hint=hint)
+        self.doubts.paths[name] = path
         return replace(found, snippet=snippet)
+
+    def path(self, problem: Problem) -> Path:
+        """The path of a problem of this document, in the words the document should use."""
+        return self.doubts.paths[problem.field]
+
+    def _as_written(self, path: Path) -> Path:
+        if not self.doubts.spelling:
+            return path
+        return tuple(self.doubts.spelling.get(path[:end], step) for end, step in enumerate(path, 1))
 
     def _place(self, path: Path, on_key: bool) -> tuple[int, int]:
         node = self.root
         if node is None:
             return 0, 0
         place = (node.line, node.column)
-        for number, step in enumerate(path):
+        for number, step in enumerate(self._as_written(path)):
             child = node.children.get(step)
             if child is None:
                 break

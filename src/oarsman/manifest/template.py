@@ -18,11 +18,12 @@ _ENV_NAME = re.compile(r"[^=\x00-\x1f\x7f]+\Z")
 
 
 def check_template(document: Document, path: Path, template: Mapping[str, Any]) -> list[Problem]:
-    """Everything wrong with one template. References are looked at only once every shape is right."""
+    """What is wrong with one template. References are looked at only once every shape is right, or mended."""
     problems = list(_check(document, path, template, One("template")))
     if problems:
         return problems
-    return list(_check_pod(document, (*path, "spec"), template["spec"]))
+    found = _check_pod(document, (*path, "spec"), template["spec"])
+    return [problem for problem in found if document.sound(document.path(problem))]
 
 
 def _check(document: Document, path: Path, value: Any, kind: Kind) -> Iterator[Problem]:
@@ -125,7 +126,8 @@ def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterat
         yield document.problem((*path, "containers"), "must have at least one container")
     volumes = pod.get("volumes") or []
     yield from _check_volumes(document, (*path, "volumes"), volumes)
-    declared = {volume["name"] for volume in volumes}
+    known = document.sound(*((*path, "volumes", index, "name") for index in range(len(volumes) or 1)))
+    declared = {volume["name"] for volume in volumes} if known else None
     seen: dict[str, str] = {}
     for part in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(part) or []):
@@ -161,12 +163,12 @@ def _check_volumes(document: Document, path: Path, volumes: list[dict[str, Any]]
 
 
 def _check_mounts(
-    document: Document, path: Path, container: Mapping[str, Any], declared: set[str]
+    document: Document, path: Path, container: Mapping[str, Any], declared: set[str] | None
 ) -> Iterator[Problem]:
     paths: set[str] = set()
     for index, mount in enumerate(container.get("volumeMounts") or []):
         where = (*path, "volumeMounts", index)
-        if mount["name"] not in declared:
+        if declared is not None and mount["name"] not in declared:
             yield document.problem(
                 (*where, "name"),
                 f"the pod has no volume {quoted(mount['name'])}",
