@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from oarsman.job.observed import Exit, Observed, Phase, RankReport
@@ -156,6 +158,23 @@ def failed(ranks: tuple[RankReport, ...], words: str, code: int = 1) -> causes.C
 def test_the_rank_that_called_abort_is_the_cause_even_if_another_was_gone_sooner() -> None:
     cause = failed((ended(0, 14, 1), ended(1, 7, 2)), OPENMPI5_ABORT, code=7)
     assert (cause.rank, cause.exit_code) == (1, 7)
+
+
+def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
+    words = ("[pi-worker-0:00000] *** An error occurred in Socket closed",)
+    noticed = replace(ended(0, 14, 1), last_lines=words)
+    cause = failed((noticed, ended(1, 137, 1.5)), "")
+    assert (cause.rank, cause.signal) == (1, 9)
+
+
+def test_a_rank_of_which_the_launcher_reports_that_its_peer_was_gone_is_not_the_cause() -> None:
+    words = (
+        "[pi-worker-0:00000] *** An error occurred in Socket closed\n"
+        "[pi-worker-0:00000] *** reported by process [1215102977,0]\n"
+        "[pi-worker-0:00000] *** on a NULL communicator"
+    )
+    cause = failed((ended(0, 14, 1), ended(1, 137, 9)), words)
+    assert (cause.rank, cause.signal) == (1, 9)
 
 
 @pytest.mark.parametrize("code", [4, 7, 9])

@@ -8,7 +8,7 @@ with a name in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -37,7 +37,7 @@ class Lost:
 
 
 def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequence[Lost] = ()) -> Cause:
-    rank = _who_aborted(seen) or first_failure(seen.ranks)
+    rank = _who_aborted(seen) or first_failure(seen.ranks, mpirun_words.lost_their_peers(seen.launcher_lines))
     gone = _first_lost(lost, before=rank)
     if gone is not None:
         return _lost(gone, seen)
@@ -64,18 +64,19 @@ def of_lost_worker(seen: Observed, lost: Sequence[Lost]) -> Cause:
     return _lost(lost[0], seen)
 
 
-def first_failure(ranks: Sequence[RankReport]) -> RankReport | None:
-    """The rank whose failure came first. Those terminated because of it are not the cause."""
+def first_failure(ranks: Sequence[RankReport], followers: Collection[int] = ()) -> RankReport | None:
+    """The rank whose failure came first. Those terminated because of it, and its `followers`, are not the cause."""
     failed = sorted((r for r in ranks if r.exit is not None and (r.exit.code != 0 or r.reason)), key=_moment)
+    failed = [r for r in failed if r.rank not in followers] or failed
     if not failed:
         return None
     called_abort = next((r for r in failed if mpirun_words.abort_code(r.last_lines, r.rank) is not None), None)
     if called_abort is not None:
         return called_abort
     first = failed[0]
-    if not _terminated(first):
+    if not _followed(first):
         return first
-    by_itself = next((r for r in failed if not _terminated(r)), None)
+    by_itself = next((r for r in failed if not _followed(r)), None)
     if by_itself is None or (first.finished_at and by_itself.finished_at and _later(by_itself, first)):
         return first
     return by_itself
@@ -98,11 +99,16 @@ def _ended_with(launcher: Member, rank: RankReport) -> bool:
 
 
 def _moment(rank: RankReport) -> tuple[datetime, int, int]:
-    return rank.finished_at or _LATE, int(_terminated(rank)), rank.rank
+    return rank.finished_at or _LATE, int(_followed(rank)), rank.rank
 
 
 def _terminated(rank: RankReport) -> bool:
     return rank.exit is not None and exits.signal_of(rank.exit.code, rank.exit.signal) == exits.SIGTERM
+
+
+def _followed(rank: RankReport) -> bool:
+    """It was terminated, or gave up because its peer was gone: somebody else failed before, however little."""
+    return _terminated(rank) or mpirun_words.lost_its_peer(rank.last_lines)
 
 
 def _later(one: RankReport, other: RankReport) -> bool:

@@ -43,6 +43,14 @@ _HYDRA: Final = re.compile(
 _HYDRA_SIGNAL: Final = re.compile(r"TERMINATED WITH THE EXIT STRING: .{0,80}?\(signal (?P<signal>\d+)\)")
 
 
+_PEER_GONE: Final = re.compile(
+    r"An error occurred in Socket closed|(?:readv|recv|writev|send)\S* failed: Connection reset by peer|"
+    r"\bpeer (?:has )?closed\b|Socket closed by peer|Connection closed by peer|lost connection (?:to|with) peer",
+    re.IGNORECASE,
+)
+_REPORTED_PEER_GONE: Final = re.compile(
+    r"An error occurred in Socket closed.{0,120}?reported by process \[\d+,(?P<rank>\d+)\]"
+)
 _FRAME: Final = re.compile(r"-{20,}")
 _HYDRA_REPORT: Final = re.compile(r"=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ")
 
@@ -73,6 +81,17 @@ def abort_code(lines: Sequence[str], rank: int) -> int | None:
         if found is not None and int(found["rank"]) == rank:
             return int(found["code"]) & 0xFF
     return None
+
+
+def lost_its_peer(lines: Sequence[str]) -> bool:
+    """Whether a rank says that it ended because another one was gone."""
+    return any(_PEER_GONE.search(line) for line in lines)
+
+
+def lost_their_peers(lines: Sequence[str]) -> frozenset[int]:
+    """The ranks of which Open MPI 5 reports that they ended because another one was gone."""
+    text = re.sub(r"\s+", " ", " ".join(lines))
+    return frozenset(int(found["rank"]) for found in _REPORTED_PEER_GONE.finditer(text))
 
 
 def without_abort(lines: Sequence[str]) -> list[str]:

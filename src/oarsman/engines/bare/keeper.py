@@ -394,7 +394,7 @@ class Keeper:
         self._expect_end(rank)
         memory = message["signal"] == signal.SIGKILL and self._memory_killed(rank.facts["host"])
         self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
-                   lines=message.get("lines", []), reason=message.get("reason", ""))  # fmt: skip
+                   lines=message.get("lines", []), reason=message.get("reason", ""), at=message.get("at"))  # fmt: skip
 
     def _last_lines(self, rank: Rank) -> list[str]:
         base = f"{loglines.attempt_folder(f'{self.folder}/logs', rank.facts['attempt'])}/rank-{rank.facts['rank']}"

@@ -128,7 +128,8 @@ class Seen:
             return
         self.ranks[fact["rank"]] = RankReport(
             rank=report.rank, host=report.host, world_size=report.world_size, local_rank=report.local_rank,
-            pid=report.pid, started_at=report.started_at, finished_at=when,
+            pid=report.pid, started_at=report.started_at,
+            finished_at=datetime.fromtimestamp(fact["at"], UTC) if fact.get("at") else when,
             exit=Exit(code=fact["code"], signal=fact["signal"], memory_limit_hit=fact["memory"]),
             reason=fact["reason"], last_lines=tuple(fact["lines"]),
         )  # fmt: skip

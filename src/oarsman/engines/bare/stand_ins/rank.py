@@ -75,15 +75,16 @@ class Recording:
         os.setsid()
         for number in _FORWARDED:
             signal.signal(number, signal.SIG_IGN)
-        told = self._until_end()
+        status, _, ended_at = self._until_end().decode().partition(" ")
         # The first process was killed, and the program with it, if there is no word.
-        code, killed_by = process.exit_of(int(told) if told else signal.SIGKILL)
+        code, killed_by = process.exit_of(int(status) if status else signal.SIGKILL)
         lines = [line for stream in self.streams for line in stream.recorder.last_lines()]
         for stream in self.streams:
             self._guard(stream.recorder.finish)
         if self.trouble:
             code, killed_by = _LOG_TROUBLE, None
-        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": self.trouble or self.foreign})
+        reason, at = self.trouble or self.foreign, float(ended_at) if ended_at else None
+        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": reason, "at": at})
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
     def say(self, message: wire.Message) -> None:
@@ -303,7 +304,7 @@ def main() -> NoReturn:
     if keeper is not None:
         keeper.close()
     status = _wait_for(recording.program)
-    os.write(tell, str(status).encode())
+    os.write(tell, f"{status} {time.time()}".encode())
     os.close(tell)
     trouble = os.waitpid(recorder, 0)[1]  # every byte is on disk before the launcher hears of the end
     _end_like(trouble or status)
