@@ -38,7 +38,8 @@ def test_lines_come_out_as_they_went_in_however_they_were_cut(
             recorder.feed(chunk.encode())
     recorder.finish()
     whole = "".join(chunks)
-    expected = whole.removesuffix("\n").split("\n") if whole else []
+    shown = whole.replace("\0", "")  # some launchers write one in the middle of a message
+    expected = shown.removesuffix("\n").split("\n") if whole else []
     found = read(folder / logs.MERGED)
     assert [line.text for line in found] == expected
     assert {(line.rank, line.host, line.stream) for line in found} <= {(3, "a-worker-1", "out")}

@@ -68,7 +68,7 @@ def send_signal(process: ProcessId, number: int) -> bool:
 
 def restore_signals() -> None:
     """Before an exec: what Python and we ignore or catch is nobody else's affair, and what is ignored would stay so."""
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ):
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
 
 
