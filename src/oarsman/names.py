@@ -15,12 +15,6 @@ PLURAL: Final = "mpijobs"
 SHORT_NAMES: Final = ("mj", "mpij")
 DEFAULT_NAMESPACE: Final = "default"
 
-# -- Labels: the selectors that existing scripts use ------------------------------------------------
-LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"
-LABEL_JOB: Final = "training.kubeflow.org/job-name"
-LABEL_ROLE: Final = "training.kubeflow.org/job-role"
-LABEL_REPLICA_INDEX: Final = "training.kubeflow.org/replica-index"
-
 # -- Annotations: what a manifest can say to Oarsman alone -----------------------------------------
 # "false" keeps the launch line exactly as written (default: single-dash options are made two-dash).
 ANNOTATION_REWRITE: Final = "oarsman.dev/rewrite-launch-line"

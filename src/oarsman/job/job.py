@@ -109,5 +109,11 @@ class Job:
         """Whether the launcher itself follows workers that come and go."""
         return self.launch is not None and self.launch.elastic
 
+    @property
+    def rewrites_launch_line(self) -> bool:
+        """Whether options are spelled so that both generations of Open MPI take them. Others have no such trouble."""
+        wanted = self.annotation(names.ANNOTATION_REWRITE, "true") != "false"
+        return wanted and self.implementation is Implementation.OPENMPI
+
     def annotation(self, name: str, default: str = "") -> str:
         return self.annotations.get(name, default)

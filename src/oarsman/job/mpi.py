@@ -8,7 +8,6 @@ hostfile runs every rank on itself and reports success.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from oarsman.job.job import Implementation
@@ -26,10 +25,6 @@ class Family(str, Enum):
     def implementation(self) -> Implementation:
         return _IMPLEMENTATIONS[self]
 
-    @property
-    def is_openmpi(self) -> bool:
-        return self in (Family.OPENMPI4, Family.OPENMPI5)
-
 
 _IMPLEMENTATIONS = {
     Family.OPENMPI4: Implementation.OPENMPI,
@@ -37,26 +32,6 @@ _IMPLEMENTATIONS = {
     Family.MPICH: Implementation.MPICH,
     Family.INTEL: Implementation.INTEL,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RankVariables:
-    """The variables in which a launcher tells a process who it is."""
-
-    rank: str
-    size: str
-    local_rank: str
-    local_size: str
-
-
-# Tried in this order; the first whose rank variable is set is the launcher's.
-RANK_VARIABLES = (
-    RankVariables(
-        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"
-    ),
-    RankVariables("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
-    RankVariables("HOROVOD_RANK", "HOROVOD_SIZE", "HOROVOD_LOCAL_RANK", "HOROVOD_LOCAL_SIZE"),
-)
 
 
 def hostfile(implementation: Implementation, hosts: Iterable[str], slots: int) -> str:

@@ -68,7 +68,7 @@ def created(turn: Turn) -> Turn:
 
 def _tell_rewriting(turn: Turn) -> Turn:
     """Words of the launch line that will be spelled differently, so that nobody is surprised by a process list."""
-    if turn.job.launch is None or turn.job.annotation(names.ANNOTATION_REWRITE, "true") == "false":
+    if turn.job.launch is None or not turn.job.rewrites_launch_line:
         return turn
     changes = rewrite(turn.job.launcher.container.argv).changes
     return turn.tell(names.REASON_REWRITTEN, messages.rewritten(changes)) if changes else turn

@@ -75,7 +75,7 @@ def _shown(name: str) -> bool:
 def rewritten(job: Job) -> tuple[str, ...]:
     """The launch line as it would run, unless the job says to leave it alone."""
     argv = job.launcher.container.argv
-    if job.annotation(names.ANNOTATION_REWRITE, "true") == "false":
+    if not job.rewrites_launch_line:
         return tuple(argv)
     return tuple(launch.rewrite(argv).argv)
 

@@ -98,7 +98,12 @@ def test_volumes_are_mounted(machine: Machine) -> None:
             {"name": "scratch", "mountPath": str(scratch)},
             {"name": "shm", "mountPath": "/dev/shm"},
         ]})  # fmt: skip
+    made = machine.folder / "made"
+    document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["volumeMounts"].append(
+        {"name": "made", "mountPath": str(made)}
+    )
     document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["volumes"] = [
+        {"name": "made", "hostPath": {"path": str(made), "type": "DirectoryOrCreate"}},
         {"name": "data", "hostPath": {"path": str(data)}},
         {"name": "scratch", "emptyDir": {}},
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "8Mi"}},
@@ -107,6 +112,7 @@ def test_volumes_are_mounted(machine: Machine) -> None:
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
     assert machine.rank_lines(key) == ["from the machine", "Read-only file system", str(8 << 20)]
     assert list(scratch.iterdir()) == []
+    assert made.is_dir()
 
 
 REFUSED = {

@@ -68,6 +68,7 @@ def test_a_version_question_is_passed_on_as_it_is() -> None:
 @pytest.mark.usefixtures("inside_a_job")
 def test_ranks_may_fail_where_the_user_wants_to_survive_that() -> None:
     assert label(survives="1") in mpirun.compose("mpirun", ["--with-ft", "ulfm", "-n", "2", "app"])
+    assert label(survives="0") in mpirun.compose("mpirun", ["-n", "2", "app", "--mode", "continuous"])
 
 
 def test_output_goes_through_mpirun_unless_it_ends_in_the_launchers_log(monkeypatch: pytest.MonkeyPatch) -> None:

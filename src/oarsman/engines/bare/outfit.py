@@ -17,7 +17,7 @@ from oarsman.engines.bare.cgroups import Slices
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.rack import address_of
 from oarsman.engines.bare.separation import Separation, only_loopback
-from oarsman.job.job import Job
+from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import launcher_variables
 from oarsman.job.role import Container, Role, Volume, VolumeMount
 
@@ -68,14 +68,25 @@ def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Sepa
         kind = volume.kind if volume is not None else "missing"
         yield f"{field}: a volume of kind {kind} cannot be had on one machine; use emptyDir or hostPath"
         return
-    if volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path:
-        return  # it is there already
+    if volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
+        yield f"{field}: {volume.host_path} does not exist on this machine"
+    if _is_in_place(volume, mount):
+        return
     if not separation.mounts:
         yield f"{field}: this machine allows no private mounts ({separation.trouble})"
-    if volume.kind == "hostPath" and not os.path.exists(volume.host_path or ""):
-        yield f"{field}: {volume.host_path} does not exist on this machine"
     if not os.path.exists(mount.mount_path):
         yield f"{field}: the mount point {mount.mount_path} does not exist on this machine; create it or choose another"
+
+
+def _is_made(volume: Volume) -> bool:
+    """Whether its folder is made for the job if it is not there."""
+    in_memory = volume.kind == "emptyDir" and volume.medium == "Memory"
+    return (volume.kind == "emptyDir" and not in_memory) or volume.host_path_type == "DirectoryOrCreate"
+
+
+def _is_in_place(volume: Volume, mount: VolumeMount) -> bool:
+    """A folder of the machine, wanted under its own name: it can be had without a mount too."""
+    return volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path
 
 
 def wants_private_network(job: Job, separation: Separation) -> bool:
@@ -182,7 +193,7 @@ class Outfitter:
         if self._share:
             variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
         if kind == "launcher":
-            rewrite = job.annotation(names.ANNOTATION_REWRITE, "true") != "false"
+            rewrite = job.rewrites_launch_line and self._mpi.family.implementation is Implementation.OPENMPI
             variables |= {
                 "OARSMAN_MPI": self._mpi.folder,
                 "OARSMAN_FAMILY": self._mpi.family.value,
@@ -226,7 +237,7 @@ class Outfitter:
             "umask": self._umask,
             "memory": int(memory) if memory else None,
             "cpus": float(cpus) if cpus else None,
-            "mounts": [self._mount(role, mount, host) for mount in container.mounts if self._needs_mount(role, mount)],
+            "mounts": [self._mount(role, mount, host) for mount in container.mounts],
         }
 
     def _path(self, path: str, *, launcher: bool) -> str:
@@ -262,10 +273,6 @@ class Outfitter:
     def _volume(role: Role, mount: VolumeMount) -> Volume:
         return next(volume for volume in role.volumes if volume.name == mount.name)
 
-    def _needs_mount(self, role: Role, mount: VolumeMount) -> bool:
-        volume = self._volume(role, mount)
-        return not (volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path)
-
     def _mount(self, role: Role, mount: VolumeMount, host: str) -> dict[str, Any]:
         volume = self._volume(role, mount)
         source = volume.host_path or f"{self._job_folder}/volumes/{host}/{volume.name}"
@@ -277,7 +284,7 @@ class Outfitter:
             "read_only": mount.read_only,
             "memory": in_memory,
             "options": f"mode=1777{size}",
-            "make": volume.kind == "emptyDir" and not in_memory,
+            "make": _is_made(volume),
         }
 
 

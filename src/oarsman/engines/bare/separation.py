@@ -26,10 +26,6 @@ class Separation:
     network: bool = False  # own address on a private bridge
     trouble: str = ""  # the first refusal, in the kernel's words
 
-    @property
-    def full(self) -> bool:
-        return self.names and self.processes and self.mounts and self.etc and self.network
-
 
 def only_loopback() -> bool:
     """Whether this machine has no working network interface besides itself (a laptop on a plane, a closed sandbox)."""

@@ -74,9 +74,10 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     slots = int(os.environ.get("OARSMAN_SLOTS", "1"))
     placement = launch.expected_placement(line, hosts, slots) if line is not None else None
     master = placement[0] if placement else (hosts[0] if hosts else "localhost")
-    through = streams_to_pass(line.options if line is not None else words)
+    options = line.options if line is not None else ()
+    through = streams_to_pass(options)
     port = os.environ.get("OARSMAN_MASTER_PORT", "")
-    survives = "1" if any(word.lstrip("-") in _SURVIVES for word in words) else "0"
+    survives = "1" if any(option.lstrip("-") in _SURVIVES for option in options) else "0"
     label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{survives}"
     wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
     return launch.with_wrapper(words, wrapper)
