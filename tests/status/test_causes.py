@@ -160,6 +160,12 @@ def test_the_rank_that_called_abort_is_the_cause_even_if_another_was_gone_sooner
     assert (cause.rank, cause.exit_code) == (1, 7)
 
 
+def test_the_rank_that_called_abort_is_the_cause_even_if_it_never_reported_its_end() -> None:
+    cause = failed((ended(0, 14, 1), a_rank(1)), OPENMPI5_ABORT, code=7)
+    assert (cause.rank, cause.host, cause.exit_code) == (1, "pi-worker-1", 7)
+    assert "called MPI_Abort with code 7" in cause.summary
+
+
 def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
     words = ("[pi-worker-0:00000] *** An error occurred in Socket closed",)
     noticed = replace(ended(0, 14, 1), last_lines=words)

@@ -37,7 +37,11 @@ class Lost:
 
 
 def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequence[Lost] = ()) -> Cause:
-    rank = _who_aborted(seen) or first_failure(seen.ranks, mpirun_words.lost_their_peers(seen.launcher_lines))
+    named = mpirun_words.blamed(seen.launcher_lines)
+    aborted = _who_aborted(named, seen)
+    if named is not None and named.aborted and aborted is None and not lost:
+        return _named(named, seen)  # it was ended before it could report; the others only followed
+    rank = aborted or first_failure(seen.ranks, mpirun_words.lost_their_peers(seen.launcher_lines))
     gone = _first_lost(lost, before=rank)
     if gone is not None:
         return _lost(gone, seen)
@@ -45,7 +49,6 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         return _rank(rank, seen)
     if lost:
         return _lost(lost[0], seen)
-    named = mpirun_words.blamed(seen.launcher_lines)
     return _named(named, seen) if named else _launcher(job, seen, launcher)
 
 
@@ -82,9 +85,8 @@ def first_failure(ranks: Sequence[RankReport], followers: Collection[int] = ()) 
     return by_itself
 
 
-def _who_aborted(seen: Observed) -> RankReport | None:
+def _who_aborted(named: mpirun_words.Named | None, seen: Observed) -> RankReport | None:
     """The rank the launcher says called MPI_Abort. Others notice at once, and may be gone before it is."""
-    named = mpirun_words.blamed(seen.launcher_lines)
     if named is None or not named.aborted:
         return None
     return next((r for r in seen.ranks if r.rank == named.rank and r.exit is not None and r.exit.code != 0), None)
