@@ -29,6 +29,24 @@ ANNOTATION_MPI: Final = "oarsman.dev/mpi"
 # Seconds a host may be silent before it counts as lost. Default 10.
 ANNOTATION_SILENCE: Final = "oarsman.dev/host-silence-seconds"
 
+# -- Annotations: what faces and the operator say to each other about a job on Kubernetes -----------
+# The version the job was written in; a cluster stores every job as v2beta1.
+ANNOTATION_API_VERSION: Final = "oarsman.dev/api-version"
+# "true" asks the operator to end the job for good.
+ANNOTATION_STOP: Final = "oarsman.dev/stop-requested"
+# The user who submitted it.
+ANNOTATION_SUBMITTED_BY: Final = "oarsman.dev/submitted-by"
+# On the launcher and its pods: the attempt they belong to, counted from 1.
+ANNOTATION_ATTEMPT: Final = "oarsman.dev/attempt"
+# "true" has mpirun mark every line with the rank that wrote it.
+ANNOTATION_TAG_OUTPUT: Final = "oarsman.dev/tag-output"
+
+# -- Labels of what a job consists of on Kubernetes --------------------------------------------------
+LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"
+LABEL_JOB: Final = "training.kubeflow.org/job-name"
+LABEL_ROLE: Final = "training.kubeflow.org/job-role"  # launcher or worker
+LABEL_INDEX: Final = "training.kubeflow.org/replica-index"
+
 # -- Variables set for the user's processes ---------------------------------------------------------
 ENV_ROLE: Final = "K_MPI_JOB_ROLE"  # launcher or worker
 ENV_JOB: Final = "OARSMAN_JOB"  # uid of the job; every process of a job carries it
