@@ -146,6 +146,11 @@ _OURS: Mapping[str, Any] = {
     names.ANNOTATION_PRIORITY: _whole,
     names.ANNOTATION_MPI: _mpi,
     names.ANNOTATION_SILENCE: _seconds,
+    names.ANNOTATION_TAG_OUTPUT: _one_of(*_BOOLEAN),
+    names.ANNOTATION_STOP: _one_of(*_BOOLEAN),
+    names.ANNOTATION_API_VERSION: _one_of(*(version.value for version in ApiVersion)),
+    names.ANNOTATION_ATTEMPT: _whole,
+    names.ANNOTATION_SUBMITTED_BY: lambda _: None,
 }
 
 
