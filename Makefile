@@ -1,13 +1,14 @@
 # make run    install what is missing, run an MPI job of two workers on this machine, list it
 # make test   install what is missing, check style, types and layers, run every test
 # make lint   only the checks      make fmt    house format, tables of the guide
+# make cluster  start the Kubernetes of the tests and leave it running   make cluster-down  remove every trace of it
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 
-.PHONY: run test lint fmt bench clean
+.PHONY: run test lint fmt bench clean cluster cluster-down
 
 run:
 	@scripts/setup run
@@ -34,6 +35,13 @@ fmt:
 bench:
 	@scripts/setup run
 	@$(WITH_VENV) python benchmarks/all.py $(ARGS)
+
+cluster:
+	@scripts/setup cluster
+	@$(WITH_VENV) PYTHONPATH=tests python -m cluster up
+
+cluster-down:
+	@$(WITH_VENV) PYTHONPATH=tests python -m cluster down
 
 clean:
 	rm -rf .venv .mpi .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist

@@ -1,0 +1,182 @@
+"""A real Kubernetes cluster on this machine: started in seconds, gone without a trace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO
+
+from cluster import cleaning, containers, images, network
+from cluster.build import Programs, programs
+from cluster.client import Client, Refused
+from cluster.control_plane import ControlPlane, may_run_nodes
+from cluster.kubectl import Kubectl
+from cluster.node import Node
+from cluster.places import HERE, locked, running, try_lock
+from cluster.world import PATIENCE, Program, World
+
+NODES = 2
+
+
+class Cluster(Kubectl):
+    """Made by start(). Its programs may be killed and started again: apiserver, etcd, nodes[0].kubelet and so on."""
+
+    def __init__(self, name: str, *, pods: bool, detached: bool, lock: IO[str], found: Programs) -> None:
+        self.name = name
+        self.runs_pods = pods
+        self.folder = running() / name
+        self.nodes: list[Node] = []
+        self._programs = found
+        self._kubectl_program = found["kubectl"]
+        self._lock = lock
+        self._detached = detached
+        self.images = {}
+        cleaning.remove(name)  # what a killed run of this name left
+        self.folder.mkdir()
+        self._reading, self._writing = os.pipe()
+        self._cleaner: subprocess.Popen[bytes] | None = None
+        if not detached:
+            # It inherits the lock: the name is free again only when it has done its work.
+            self._cleaner = subprocess.Popen(
+                [sys.executable, "-m", "cluster.cleaning", name], stdin=self._reading, pass_fds=[lock.fileno()],
+                env={**os.environ, "PYTHONPATH": str(HERE.parent)}, start_new_session=True, cwd="/",
+            )  # fmt: skip
+
+    def _world(self, name: str, *, network: bool) -> World:
+        return World(name, self.folder / name, network=network, owner=None if self._detached else self._reading)
+
+    def _start(self) -> None:
+        names = [f"node-{number}" for number in range(1, NODES + 1)] if self.runs_pods else []
+        world = self._world("control-plane", network=self.runs_pods)
+        world.start()
+        if self.runs_pods:
+            with locked(running() / "addresses.lock"):
+                addresses = network.free_addresses()
+                network.lay(world, addresses, cleaning.link_of(self.name))
+            self.control_plane = ControlPlane(world, self._programs, addresses, names)
+        else:
+            self.control_plane = ControlPlane(world, self._programs, None, names)
+        self.control_plane.start()
+        self.kubeconfig = self.control_plane.kubeconfig
+        self.etcd = self.control_plane.etcd
+        self.apiserver = self.control_plane.apiserver
+        self.client: Client = self.control_plane.client
+        for number, name in enumerate(names, 1):
+            node_world = self._world(name, network=True)
+            self.nodes.append(
+                Node(
+                    number,
+                    NODES,
+                    node_world,
+                    self.control_plane,
+                    self._programs,
+                    addresses,
+                    cleaning.group_of(self.name),
+                )
+            )
+        with ThreadPoolExecutor() as pool:
+            started = [pool.submit(self._start_node, node) for node in self.nodes]
+            self.control_plane.wait()
+            for node in started:
+                node.result()
+        self._wait_for_nodes()
+        if self.runs_pods:
+            self.images = images.NAMES | {"operator": self.load_operator()}
+
+    def _start_node(self, node: Node) -> None:
+        node.prepare()
+        self.control_plane.wait()  # a kubelet that finds no API server tries again only seconds later
+        node.start()
+
+    def _wait_for_nodes(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not all(self.is_ready(node) for node in self.nodes):
+            for program in self.programs:
+                program.check()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"nodes are not ready; see {self.folder}/node-*/*.log")
+            time.sleep(0.1)
+
+    def is_ready(self, node: Node) -> bool:
+        try:
+            found = self.client.get(f"/api/v1/nodes/{node.name}")
+        except (Refused, OSError):
+            return False
+        conditions = found["status"].get("conditions", ())
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+    def load_operator(self) -> str:
+        """Brings the operator as the source is now onto every node; the name of its image."""
+        image = images.operator()
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(lambda node: node.load(image), self.nodes))
+        return image.name
+
+    @property
+    def programs(self) -> list[Program]:
+        return [*self.control_plane.programs, *(program for node in self.nodes for program in node.programs)]
+
+    def stop(self) -> None:
+        """Removes every trace, also after a start that failed half-way."""
+        for node in self.nodes:
+            node.kill()
+        if hasattr(self, "control_plane"):
+            self.control_plane.world.kill()
+            for program in self.programs:
+                program.forget()
+        cleaning.remove(self.name)
+        self._leave()
+        if self._cleaner:
+            self._cleaner.wait(PATIENCE)
+
+    def _leave(self) -> None:
+        os.close(self._reading)
+        os.close(self._writing)
+        self._lock.close()
+
+
+def start(name: str = "test", *, pods: bool = True, detached: bool = False) -> Cluster:
+    """A cluster of this name, or, while another has it, of this name and a number. Without pods: no nodes.
+
+    It ends with this process, however this process ends, unless it is detached.
+    """
+    found = programs()
+    if pods and (reason := why_no_pods()):
+        raise RuntimeError(reason)
+    cleaning.sweep()
+    chosen, lock = _choose(name)
+    cluster = Cluster(chosen, pods=pods, detached=detached, lock=lock, found=found)
+    try:
+        cluster._start()
+    except BaseException:
+        cluster.stop()
+        raise
+    if detached:
+        cluster._leave()
+    return cluster
+
+
+def _choose(name: str) -> tuple[str, IO[str]]:
+    for chosen in (name, *(f"{name}-{number}" for number in range(2, 20))):
+        lock = try_lock(cleaning.lock_of(chosen))
+        if lock and not cleaning.alive(chosen):
+            return chosen, lock
+        if lock:
+            lock.close()
+    raise RuntimeError(f"too many clusters are called {name}; see {running()}")
+
+
+def why_no_pods() -> str:
+    """Why no node can run here; empty if nothing is in the way."""
+    found = programs()
+    if not found.runs_nodes:
+        return "pods need kubelet, kube-proxy, containerd and runc: say scripts/setup test" + (
+            " (KUBEBUILDER_ASSETS names a control plane alone)" if not found.built_here else ""
+        )
+    reason = may_run_nodes()
+    if not reason:
+        containers.store()
+    return reason

@@ -1,0 +1,59 @@
+"""Clusters for tests. `cluster` runs pods; `api` is a control plane alone, for tests that only talk to its server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.cluster import Cluster, start, why_no_pods
+from cluster.provided import provided
+
+WITHOUT = "OARSMAN_WITHOUT"  # what a machine cannot do and shall not be asked to, by name: pods
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if {"cluster", "namespace"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker("cluster")
+
+
+def _insist_on_pods() -> None:
+    """A machine that cannot run pods is said so by a failure, never by a test that quietly did not run."""
+    if "pods" in os.environ.get(WITHOUT, "").replace(",", " ").split():
+        pytest.skip(f"{WITHOUT} names pods: tests that need a node were not run")
+    if reason := why_no_pods():
+        pytest.fail(f"{reason}\n({WITHOUT}=pods leaves out the tests that need them)", pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Two nodes that run pods. Shared by all tests: each works in a namespace of its own."""
+    ours = provided()
+    if not ours:
+        _insist_on_pods()
+    found = ours or start("test")
+    yield found  # type: ignore[misc]  # what only our own cluster can do is refused by the other in its own words
+    found.stop()
+
+
+@pytest.fixture(scope="session")
+def api() -> Iterator[Cluster]:
+    """A control plane alone: quicker to start, and no pod ever runs."""
+    found = provided() or start("api", pods=False)
+    yield found  # type: ignore[misc]
+    found.stop()
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A fresh one, with its service account, so that pods can be created at once."""
+    with cluster.fresh_namespace() as name:
+        yield name
+
+
+@pytest.fixture
+def api_namespace(api: Cluster) -> Iterator[str]:
+    with api.fresh_namespace() as name:
+        yield name

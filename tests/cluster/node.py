@@ -1,0 +1,133 @@
+"""A node that runs pods: containerd, the kubelet and kube-proxy, in a world of their own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from cluster import cgroups, containers, images
+from cluster.build import Programs
+from cluster.containers import SOCKET, Containerd
+from cluster.control_plane import ControlPlane
+from cluster.network import Addresses, connect
+from cluster.world import Program, World
+
+# The kubelet sets these for the whole machine. It shall find them set already, in files that are only the node's.
+KERNEL = {
+    "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000,
+}  # fmt: skip
+
+
+class Node:
+    def __init__(
+        self, number: int, count: int, world: World, control_plane: ControlPlane, programs: Programs,
+        addresses: Addresses, group: str,
+    ) -> None:  # fmt: skip
+        self.name = world.name
+        self.world = world
+        self.address = addresses.node(number)
+        self._number, self._count = number, count
+        self._control_plane = control_plane
+        self._addresses = addresses
+        self._group = f"{group}/{self.name}"
+        self._blobs: frozenset[str] = frozenset()
+        work = world.work
+        self._root = work / "containerd"
+        self.containerd = Containerd(world, programs, self._root, pods=True)
+        kubeconfig = control_plane.user(f"system:node:{self.name}")
+        self.kubelet = Program(world, "kubelet", [
+            programs["kubelet"], f"--config={work / 'kubelet.json'}", f"--kubeconfig={kubeconfig}",
+            f"--hostname-override={self.name}", f"--node-ip={self.address}", "--container-runtime=remote",
+            f"--container-runtime-endpoint=unix://{SOCKET}", "--root-dir=/var/lib/kubelet",
+            "--cert-dir=/var/lib/kubelet/pki",
+        ])  # fmt: skip
+        self.kube_proxy = Program(world, "kube-proxy", [programs["kube-proxy"], f"--config={work / 'kube-proxy.json'}"])
+
+    @property
+    def programs(self) -> list[Program]:
+        return [self.containerd, self.kubelet, self.kube_proxy]
+
+    def prepare(self) -> None:
+        """All that can be done before there is an API server."""
+        self.world.start()
+        work = self.world.work
+        cgroups.make(self._group)
+        connect(self._control_plane.world, self.world, self._number, self._addresses, self._count)
+        shutil.rmtree(self._root, ignore_errors=True)
+        self._blobs = containers.link(self._root)
+        for folder in ("lib", "log", "cni", "kernel"):
+            (work / folder).mkdir(exist_ok=True)
+        (work / "cni" / "pods.conflist").write_text(json.dumps(self._cni()))
+        (work / "kubelet.json").write_text(json.dumps(self._kubelet()))
+        (work / "kube-proxy.json").write_text(json.dumps(self._kube_proxy()))
+        self.world.sh(f"""
+            mount -t tmpfs tmpfs /run
+            mount --bind {work}/lib /var/lib
+            mount --bind {work}/log /var/log
+            {self._kernel(work / "kernel")}
+        """)
+        self.containerd.start()
+
+    def start(self) -> None:
+        self.containerd.wait()
+        self.kubelet.start()
+        self.kube_proxy.start()
+
+    def kill(self) -> None:
+        """As if the machine had lost its power: its pods are gone, the API server learns of it by silence."""
+        self.world.kill()
+        for program in self.programs:
+            program.forget()
+
+    def load(self, image: images.Image) -> None:
+        self.containerd.load(image, without=self._blobs)
+
+    def _kernel(self, folder: Path) -> str:
+        lines = []
+        for name, value in KERNEL.items():
+            file = folder / name.replace("/", "-")
+            file.write_text(f"{value}\n")
+            lines.append(f"test ! -e /proc/sys/{name} || mount --bind {file} /proc/sys/{name}")
+        return "\n".join(lines)
+
+    def _cni(self) -> dict[str, Any]:
+        # Every pod hangs on a cable of its own that the node routes: all traffic passes kube-proxy's rules, without
+        # which a service would not work between two pods of one node.
+        addresses = {
+            "type": "host-local",
+            "subnet": self._addresses.pods(self._number),
+            "routes": [{"dst": "0.0.0.0/0"}],
+        }
+        ports = {"type": "portmap", "capabilities": {"portMappings": True}}
+        return {"cniVersion": "0.3.1", "name": "pods", "plugins": [{"type": "ptp", "ipam": addresses}, ports]}
+
+    def _kubelet(self) -> dict[str, Any]:
+        return {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+            "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self._group}", "failSwapOn": False,
+            # Only this machine reaches it.
+            "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+            "authorization": {"mode": "AlwaysAllow"},
+            "clusterDomain": "cluster.local", "clusterDNS": [self._addresses.control_plane], "resolvConf": "",
+            # A fairly full disk is no reason to throw out a test's pods or the images.
+            "evictionHard": {"memory.available": "50Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
+            "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
+            "volumePluginDir": "/var/lib/kubelet/volume-plugins", "maxPods": 200, "serializeImagePulls": False,
+            "kubeAPIQPS": 100, "kubeAPIBurst": 200, "eventRecordQPS": 0, "registryPullQPS": 0,
+            "nodeStatusUpdateFrequency": "4s", "syncFrequency": "10s",
+        }  # fmt: skip
+
+    def _kube_proxy(self) -> dict[str, Any]:
+        kubeconfig = self._control_plane.certificates.kubeconfig(
+            "system:kube-proxy", self._control_plane.server, self.world.work / "kube-proxy.kubeconfig"
+        )
+        return {
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
+            "clientConnection": {"kubeconfig": str(kubeconfig)}, "clusterCIDR": self._addresses.every_pod,
+            "hostnameOverride": self.name, "bindAddress": "0.0.0.0", "detectLocalMode": "ClusterCIDR",
+            "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
+            "iptables": {"minSyncPeriod": "0s", "syncPeriod": "30s"},
+        }  # fmt: skip
