@@ -67,6 +67,7 @@ SUSPENDED: Final = "Suspended"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 QUEUED: Final = "Queued"  # waiting for room; not an upstream condition
+OUTDATED: Final = "EditsPending"  # an edit does not reach members that exist; not an upstream condition
 
 # -- Reasons ----------------------------------------------------------------------------------------
 REASON_CREATED: Final = "MPIJobCreated"
@@ -94,6 +95,7 @@ REASON_TTL: Final = "TTLExpired"
 REASON_REMARK: Final = "Remark"
 REASON_REWRITTEN: Final = "LaunchLineRewritten"
 REASON_WORKER_REPLACED: Final = "WorkerReplaced"
+REASON_OUTDATED: Final = "EditWithoutEffect"
 REASON_UNVERIFIED: Final = "PlacementNotVerified"  # no rank said where it ran
 
 

@@ -45,6 +45,8 @@ class Member:
     reason: str = ""  # Evicted, HostLost, OOMKilled, ...
     message: str = ""
     not_ready_because: str = ""  # the start barrier's finding
+    waits_for_room: bool = False  # what it waits for (a place, an image) may rightly take any time
+    instance: str = ""  # tells it from another of the same name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,3 +91,8 @@ class Observed:
     unsupported: str | None = None  # what this engine cannot honour, found before anything started
     stop_requested: bool = False  # `oarsman stop`: end it, keep its record
     keeps_idle_members: bool = True  # False: this engine ends its hosts when the job ends, whatever the clean policy
+    launcher_holds: bool = False  # a launcher waits by itself until its workers answer; until then it is Pending
+    ranks_report: bool = True  # False: ranks cannot tell where they ran; the launcher itself checks
+    out_of_memory: tuple[str, ...] = ()  # hosts on which a process was killed at the memory limit
+    refused: str | None = None  # a member that cannot be created as it is asked for, and why
+    outdated: tuple[str, ...] = ()  # fields that were edited and cannot reach members that exist

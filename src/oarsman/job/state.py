@@ -61,9 +61,10 @@ class Attempt:
     number: int
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    outcome: str = ""  # "", Succeeded, Failed, Suspended
+    outcome: str = ""  # "", Succeeded, Failed, Suspended, NotStarted
     cause: Cause | None = None
     workers: int | None = None  # how many it was launched with; a later scaling does not change it
+    launcher: str = ""  # which one served it, where an engine might put another of the same name in its place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from oarsman.job.observed import Member, Phase
 from oarsman.job.state import Attempt, Cause
 from oarsman.plan.turn import Turn
 from oarsman.status import timeline
@@ -17,6 +18,7 @@ from oarsman.status import timeline
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 SUSPENDED: Final = "Suspended"
+NOT_STARTED: Final = "NotStarted"  # its hosts were lost before its command began
 
 
 def next_number(turn: Turn) -> int:
@@ -24,16 +26,16 @@ def next_number(turn: Turn) -> int:
 
 
 def failures(turn: Turn) -> int:
-    """Attempts that count against the limit. A suspended one does not."""
+    """Attempts that count against the limit. One that was suspended or never began does not."""
     return sum(a.outcome == FAILED for a in turn.status.attempts)
 
 
-def launched(turn: Turn, number: int, at: datetime, workers: int) -> Turn:
+def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool = False) -> Turn:
     """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
     earlier = tuple(replace(a, cause=_brief(a.cause)) for a in turn.status.attempts)
     attempt = Attempt(number=number, started_at=at, workers=workers)
     turn = turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None)
-    return turn.mark(timeline.HOSTS_UP, at).mark(timeline.LAUNCHED, at)
+    return turn if held else turn.mark(timeline.HOSTS_UP, at).mark(timeline.LAUNCHED, at)
 
 
 def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause | None = None) -> Turn:
@@ -49,12 +51,23 @@ def adopt(turn: Turn) -> Turn:
     """Recognise a launcher whose start was carried out but never written down."""
     launcher = turn.seen.launcher
     known = turn.attempt.number if turn.attempt else 0
-    if launcher is None or launcher.attempt <= known:
+    if launcher is None:
         return turn
+    if launcher.attempt <= known:
+        return _identify(turn, launcher)
     # The hosts were published just before it started, so they tell how many workers it was given.
     published = [h for h in turn.seen.published_hosts or () if h != turn.job.launcher_host]
     workers = min(len(published), turn.job.workers) or turn.job.workers
-    return launched(turn, launcher.attempt, launcher.started_at or turn.now, workers)
+    held = launcher.phase is Phase.PENDING
+    return _identify(launched(turn, launcher.attempt, launcher.started_at or turn.now, workers, held=held), launcher)
+
+
+def _identify(turn: Turn, launcher: Member) -> Turn:
+    """Remember which launcher serves the open attempt: another in its place would be a second run of it."""
+    attempt = turn.open_attempt
+    if attempt is None or attempt.number != launcher.attempt or attempt.launcher or not launcher.instance:
+        return turn
+    return turn.become(attempts=(*turn.status.attempts[:-1], replace(attempt, launcher=launcher.instance)))
 
 
 def _brief(cause: Cause | None) -> Cause | None:

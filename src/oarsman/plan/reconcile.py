@@ -88,6 +88,9 @@ def running(turn: Turn) -> Turn:
     if launcher is None or launcher.phase is not Phase.RUNNING or not up:
         return turn
     message = messages.running(turn.job.key)
+    begun = launcher.started_at or turn.now
+    turn = turn.mark(timeline.HOSTS_UP, begun).mark(timeline.LAUNCHED, begun)
+    turn = turn.unsay(names.QUEUED, names.REASON_ADMITTED, message)
     if not turn.status.is_true(names.RUNNING):
         turn = turn.tell(names.REASON_RUNNING, message)
     turn = turn.unsay(names.RESTARTING, names.REASON_RUNNING, message)
@@ -104,6 +107,7 @@ _STORY: Final[tuple[Chapter, ...]] = (
     stop.stop,
     suspend.suspend,
     admission.unsupported,
+    admission.refused,
     admission.conflict,
     admission.admit,
     deadline.deadline,
@@ -111,10 +115,12 @@ _STORY: Final[tuple[Chapter, ...]] = (
     retry.attempt_failed,
     retry.clear_away,
     elastic.tell_scaling,
+    elastic.tell_outdated,
     elastic.follow,  # the list of hosts shrinks before workers go
     elastic.scale_down,
     replacement.keep_the_gang,
     barrier.launch,
+    barrier.hold,
     running,
 )
 _AFTERWARDS: Final[tuple[Chapter, ...]] = (cleanup.clean_up, ttl.time_to_live)

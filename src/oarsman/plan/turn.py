@@ -89,7 +89,9 @@ class Turn:
     def launcher(self) -> Member | None:
         """The launcher of the open attempt, if it is there."""
         found, attempt = self.seen.launcher, self.open_attempt
-        return found if found is not None and attempt is not None and found.attempt == attempt.number else None
+        if found is None or attempt is None or found.attempt != attempt.number:
+            return None
+        return found if attempt.launcher in ("", found.instance) or not found.instance else None
 
     @property
     def launcher_alive(self) -> bool:

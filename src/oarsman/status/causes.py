@@ -9,7 +9,7 @@ with a name in it.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -162,8 +162,8 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
 
 
 def _named(named: mpirun_words.Named, seen: Observed) -> Cause:
-    ending = exits.tell(named.exit)
     host = named.host.split(".", 1)[0] if named.host else _host_of(named.rank, seen)
+    ending = exits.tell(replace(named.exit, memory_limit_hit=_hit_the_limit(named.exit, host, seen)))
     who = f"rank {named.rank}" if named.rank is not None else "a rank"
     where = f" on {host}" if host else ""
     did = f"called MPI_Abort with code {named.exit.code}" if named.aborted else ending.words
@@ -175,9 +175,14 @@ def _named(named: mpirun_words.Named, seen: Observed) -> Cause:
         host=host,
         exit_code=ending.code,
         signal=ending.signal,
+        memory_limit_hit=ending.memory_limit_hit,
         last_lines=_tail(seen.launcher_lines),
-        hint=known[0].hint if known else ending.hint,
+        hint=known[0].hint if known and not ending.memory_limit_hit else ending.hint,
     )
+
+
+def _hit_the_limit(exit_: Exit, host: str | None, seen: Observed) -> bool:
+    return exits.signal_of(exit_.code, exit_.signal) == exits.SIGKILL and host in seen.out_of_memory
 
 
 def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:

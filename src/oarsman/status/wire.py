@@ -61,6 +61,7 @@ def _attempt(attempt: Attempt) -> Document:
             "outcome": attempt.outcome or None,
             "cause": _cause(attempt.cause),
             "workers": attempt.workers,
+            "launcher": attempt.launcher or None,
         }
     )
 
@@ -158,6 +159,7 @@ def _read_attempt(found: Mapping[str, Any]) -> Attempt:
         outcome=found.get("outcome") or "",
         cause=_read_cause(found.get("cause")),
         workers=found.get("workers"),
+        launcher=found.get("launcher") or "",
     )
 
 

@@ -27,6 +27,14 @@ def unsupported(turn: Turn) -> Turn:
     return finish.fail(turn, names.REASON_UNSUPPORTED, messages.failed(turn.job.key, what), Cause(summary=what))
 
 
+def refused(turn: Turn) -> Turn:
+    """Whoever creates the members says that they cannot be as asked for. Waiting changes nothing about that."""
+    what = turn.seen.refused
+    if what is None or turn.status.is_true(names.RUNNING):
+        return turn
+    return finish.fail(turn, names.REASON_INVALID, what, Cause(summary=what))
+
+
 def conflict(turn: Turn) -> Turn:
     """A name that stays taken is terminal: waiting longer would hold a place in the queue for nothing."""
     what, created = turn.seen.conflict, turn.status.condition(names.CREATED)

@@ -1,23 +1,29 @@
 """The start barrier: the launcher is made when every worker can be logged in to, and not before.
 
-launcherCreationPolicy AtStartup waits as well. Upstream starts the launcher at once and lets it fail
-until its workers answer, which burns retries; waiting costs nothing and gives the same first moment
-at which ranks can run. The wait is bounded, and when it is over the job fails with the name of the
-host that was waited for. No attempt has begun, so no retry is spent.
+Upstream starts the launcher at once and lets it fail until its workers answer, which burns retries.
+Here it either is not made before they are ready, or (launcherCreationPolicy AtStartup, where the engine
+can hold a launcher back) it is made at once, waits inside, and is Pending until they answer.
+
+The wait is bounded, and when it is over the job fails with the name of the host that was waited for.
+No attempt has begun, so no retry is spent. Waiting for a place or an image is not the host's fault and
+has no bound; it is told.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
 from oarsman import names
+from oarsman.job.job import LauncherCreation
+from oarsman.job.observed import Member, Phase
 from oarsman.job.state import Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import CreateLauncher
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn, usable
-from oarsman.status import timeline
+from oarsman.status import messages, timeline
 
 PATIENCE: Final = timedelta(minutes=5)
 
@@ -32,30 +38,84 @@ def launch(turn: Turn) -> Turn:
     retry_at = turn.status.retry_at
     if retry_at is not None and turn.now < retry_at:
         return turn.wake_at(retry_at)
-    if waiting is not None:
-        return _wait(turn, *waiting)
+    if waiting is not None and not (_may_hold(turn) and waiting.coming):
+        return _wait(turn, waiting)
     number = attempts.next_number(turn)
     turn = elastic.publish(turn.prepare(), turn.job.hosts).do(CreateLauncher(number))
-    return attempts.launched(turn, number, turn.now, turn.job.workers)
+    return attempts.launched(turn, number, turn.now, turn.job.workers, held=waiting is not None)
 
 
-def _waiting_for(turn: Turn) -> tuple[str, str] | None:
-    """The first host that is not ready, and why."""
-    for index in range(turn.job.workers):
-        worker = turn.worker(index)
-        if worker is None:
-            return turn.job.worker_host(index), "it does not exist yet"
-        if not usable(worker):
-            state = "it is going away" if worker.terminating else f"it is {worker.phase.value.lower()}"
-            said = worker.not_ready_because or worker.message or worker.reason
-            return worker.name, said or state
-    return None
+def hold(turn: Turn) -> Turn:
+    """A launcher that waits inside: tell what for, and give up when its hosts had their time."""
+    launcher = turn.launcher
+    if launcher is None or launcher.phase is not Phase.PENDING:
+        return turn
+    waiting = _waiting_for(turn) or _waiting_for_launcher(turn, launcher)
+    return _wait(turn, waiting)
 
 
-def _wait(turn: Turn, host: str, because: str) -> Turn:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """A host that is not ready, and why."""
+
+    host: str
+    because: str
+    since: datetime | None = None
+    for_room: bool = False
+    coming: bool = False  # it is there, or will be made in this turn
+
+
+def _may_hold(turn: Turn) -> bool:
+    return turn.seen.launcher_holds and turn.job.launcher_creation is LauncherCreation.AT_STARTUP
+
+
+def _waiting_for(turn: Turn) -> _Waiting | None:
+    """The first host that is not ready; one that must go away first before all others."""
+    found = [waiting for index in range(turn.job.workers) if (waiting := _worker(turn, index)) is not None]
+    return next((w for w in found if not w.coming), found[0] if found else None)
+
+
+def _worker(turn: Turn, index: int) -> _Waiting | None:
+    worker = turn.worker(index)
+    if worker is None:
+        return _Waiting(host=turn.job.worker_host(index), because="it does not exist yet", coming=True)
+    if usable(worker):
+        return None
+    state = "it is going away" if worker.terminating else f"it is {worker.phase.value.lower()}"
+    return _Waiting(
+        host=worker.name,
+        because=worker.not_ready_because or worker.message or worker.reason or state,
+        since=worker.started_at,
+        for_room=worker.waits_for_room,
+        coming=not worker.terminating and not worker.phase.ended,
+    )
+
+
+def _waiting_for_launcher(turn: Turn, launcher: Member) -> _Waiting:
+    """All workers are up, and still its command has not begun."""
+    up = [w.started_at for w in turn.seen.workers if w.started_at is not None]
+    since = max([*up, launcher.started_at or turn.now])
+    because = launcher.not_ready_because or launcher.message or "it is pending"
+    return _Waiting(host=launcher.name, because=because, since=since, for_room=launcher.waits_for_room)
+
+
+def _wait(turn: Turn, waiting: _Waiting) -> Turn:
+    if waiting.for_room:
+        return _tell_room(turn, f"{waiting.host}: {waiting.because}")
     start = turn.status.start_time or turn.now
-    since = max(start, turn.status.retry_at or start)
+    since = max(start, turn.status.retry_at or start, waiting.since or start)
     if turn.now < since + PATIENCE:
         return turn.wake_at(since + PATIENCE)
-    summary = f"{host} was not ready after {int(PATIENCE.total_seconds() // 60)} min: {because}"
+    minutes = int(PATIENCE.total_seconds() // 60)
+    return not_ready(turn, f"{waiting.host} was not ready after {minutes} min: {waiting.because}", waiting.host)
+
+
+def not_ready(turn: Turn, summary: str, host: str) -> Turn:
     return finish.fail(turn, names.REASON_BARRIER, summary, Cause(summary=summary, host=host))
+
+
+def _tell_room(turn: Turn, message: str) -> Turn:
+    """A scheduler looks for a place. Said once, and again when its words change."""
+    if not turn.status.is_true(names.QUEUED):
+        turn = turn.tell(names.REASON_WAITING, messages.cut(message))
+    return turn.say(names.QUEUED, True, names.REASON_WAITING, messages.cut(message), refresh=True)

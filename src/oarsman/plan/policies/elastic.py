@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 from oarsman import names
 from oarsman.job.job import Job
-from oarsman.job.observed import Member
+from oarsman.job.observed import Member, Phase
 from oarsman.plan.actions import DeleteWorker, PublishHosts
 from oarsman.plan.turn import Turn, usable
 
@@ -33,8 +33,9 @@ def publish(turn: Turn, hosts: tuple[str, ...]) -> Turn:
 
 
 def follow(turn: Turn) -> Turn:
-    """Keep the list true while a launcher may be reading it."""
-    return publish(turn, hosts_now(turn.job, turn.seen.workers)) if turn.launcher_alive else turn
+    """Keep the list true while a launcher may be reading it. One that is Pending finds the complete list."""
+    reading = turn.launcher is not None and turn.launcher.phase is Phase.RUNNING
+    return publish(turn, hosts_now(turn.job, turn.seen.workers)) if reading else turn
 
 
 def withdraw(turn: Turn, leaving: Iterable[Member]) -> Turn:
@@ -60,6 +61,17 @@ def tell_scaling(turn: Turn) -> Turn:
     return turn.tell(
         names.REASON_SCALED, f"MPIJob {turn.job.key} is scaled from {before} to {turn.job.workers} workers"
     )
+
+
+def tell_outdated(turn: Turn) -> Turn:
+    """Edits that cannot reach what already runs get a condition, so that nobody waits for their effect."""
+    if turn.seen.outdated:
+        fields = ", ".join(turn.seen.outdated)
+        message = f"edited, and without effect on members that exist: {fields}"
+        if not turn.status.is_true(names.OUTDATED):
+            turn = turn.tell(names.REASON_OUTDATED, message, warning=True)
+        return turn.say(names.OUTDATED, True, names.REASON_OUTDATED, message, refresh=True)
+    return turn.unsay(names.OUTDATED, names.REASON_OUTDATED, "all members are as asked for")
 
 
 def _workers_before(turn: Turn) -> int:

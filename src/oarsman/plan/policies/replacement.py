@@ -79,7 +79,8 @@ def _loss(turn: Turn, index: int) -> Lost | None:
             memory_limit_hit=worker.exit is not None and worker.exit.memory_limit_hit,
         )  # fmt: skip
     if worker.terminating:
-        return Lost(host=host, reason=VANISHED, words="it was deleted by someone else")
+        words = _words(worker) if worker.reason else "it was deleted by someone else"
+        return Lost(host=host, reason=worker.reason or VANISHED, words=words)
     return None
 
 

@@ -22,7 +22,7 @@ from oarsman.job.policies import RestartPolicy
 from oarsman.job.state import Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
-from oarsman.plan.policies import replacement
+from oarsman.plan.policies import barrier, replacement
 from oarsman.plan.turn import Turn
 from oarsman.status import causes, messages
 
@@ -57,11 +57,21 @@ def attempt_failed(turn: Turn) -> Turn:
         if turn.now < missed_at:
             return turn.wake_at(missed_at).end()
         return _verdict(turn, causes.of_missing_launcher(turn.job, turn.seen, lost), lost)
+    if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_BARRIER:
+        return barrier.not_ready(turn, launcher.message, launcher.name)
+    if launcher.phase is Phase.PENDING and lost:
+        return _not_started(turn, causes.of_lost_worker(turn.seen, lost))
     if launcher.phase is Phase.FAILED:
         return _verdict(turn, causes.of_failed_launcher(turn.job, turn.seen, launcher, lost), lost)
     if lost and not turn.job.elastic:
         return _verdict(turn, causes.of_lost_worker(turn.seen, lost), lost)
     return turn
+
+
+def _not_started(turn: Turn, cause: Cause) -> Turn:
+    """A worker went while the launcher still waited for it. Nothing ran, so no retry is spent."""
+    turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
+    return turn.tell(names.REASON_RESTARTING, messages.cut(f"not started: {cause.summary}"), warning=True).again().end()
 
 
 def clear_away(turn: Turn) -> Turn:

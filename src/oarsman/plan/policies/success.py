@@ -19,7 +19,7 @@ def launcher_succeeded(turn: Turn) -> Turn:
     wrong = placement.mistake(turn.job, turn.seen.ranks, turn.open_attempt, complete=True)
     if wrong:
         return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong))
-    if turn.job.launch is not None and not turn.seen.ranks:
+    if turn.job.launch is not None and not turn.seen.ranks and turn.seen.ranks_report:
         turn = turn.tell(names.REASON_UNVERIFIED, "placement not verified: no rank reported where it ran")
     return finish.succeed(turn)
 
