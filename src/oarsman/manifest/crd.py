@@ -100,7 +100,7 @@ def _schema(model: type[BaseModel]) -> Schema:
         "properties": {
             "apiVersion": {"type": "string", "description": properties["apiVersion"]["description"]},
             "kind": {"type": "string", "description": properties["kind"]["description"]},
-            "metadata": {"type": "object", "description": properties["metadata"]["description"]},
+            "metadata": {"type": "object"},  # the API server has its own schema and allows no word more
             "spec": spec,
             "status": status_schema(),
         },
