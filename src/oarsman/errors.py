@@ -6,9 +6,11 @@ OarsmanError
 │   ├── UsageError             a command or an option makes no sense here
 │   ├── NotFoundError          no such job                                     (exit 4)
 │   ├── ConflictError          the object is not in a state that allows this   (exit 5)
-│   └── UnsupportedError       this engine cannot honour what was asked        (exit 6)
+│   ├── UnsupportedError       this engine cannot honour what was asked        (exit 6)
+│   └── AccessError            how to reach a cluster is not known, or is wrong
 ├── RetryableError             the world was in the way; trying again may help (exit 75)
-│   └── SupervisorError        the supervisor could not be started or reached
+│   ├── SupervisorError        the supervisor could not be started or reached
+│   └── ClusterError           a cluster could not be reached or said no; engines/kube/client/errors.py has the kinds
 └── TerminalError              trying again will not help                      (exit 70)
     └── StoreError             the store cannot be read or written
 
@@ -74,6 +76,10 @@ class UnsupportedError(UserError):
     exit_code = 6
 
 
+class AccessError(UserError):
+    code = "access"
+
+
 class RetryableError(OarsmanError):
     code = "retryable"
     exit_code = 75
@@ -81,6 +87,10 @@ class RetryableError(OarsmanError):
 
 class SupervisorError(RetryableError):
     code = "supervisor"
+
+
+class ClusterError(RetryableError):
+    code = "cluster"
 
 
 class TerminalError(OarsmanError):

@@ -1,0 +1,51 @@
+"""A thin Kubernetes client: access, verbs, views, and informers that follow what changes."""
+
+from oarsman.engines.kube.client import resources
+from oarsman.engines.kube.client.access import Access, load_access
+from oarsman.engines.kube.client.errors import (
+    AlreadyExists,
+    ApiError,
+    Cause,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+    Unavailable,
+    Unreadable,
+)
+from oarsman.engines.kube.client.kube import Kube
+from oarsman.engines.kube.client.meta import HasMeta, Meta, Owner, PartialObject
+from oarsman.engines.kube.client.resources import Resource
+from oarsman.engines.kube.client.wire import Change, Page
+from oarsman.errors import AccessError, ClusterError
+
+__all__ = [
+    "Access",
+    "AccessError",
+    "AlreadyExists",
+    "ApiError",
+    "Cause",
+    "Change",
+    "ClusterError",
+    "Conflict",
+    "Forbidden",
+    "Gone",
+    "HasMeta",
+    "Invalid",
+    "Kube",
+    "Meta",
+    "NotFound",
+    "Owner",
+    "Page",
+    "PartialObject",
+    "Resource",
+    "TooManyRequests",
+    "Unauthorized",
+    "Unavailable",
+    "Unreadable",
+    "load_access",
+    "resources",
+]

@@ -1,0 +1,188 @@
+"""How to reach a cluster, and as whom."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from oarsman.engines.kube.client import tls
+from oarsman.engines.kube.client.credentials import (
+    Credentials,
+    Fixed,
+    Impersonating,
+    Program,
+    TokenFile,
+    basic,
+    bearer,
+)
+from oarsman.engines.kube.client.kubeconfig import Chosen, Cluster, From, User, choose
+from oarsman.engines.kube.client.proxies import is_loopback, proxy_for
+from oarsman.errors import AccessError
+
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # where Kubernetes puts it into every pod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    server: str
+    ssl: ssl.SSLContext | None
+    namespace: str = "default"
+    context: str = ""
+    source: str  # where it comes from, for messages
+    server_name: str = ""  # in the server's certificate, if it is not the host's name
+    proxy: str | None = None
+    credentials: Credentials = field(default=Fixed({}), repr=False)
+
+    @property
+    def local(self) -> bool:
+        """The server is on this machine."""
+        return is_loopback(urlsplit(self.server).hostname or "")
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        """Who we are. With `renew`: the server did not accept what it was told before."""
+        return await self.credentials.headers(renew=renew)
+
+
+def load_access(
+    *,
+    kubeconfig: Path | None = None,
+    context: str | None = None,
+    master: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Access:
+    """The file named; else $KUBECONFIG; else the pod we are in; else ~/.kube/config. `master` replaces the server."""
+    if kubeconfig is not None:
+        return _from_files([kubeconfig.expanduser()], context, master, environ)
+    named = [Path(one).expanduser() for one in environ.get("KUBECONFIG", "").split(os.pathsep) if one]
+    if named:
+        present = [file for file in named if file.exists()]
+        return _from_files(present or named, context, master, environ)
+    if context is None and environ.get("KUBERNETES_SERVICE_HOST") and (SERVICE_ACCOUNT / "token").exists():
+        return _from_pod(master, environ)
+    usual = Path(environ.get("HOME") or Path.home(), ".kube", "config")
+    if usual.exists():
+        return _from_files([usual], context, master, environ)
+    if master:
+        return _access(master, "--master", From(usual, Cluster()), From(usual, User()), environ)
+    raise AccessError(
+        f"no cluster is known: neither $KUBECONFIG nor {usual} exists, and this is not a pod with a service account",
+        hint="name a kubeconfig with --kubeconfig, or set $KUBECONFIG",
+    )
+
+
+def _from_files(files: list[Path], context: str | None, master: str | None, environ: Mapping[str, str]) -> Access:
+    chosen = choose(files, context)
+    server = master or chosen.cluster.entry.server
+    source = os.pathsep.join(str(file) for file in files)
+    if not server:
+        raise AccessError(f"{source}: the cluster of context {chosen.context!r} has no server", field="server")
+    return _access(server, source, chosen.cluster, chosen.user, environ, chosen)
+
+
+def _from_pod(master: str | None, environ: Mapping[str, str]) -> Access:
+    host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
+    server = master or f"https://{f'[{host}]' if ':' in host else host}:{port}"
+    namespace = SERVICE_ACCOUNT / "namespace"
+    authority = SERVICE_ACCOUNT / "ca.crt"
+    return Access(
+        server=server.rstrip("/"),
+        ssl=tls.context(authority.read_bytes() if authority.exists() else None),
+        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+        source="the service account of this pod",
+        proxy=proxy_for(server, environ),
+        credentials=TokenFile(SERVICE_ACCOUNT / "token"),
+    )
+
+
+def _access(
+    server: str,
+    source: str,
+    cluster: From[Cluster],
+    user: From[User],
+    environ: Mapping[str, str],
+    chosen: Chosen | None = None,
+) -> Access:
+    server = server if "://" in server else f"http://{server}"
+    entry = cluster.entry
+    context = None
+    if server.startswith("https://"):
+        authority = cluster.content(
+            entry.certificate_authority_data, entry.certificate_authority, "certificate-authority"
+        )
+        context = tls.context(authority, verify=not entry.insecure_skip_tls_verify)
+        _show_certificate(context, user)
+    proxy = entry.proxy_url or proxy_for(server, environ)
+    if proxy and not proxy.startswith(("http://", "https://")):
+        raise AccessError(f"{source}: proxies such as {proxy} cannot be used", hint="an http:// proxy is needed")
+    return Access(
+        server=server.rstrip("/"),
+        ssl=context,
+        namespace=chosen.namespace if chosen else "default",
+        context=chosen.context if chosen else "",
+        source=source,
+        server_name=entry.tls_server_name,
+        proxy=proxy,
+        credentials=_credentials(cluster, user, context),
+    )
+
+
+def _show_certificate(context: ssl.SSLContext, user: From[User]) -> None:
+    entry = user.entry
+    certificate = user.content(entry.client_certificate_data, entry.client_certificate, "client-certificate")
+    key = user.content(entry.client_key_data, entry.client_key, "client-key")
+    if certificate and key:
+        tls.present_certificate(context, certificate, key)
+    elif certificate or key:
+        missing = "client-key" if certificate else "client-certificate"
+        raise AccessError(f"{user.file}: a user with a client certificate needs {missing} too", field=missing)
+
+
+def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLContext | None) -> Credentials:
+    entry = user.entry
+    found: Credentials
+    if entry.token_file:
+        found = TokenFile(user.path(entry.token_file))
+    elif entry.token:
+        found = Fixed(bearer(entry.token))
+    elif entry.username:
+        found = Fixed(basic(entry.username, entry.password))
+    elif entry.exec:
+        found = Program(entry.exec, user.file.parent, _described(cluster), context)
+    elif entry.auth_provider:
+        hint = (
+            "Kubernetes dropped auth-provider in 1.26: get credentials through exec, as the provider's own tool sets up"
+        )
+        raise AccessError(f"{user.file}: auth-provider cannot be used", field="auth-provider", hint=hint)
+    else:
+        found = Fixed({})
+    return Impersonating(found, _impersonation(user)) if entry.impersonate else found
+
+
+def _impersonation(user: From[User]) -> Mapping[str, str]:
+    entry = user.entry
+    if len(entry.impersonate_groups) > 1:
+        hint = "name one group, or bind what is needed to the user"
+        raise AccessError(f"{user.file}: only one of as-groups can be acted as", field="as-groups", hint=hint)
+    added = {"Impersonate-User": entry.impersonate}
+    if entry.impersonate_uid:
+        added["Impersonate-Uid"] = entry.impersonate_uid
+    if entry.impersonate_groups:
+        added["Impersonate-Group"] = entry.impersonate_groups[0]
+    return added
+
+
+def _described(cluster: From[Cluster]) -> dict[str, Any]:
+    """The cluster as a credential program wants it told."""
+    entry = cluster.entry
+    return {
+        "server": entry.server,
+        "tls-server-name": entry.tls_server_name,
+        "insecure-skip-tls-verify": entry.insecure_skip_tls_verify,
+        "certificate-authority-data": entry.certificate_authority_data,
+        "proxy-url": entry.proxy_url,
+    }

@@ -1,0 +1,177 @@
+"""Who we are to the API server: headers that may change while we run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import ssl
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from oarsman.engines.kube.client.kubeconfig import Exec
+from oarsman.engines.kube.client.tls import present_certificate
+from oarsman.errors import AccessError
+
+_PATIENCE = 60.0  # seconds for a credential program that cannot ask the user anything
+_BEFORE_EXPIRY = timedelta(seconds=20)
+_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+class Credentials(Protocol):
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        """What to send with a request. With `renew`: the server did not accept what we had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """A token or a password as written, or nothing: a client certificate speaks for itself."""
+
+    known: Mapping[str, str]
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        return self.known
+
+
+def bearer(token: str) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def basic(username: str, password: str) -> Mapping[str, str]:
+    return {"Authorization": "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()}
+
+
+class TokenFile:
+    """A token that someone else renews: inside a cluster it changes about every hour."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._seen: tuple[int, int] | None = None
+        self._known: Mapping[str, str] = {}
+        self._read(force=True)
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        self._read(force=renew)  # a look at the file's times costs two microseconds
+        return self._known
+
+    def _read(self, *, force: bool) -> None:
+        try:
+            found = self._file.stat()
+            mark = (found.st_mtime_ns, found.st_ino)
+            if mark != self._seen or force:
+                self._known = bearer(self._file.read_text().strip())
+                self._seen = mark
+        except OSError as error:
+            if not self._known:  # later on, the file may be missing for a moment while it is replaced
+                raise AccessError(f"cannot read the token in {self._file}: {error.strerror}") from error
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _Credential(msgspec.Struct, frozen=True, rename="camel"):
+    api_version: str
+    status: _Status | None = None
+
+
+class Program:
+    """Asks a program for credentials, and asks again shortly before they expire or when they are refused."""
+
+    def __init__(self, spec: Exec, folder: Path, cluster: Mapping[str, Any], tls: ssl.SSLContext | None) -> None:
+        if spec.api_version not in _API_VERSIONS:
+            hint = f"known are {' and '.join(_API_VERSIONS)}"
+            raise AccessError(f"the credential program {spec.command} speaks {spec.api_version}", hint=hint)
+        self._spec = spec
+        # As kubectl does: a name is looked up on PATH, a relative path starts at the kubeconfig.
+        self._command = str(folder / spec.command) if "/" in spec.command else spec.command
+        self._interactive = spec.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+        self._information = json.dumps(
+            {
+                "apiVersion": spec.api_version,
+                "kind": "ExecCredential",
+                "spec": {"interactive": self._interactive}
+                | ({"cluster": cluster} if spec.provide_cluster_info else {}),
+            }
+        )
+        self._tls = tls
+        self._lock = asyncio.Lock()
+        self._known: Mapping[str, str] | None = None
+        self._expires: datetime | None = None
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        if self._known is not None and not renew and not self._expired():
+            return self._known
+        before = self._known
+        async with self._lock:
+            if self._known is None or self._known is before:  # else somebody else has just renewed them
+                self._take(await self._run())
+            assert self._known is not None
+            return self._known
+
+    def _expired(self) -> bool:
+        return self._expires is not None and datetime.now(UTC) > self._expires - _BEFORE_EXPIRY
+
+    def _take(self, output: bytes) -> None:
+        try:
+            credential = msgspec.json.decode(output, type=_Credential)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise AccessError(f"{self._command} did not answer with an ExecCredential: {error}") from error
+        status = credential.status
+        if credential.api_version != self._spec.api_version or status is None:
+            raise AccessError(f"{self._command} answered {credential.api_version}, asked for {self._spec.api_version}")
+        if status.client_certificate_data and self._tls:
+            present_certificate(self._tls, status.client_certificate_data.encode(), status.client_key_data.encode())
+        self._known = bearer(status.token) if status.token else {}
+        self._expires = status.expiration_timestamp
+
+    async def _run(self) -> bytes:
+        environment = os.environ | {one.name: one.value for one in self._spec.env or ()}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self._command,
+                *(self._spec.args or ()),
+                env=environment | {"KUBERNETES_EXEC_INFO": self._information},
+                stdin=None if self._interactive else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None if self._interactive else asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            hint = self._spec.install_hint.strip() or "install it, or correct the user's exec.command in the kubeconfig"
+            raise AccessError(
+                f"cannot run the credential program {self._command}: {error.strerror}", hint=hint
+            ) from error
+        try:
+            async with asyncio.timeout(None if self._interactive else _PATIENCE):
+                output, complaint = await process.communicate()
+        except TimeoutError as error:
+            raise AccessError(f"{self._command} gave no credentials within {_PATIENCE:.0f} s") from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            last = (complaint or b"").decode(errors="replace").strip()[-500:]
+            raise AccessError(f"{self._command} failed with exit code {process.returncode}: {last}")
+        return output
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonating:
+    """Acts as someone else, where the server allows it."""
+
+    inner: Credentials
+    added: Mapping[str, str]
+
+    async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
+        return {**await self.inner.headers(renew=renew), **self.added}

@@ -1,0 +1,189 @@
+"""Kubeconfig files: read, merged as kubectl merges them, and the one context that counts."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+import yaml
+
+from oarsman.errors import AccessError
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+Kind = TypeVar("Kind")
+
+
+class Cluster(msgspec.Struct, frozen=True, rename="kebab"):
+    server: str = ""
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    insecure_skip_tls_verify: bool = False
+    tls_server_name: str = ""
+    proxy_url: str = ""
+
+
+class Variable(msgspec.Struct, frozen=True):
+    name: str
+    value: str
+
+
+class Exec(msgspec.Struct, frozen=True, rename="camel"):
+    """A program that hands out credentials."""
+
+    command: str
+    api_version: str = "client.authentication.k8s.io/v1beta1"
+    args: list[str] | None = None
+    env: list[Variable] | None = None
+    install_hint: str = ""
+    interactive_mode: str = "IfAvailable"
+    provide_cluster_info: bool = False
+
+
+class User(msgspec.Struct, frozen=True, rename="kebab"):
+    token: str = ""
+    token_file: str = msgspec.field(default="", name="tokenFile")
+    username: str = ""
+    password: str = ""
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    exec: Exec | None = None
+    auth_provider: dict[str, Any] | None = None
+    impersonate: str = msgspec.field(default="", name="as")
+    impersonate_uid: str = msgspec.field(default="", name="as-uid")
+    impersonate_groups: list[str] = msgspec.field(default_factory=list, name="as-groups")
+
+
+class Context(msgspec.Struct, frozen=True):
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+
+
+class _NamedCluster(msgspec.Struct, frozen=True):
+    name: str
+    cluster: Cluster
+
+
+class _NamedUser(msgspec.Struct, frozen=True):
+    name: str
+    user: User
+
+
+class _NamedContext(msgspec.Struct, frozen=True):
+    name: str
+    context: Context
+
+
+class _Document(msgspec.Struct, frozen=True, rename="kebab"):
+    current_context: str | None = None
+    clusters: list[_NamedCluster] | None = None
+    users: list[_NamedUser] | None = None
+    contexts: list[_NamedContext] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class From(Generic[Kind]):
+    """An entry, and the file it is written in: relative paths start there."""
+
+    file: Path
+    entry: Kind
+
+    def path(self, written: str) -> Path:
+        return self.file.parent / Path(written).expanduser()
+
+    def content(self, data: str, written: str, field: str) -> bytes | None:
+        """What a pair of fields such as `client-key-data` and `client-key` holds; the first one wins."""
+        if data:
+            try:
+                return base64.b64decode(data)
+            except (binascii.Error, ValueError) as error:
+                raise AccessError(f"{self.file}: {field}-data is not base64: {error}", field=f"{field}-data") from error
+        if not written:
+            return None
+        try:
+            return self.path(written).read_bytes()
+        except OSError as error:
+            hint = f"{self.file} names it as {field}; correct the path or put the content into {field}-data"
+            raise AccessError(f"cannot read {self.path(written)}: {error.strerror}", field=field, hint=hint) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """All that one context says."""
+
+    context: str
+    namespace: str
+    cluster: From[Cluster]
+    user: From[User]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def choose(files: Sequence[Path], context: str | None = None) -> Chosen:
+    """The context asked for, or the current one, out of files of which the first to name something wins."""
+    documents = [(file, _read(file)) for file in files]
+    where = ", ".join(str(file) for file in files)
+    wanted = context or next((one.current_context for _, one in documents if one.current_context), None)
+    contexts = {one.name: one.context for _, document in reversed(documents) for one in document.contexts or ()}
+    if wanted is None:
+        raise AccessError(f"{where}: no current-context is set", hint=_hint(contexts))
+    if wanted not in contexts:
+        raise AccessError(f"{where}: there is no context named {wanted!r}", field="context", hint=_hint(contexts))
+    chosen = contexts[wanted]
+    clusters = _first((file, document.clusters) for file, document in documents)
+    users = _first((file, document.users) for file, document in documents)
+    if chosen.cluster not in clusters:
+        hint = f"clusters described there: {', '.join(clusters) or 'none'}"
+        raise AccessError(f"{where}: context {wanted!r} is about cluster {chosen.cluster!r}, not described", hint=hint)
+    cluster_file, cluster = clusters[chosen.cluster]
+    user_file, user = users.get(chosen.user, (cluster_file, None))
+    if user is None and chosen.user:
+        hint = f"users described there: {', '.join(users) or 'none'}"
+        raise AccessError(f"{where}: context {wanted!r} is for user {chosen.user!r}, not described", hint=hint)
+    return Chosen(
+        context=wanted,
+        namespace=chosen.namespace or "default",
+        cluster=From(cluster_file, cluster.cluster),
+        user=From(user_file, user.user if user else User()),
+    )
+
+
+_Entry = TypeVar("_Entry", bound=_Named)
+
+
+def _first(entries: Iterable[tuple[Path, Sequence[_Entry] | None]]) -> dict[str, tuple[Path, _Entry]]:
+    found: dict[str, tuple[Path, _Entry]] = {}
+    for file, several in entries:
+        for one in several or ():
+            found.setdefault(one.name, (file, one))
+    return found
+
+
+def _read(file: Path) -> _Document:
+    try:
+        content = yaml.load(file.read_bytes(), Loader=_LOADER)  # a safe loader
+    except OSError as error:
+        hint = "name another file with --kubeconfig or $KUBECONFIG"
+        raise AccessError(f"cannot read the kubeconfig {file}: {error.strerror}", hint=hint) from error
+    except yaml.YAMLError as error:
+        raise AccessError(f"{file} is not YAML: {error}", hint="compare it with `kubectl config view`") from error
+    try:
+        return msgspec.convert(content or {}, _Document)
+    except msgspec.ValidationError as error:
+        raise AccessError(
+            f"{file} is not a kubeconfig: {error}", hint="compare it with `kubectl config view`"
+        ) from error
+
+
+def _hint(contexts: Iterable[str]) -> str:
+    return f"contexts to choose from: {', '.join(sorted(contexts)) or 'none'}"

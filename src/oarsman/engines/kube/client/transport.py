@@ -1,0 +1,211 @@
+"""Sends requests, again where that is safe, and turns every kind of trouble into one kind of error."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from itertools import count
+from typing import TypeVar
+
+import aiohttp
+from yarl import URL
+
+from oarsman.engines.kube.client.access import Access
+from oarsman.engines.kube.client.errors import TooManyRequests, Unauthorized, Unavailable, from_answer
+from oarsman.engines.kube.client.pace import Bucket, Pauses
+from oarsman.engines.kube.client.requests import Request
+from oarsman.errors import AccessError
+
+Observe = Callable[[str, str, int, float], None]  # verb, plural, status (0: no answer), seconds
+Answer = TypeVar("Answer")
+
+_TRIES = 5
+_PAUSES = Pauses(first=0.1, most=2.0)
+_LONGEST_PAUSE = 30.0  # however long the server asks for
+_CONNECT = 10.0  # seconds for TCP and TLS
+_LARGE = 2**20  # aiohttp wants bodies beyond this as a file
+
+
+class Transport:
+    """One session of keep-alive connections. Streams, once open, do not count against the concurrency."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        user_agent: str,
+        concurrency: int,
+        bucket: Bucket | None,
+        observe: Observe | None,
+        timeout: float,
+    ) -> None:
+        self._access = access
+        self._user_agent = user_agent
+        self._room = asyncio.Semaphore(concurrency)
+        self._bucket = bucket
+        self._observe = observe
+        self._seconds = timeout
+        self._limits = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def open(self) -> None:
+        headers = {"User-Agent": self._user_agent}
+        if self._access.local:
+            headers["Accept-Encoding"] = "identity"  # packing costs both sides more than the loopback does
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._access.ssl or True, keepalive_timeout=30),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=headers,
+        )
+
+    async def close(self) -> None:
+        if self._session:
+            await self._session.close()
+            self._session = None
+
+    async def ask(self, request: Request) -> bytes:
+        """The whole answer."""
+
+        async def attempt(renew: bool) -> bytes:
+            async with self._room:
+                with _named_trouble(request):
+                    answer = await self._send(request, self._limits, renew=renew)
+                    try:
+                        return await answer.read()
+                    finally:
+                        answer.release()
+
+        return await self._persist(request, attempt)
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, quiet: float | None) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The answer in pieces. `quiet`: seconds without a single byte after which the connection counts as dead."""
+        limits = aiohttp.ClientTimeout(sock_connect=_CONNECT, sock_read=quiet)
+
+        async def attempt(renew: bool) -> aiohttp.ClientResponse:
+            async with self._room:
+                with _named_trouble(request):
+                    async with asyncio.timeout(self._seconds):
+                        return await self._send(request, limits, renew=renew)
+
+        answer = await self._persist(request, attempt)
+        try:
+            _probe_when_quiet(answer)
+            yield _pieces(request, answer)
+        finally:
+            answer.close()
+
+    async def _persist(self, request: Request, attempt: Callable[[bool], Awaitable[Answer]]) -> Answer:
+        """Tries again what was refused for now, and what may be repeated."""
+        renew = False
+        for tries in count(1):
+            try:
+                return await attempt(renew)
+            except Unauthorized:
+                if renew:
+                    raise
+                renew = True
+            except (TooManyRequests, Unavailable) as error:
+                pause = _pause(request, error, tries)
+                if pause is None:
+                    raise
+                await asyncio.sleep(pause)
+        raise AssertionError("counting ended")
+
+    async def _send(self, request: Request, limits: aiohttp.ClientTimeout, *, renew: bool) -> aiohttp.ClientResponse:
+        """One try. An answer that says no is raised."""
+        if self._session is None:
+            raise RuntimeError("the client is not open: use `async with Kube(...)`")
+        if self._bucket:
+            await self._bucket.take()
+        identity = await self._access.headers(renew=renew)
+        body: object = request.body
+        if request.body and len(request.body) > _LARGE:
+            body = io.BytesIO(request.body)
+        started, status = time.perf_counter(), 0
+        try:
+            answer = await self._session.request(
+                request.method,
+                URL(self._access.server + request.target, encoded=True),
+                data=body,
+                headers={**request.headers, **identity},
+                timeout=limits,
+                allow_redirects=False,
+                proxy=self._access.proxy,
+                server_hostname=self._access.server_name or None,
+            )
+            status = answer.status
+        finally:
+            if self._observe:
+                self._observe(request.verb, request.plural, status, time.perf_counter() - started)
+        if status < 300:
+            return answer
+        async with answer:
+            raise from_answer(request.trying, status, await answer.read(), answer.headers.get("Retry-After"))
+
+
+def _pause(request: Request, error: TooManyRequests | Unavailable, tries: int) -> float | None:
+    """Seconds until the next try; None: there is none."""
+    if tries >= _TRIES:
+        return None
+    refused_for_now = error.status == 429 or (error.status == 503 and error.retry_after is not None)
+    broken = request.repeatable and error.reason != "Timeout"  # another wait as long would help nobody
+    if not refused_for_now and not broken:
+        return None
+    return max(_PAUSES.after(tries), min(error.retry_after or 0.0, _LONGEST_PAUSE))
+
+
+@contextmanager
+def _named_trouble(request: Request) -> Iterator[None]:
+    """What goes wrong below HTTP, under the name of what was being tried."""
+    try:
+        yield
+    except aiohttp.ClientConnectorCertificateError as error:
+        hint = "check certificate-authority and tls-server-name of the cluster in the kubeconfig"
+        raise AccessError(f"{request.trying}: the server's certificate is not trusted: {error}", hint=hint) from error
+    except TimeoutError as error:  # aiohttp's own are among them
+        raise Unavailable(request.trying, str(error) or "no answer in time", reason="Timeout") from error
+    except (aiohttp.ClientError, OSError) as error:
+        raise Unavailable(request.trying, str(error) or type(error).__name__) from error
+
+
+async def _pieces(request: Request, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    with _named_trouble(request):
+        async for piece in answer.content.iter_any():
+            yield piece
+            await asyncio.sleep(0)  # a burst that is already here must not keep everyone else waiting
+
+
+def _probe_when_quiet(answer: aiohttp.ClientResponse) -> None:
+    """Lets the kernel find out within a minute that the other side is gone without a word."""
+    transport = answer.connection.transport if answer.connection else None
+    found = transport.get_extra_info("socket") if transport else None
+    if found is None:
+        return
+    with contextlib.suppress(OSError, AttributeError):  # not every system has all three
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
+        found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+
+
+async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Lines of any length, without their ends; at last what came after the last end."""
+    begun: list[bytes] = []
+    async for piece in pieces:
+        head, *rest = piece.split(b"\n")
+        begun.append(head)
+        if not rest:
+            continue
+        yield b"".join(begun)
+        *whole, tail = rest
+        for line in whole:
+            yield line
+        begun = [tail] if tail else []
+    if begun:
+        yield b"".join(begun)

@@ -1,0 +1,131 @@
+"""Bytes to values and back. Only what a view names is kept."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, Literal
+
+import msgspec
+from typing_extensions import TypeVar
+
+from oarsman.engines.kube.client.errors import Refusal, Unavailable, Unreadable, from_refusal
+from oarsman.engines.kube.client.meta import PartialObject
+
+T = TypeVar("T", default=dict[str, Any])
+WHOLE: Any = dict  # the view that keeps everything
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A part of a list. `first`: what earlier pages held no longer counts, the list was started over."""
+
+    items: list[T]
+    version: str
+    first: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """What a watch tells. A bookmark has no object, only the version up to which everything was told."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+    object: T | None
+    version: str = ""
+
+
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_: str = msgspec.field(default="", name="continue")
+
+
+class Listing(msgspec.Struct, Generic[T], frozen=True):
+    items: list[T] | None
+    metadata: ListMeta = ListMeta()
+
+
+class _Event(msgspec.Struct, frozen=True):
+    type: str
+    object: msgspec.Raw  # what it is depends on the type
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no place in a document")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_EVENTS = msgspec.json.Decoder(_Event)
+_PARTIAL = msgspec.json.Decoder(PartialObject)
+_REFUSALS = msgspec.json.Decoder(Refusal)
+encode = _ENCODER.encode
+
+
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_LISTINGS: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def _decoder(view: Any) -> msgspec.json.Decoder[Any]:
+    if view not in _DECODERS:
+        _DECODERS[view] = msgspec.json.Decoder(view)
+    return _DECODERS[view]
+
+
+def _listings(view: Any) -> msgspec.json.Decoder[Any]:
+    if view not in _LISTINGS:
+        _LISTINGS[view] = msgspec.json.Decoder(Listing[view])
+    return _LISTINGS[view]
+
+
+def decode(trying: str, body: bytes, view: type[T]) -> T:
+    try:
+        found: T = _decoder(view).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(
+            trying, f"the answer cannot be read: {error}", hint="is this a Kubernetes API server?"
+        ) from error
+    return found
+
+
+def decode_list(trying: str, body: bytes, view: type[T]) -> Listing[T]:
+    """Objects that the view does not fit are left out: one odd object must not hide all the others."""
+    try:
+        found: Listing[T] = _listings(view).decode(body)
+    except msgspec.ValidationError:
+        raw = decode(trying, body, Listing[msgspec.Raw])
+        readable = [item for one in raw.items or () if (item := _readable(trying, one, view)) is not None]
+        return Listing(items=readable, metadata=raw.metadata)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unreadable(trying, f"the answer cannot be read: {error}") from error
+    return found
+
+
+def decode_change(trying: str, line: bytes, view: type[T]) -> Change[T] | None:
+    """None: nothing that the view can show."""
+    try:
+        event = _EVENTS.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Unavailable(trying, f"the stream broke: {error}") from error
+    match event.type:
+        case "ADDED" | "MODIFIED" | "DELETED":
+            item = _readable(trying, event.object, view)
+            return None if item is None else Change(event.type, item)
+        case "BOOKMARK":
+            return Change("BOOKMARK", None, _PARTIAL.decode(event.object).metadata.resource_version)
+        case "ERROR":
+            raise from_refusal(trying, 0, _REFUSALS.decode(event.object))
+    return None
+
+
+def _readable(trying: str, raw: msgspec.Raw, view: type[T]) -> T | None:
+    try:
+        found: T = _decoder(view).decode(raw)
+    except msgspec.ValidationError as error:
+        meta = _PARTIAL.decode(raw).metadata
+        _log.warning("%s: %s/%s cannot be read and is left out: %s", trying, meta.namespace, meta.name, error)
+        return None
+    return found
