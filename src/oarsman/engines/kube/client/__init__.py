@@ -16,8 +16,10 @@ from oarsman.engines.kube.client.errors import (
     Unavailable,
     Unreadable,
 )
+from oarsman.engines.kube.client.informer import Informer
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.meta import HasMeta, Meta, Owner, PartialObject
+from oarsman.engines.kube.client.pace import Pauses
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.client.wire import Change, Page
 from oarsman.errors import AccessError, ClusterError
@@ -34,6 +36,7 @@ __all__ = [
     "Forbidden",
     "Gone",
     "HasMeta",
+    "Informer",
     "Invalid",
     "Kube",
     "Meta",
@@ -41,6 +44,7 @@ __all__ = [
     "Owner",
     "Page",
     "PartialObject",
+    "Pauses",
     "Resource",
     "TooManyRequests",
     "Unauthorized",

@@ -6,7 +6,7 @@ import builtins
 import random
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
@@ -18,7 +18,7 @@ from oarsman.engines.kube.client.meta import PartialObject
 from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import PatchKind, Request, Selection
 from oarsman.engines.kube.client.resources import PODS, Resource
-from oarsman.engines.kube.client.transport import Observe, Transport, lines
+from oarsman.engines.kube.client.transport import Observe, Transport
 from oarsman.engines.kube.client.wire import WHOLE, Change, Page, T, decode, decode_change, decode_list
 
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once
@@ -158,7 +158,7 @@ class Kube:
         size: int = 500,
         view: type[T] = WHOLE,
         metadata_only: bool = False,
-    ) -> AsyncIterator[Page[T]]:
+    ) -> AsyncGenerator[Page[T], None]:
         """When the server forgets where we were, the list starts over, with a page that says it is the first."""
         selection = Selection(
             resource=resource, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
@@ -210,17 +210,17 @@ class Kube:
         view: type[T] = WHOLE,
         metadata_only: bool = False,
         opened: Callable[[], None] | None = None,
-    ) -> AsyncIterator[Change[T]]:
+    ) -> AsyncGenerator[Change[T], None]:
         """Changes after the version `since`, until the server ends it. `opened` is called once the server agreed."""
         selection = Selection(
             resource=resource, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
         )
         seconds = random.randint(*_WATCH_SECONDS)
         request = requests.watch(selection, since=since, seconds=seconds)
-        async with self._transport.stream(request, quiet=seconds + _DEAD_AFTER) as pieces:
+        async with self._transport.stream(request, quiet=seconds + _DEAD_AFTER) as lines:
             if opened:
                 opened()
-            async for line in lines(pieces):
+            async for line in lines:
                 change = decode_change(request.trying, line, view)
                 if change:
                     yield change
@@ -236,7 +236,7 @@ class Kube:
         since_seconds: int | None = None,
         timestamps: bool = False,
         previous: bool = False,
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes, None]:
         """Lines without their ends, however long."""
         query = {
             "container": container,
@@ -250,8 +250,8 @@ class Kube:
             PODS, pod, namespace, {key: str(value) for key, value in query.items() if value is not None}
         )
         # A program may be silent for days; only the kernel's probes tell then whether the server is there.
-        async with self._transport.stream(request, quiet=None if follow else _DEAD_AFTER) as pieces:
-            async for line in lines(pieces):
+        async with self._transport.stream(request, quiet=None if follow else _DEAD_AFTER) as lines:
+            async for line in lines:
                 yield line
 
     async def server_version(self) -> tuple[int, int]:

@@ -7,8 +7,8 @@ import contextlib
 import io
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from itertools import count
 from typing import TypeVar
 
@@ -84,7 +84,7 @@ class Transport:
 
     @asynccontextmanager
     async def stream(self, request: Request, *, quiet: float | None) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The answer in pieces. `quiet`: seconds without a single byte after which the connection counts as dead."""
+        """The answer line by line. `quiet`: seconds without a single byte after which the connection counts as dead."""
         limits = aiohttp.ClientTimeout(sock_connect=_CONNECT, sock_read=quiet)
 
         async def attempt(renew: bool) -> aiohttp.ClientResponse:
@@ -96,7 +96,8 @@ class Transport:
         answer = await self._persist(request, attempt)
         try:
             _probe_when_quiet(answer)
-            yield _pieces(request, answer)
+            async with aclosing(_pieces(request, answer)) as pieces, aclosing(_lines(pieces)) as lines:
+                yield lines
         finally:
             answer.close()
 
@@ -170,11 +171,13 @@ def _named_trouble(request: Request) -> Iterator[None]:
         raise AccessError(f"{request.trying}: the server's certificate is not trusted: {error}", hint=hint) from error
     except TimeoutError as error:  # aiohttp's own are among them
         raise Unavailable(request.trying, str(error) or "no answer in time", reason="Timeout") from error
+    except aiohttp.ClientPayloadError as error:
+        raise Unavailable(request.trying, "the connection broke in the middle of the answer") from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unavailable(request.trying, str(error) or type(error).__name__) from error
 
 
-async def _pieces(request: Request, answer: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _pieces(request: Request, answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes, None]:
     with _named_trouble(request):
         async for piece in answer.content.iter_any():
             yield piece
@@ -194,7 +197,7 @@ def _probe_when_quiet(answer: aiohttp.ClientResponse) -> None:
         found.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
-async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _lines(pieces: AsyncIterator[bytes]) -> AsyncGenerator[bytes, None]:
     """Lines of any length, without their ends; at last what came after the last end."""
     begun: list[bytes] = []
     async for piece in pieces:

@@ -60,8 +60,6 @@ def _plain(value: object) -> object:
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
 _EVENTS = msgspec.json.Decoder(_Event)
-_PARTIAL = msgspec.json.Decoder(PartialObject)
-_REFUSALS = msgspec.json.Decoder(Refusal)
 encode = _ENCODER.encode
 
 
@@ -81,7 +79,7 @@ def _listings(view: Any) -> msgspec.json.Decoder[Any]:
     return _LISTINGS[view]
 
 
-def decode(trying: str, body: bytes, view: type[T]) -> T:
+def decode(trying: str, body: bytes | msgspec.Raw, view: type[T]) -> T:
     try:
         found: T = _decoder(view).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -115,9 +113,9 @@ def decode_change(trying: str, line: bytes, view: type[T]) -> Change[T] | None:
             item = _readable(trying, event.object, view)
             return None if item is None else Change(event.type, item)
         case "BOOKMARK":
-            return Change("BOOKMARK", None, _PARTIAL.decode(event.object).metadata.resource_version)
+            return Change("BOOKMARK", None, decode(trying, event.object, PartialObject).metadata.resource_version)
         case "ERROR":
-            raise from_refusal(trying, 0, _REFUSALS.decode(event.object))
+            raise from_refusal(trying, 0, decode(trying, event.object, Refusal))
     return None
 
 
@@ -125,7 +123,7 @@ def _readable(trying: str, raw: msgspec.Raw, view: type[T]) -> T | None:
     try:
         found: T = _decoder(view).decode(raw)
     except msgspec.ValidationError as error:
-        meta = _PARTIAL.decode(raw).metadata
+        meta = decode(trying, raw, PartialObject).metadata
         _log.warning("%s: %s/%s cannot be read and is left out: %s", trying, meta.namespace, meta.name, error)
         return None
     return found
