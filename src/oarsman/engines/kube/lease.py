@@ -1,0 +1,345 @@
+"""One leader at a time, by a Lease.
+
+The rules that make it safe, whatever clocks say on other machines and however long an answer is under way:
+
+- A leader counts from the moment its last successful renewal was *sent*, on its own clock, and gives up after
+  `renew_deadline`. A pause of the whole process counts: `leading` looks at the clock each time it is asked.
+- A follower counts from the moment it *received* a record that it had not seen before, on its own clock, and takes over
+  after `duration`, which is longer. No time that stands in the record is ever compared with a clock.
+- Every write names the version it replaces, so of two that try at once one is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import socket
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from oarsman.engines.kube.client import Kube
+from oarsman.engines.kube.client.errors import AlreadyExists, Conflict, NotFound
+from oarsman.engines.kube.client.resources import LEASES
+from oarsman.errors import ClusterError, OarsmanError
+
+log = logging.getLogger("oarsman.lease")
+
+_TROUBLE = (OarsmanError, OSError, TimeoutError)
+_OVERTAKEN = (Conflict, NotFound, AlreadyExists)
+_INSISTENCE = 0.5  # seconds between one request to stop and the next
+
+
+class LeadershipLost(ClusterError):
+    """Somebody else may lead now. Nothing more may be done; the process should end and start afresh."""
+
+    code = "leadership-lost"
+
+
+def steady_clock() -> float:
+    """Seconds that never go back and, where the system can tell, go on while the machine sleeps."""
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def an_identity() -> str:
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class Election:
+    """Give it a client of its own: a renewal must not queue behind a thousand pods."""
+
+    def __init__(
+        self, kube: Kube, *, namespace: str, name: str = "mpi-operator", identity: str | None = None,
+        duration: float = 15.0, renew_deadline: float = 10.0, retry: float = 2.0,
+        clock: Callable[[], float] = steady_clock, now: Callable[[], datetime] = utc_now,
+    ) -> None:  # fmt: skip
+        if not duration > renew_deadline > retry > 0:
+            raise ValueError("a lease lasts longer than its renewal may take, which lasts longer than a pause")
+        self.identity = identity or an_identity()
+        self.duration = duration
+        self.renew_deadline = renew_deadline
+        self.retry = retry
+        self._lease = _Lease(kube, namespace, name)
+        self._clock = clock
+        self._now = now
+        self._document: dict[str, Any] | None = None  # the lease as last written by us; None: to be read again
+        self._tried = False  # the lease may be in our name
+        self._taken = False  # and is known to be in another's
+        self._renewed: float | None = None
+        self._seen: dict[str, Any] = {}  # of another: what the record said, and when we first received it
+        self._seen_at = 0.0
+        self._office: asyncio.Task[None] | None = None
+        self._complaint = ""
+
+    # -- what others may ask ---------------------------------------------------------------------------
+
+    @property
+    def leading(self) -> bool:
+        """Whether this process may act as the leader at this very moment."""
+        seconds = self.unrenewed_for
+        return seconds is not None and seconds < self.renew_deadline and not self._taken
+
+    @property
+    def last_renewed(self) -> float | None:
+        """When the last renewal that succeeded was sent, on the clock that was handed in."""
+        return self._renewed
+
+    @property
+    def unrenewed_for(self) -> float | None:
+        """Seconds since then while the leader's task runs, may it or not; None if it does not run."""
+        if self._office is None or self._office.done() or self._renewed is None:
+            return None
+        return self._clock() - self._renewed
+
+    @property
+    def holder(self) -> str:
+        """Who leads as far as we know; empty: nobody."""
+        if self.leading:
+            return self.identity
+        return str(self._seen.get("holderIdentity") or "")
+
+    # -- the term --------------------------------------------------------------------------------------
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait for the lease, lead, and give it back when `lead` has ended. LeadershipLost if it cannot be kept.
+
+        When this is cancelled, `lead` is cancelled and may take its time to put things in order: the lease is renewed
+        meanwhile. When the lease is lost it has no time: `leading` is false, and it is told to stop again and again.
+        """
+        self._taken, self._office = False, None
+        try:
+            await self._acquire()
+        except asyncio.CancelledError:
+            await self._release()  # the request that was under way may have succeeded
+            raise
+        log.info("%s leads", self.identity)
+        self._office = office = asyncio.create_task(_called(lead), name="lead")
+        keeping = asyncio.create_task(self._keep(), name="keep the lease")
+        try:
+            await self._until_over(office, keeping)
+        finally:
+            await _end(office, within=self.duration - self.renew_deadline)
+            await _end(keeping, within=self.retry)
+            if office.done():
+                await self._release()
+            else:
+                log.critical("what the leader did does not end; the lease is left to expire")
+        _raise_loss(office, keeping)
+        await office
+
+    async def _until_over(self, office: asyncio.Task[None], keeping: asyncio.Task[None]) -> None:
+        either = {office, keeping}
+        try:
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            office.cancel()
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if office.done() and not office.cancelled() and (error := office.exception()):
+                log.error("the leader failed while it stopped", exc_info=error)
+            raise
+
+    # -- to get it -------------------------------------------------------------------------------------
+
+    async def _acquire(self) -> None:
+        while True:
+            if await self._acquired():
+                self._complaint = ""
+                return
+            await asyncio.sleep(self.retry * random.uniform(0.8, 1.0))
+
+    async def _acquired(self) -> bool:
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._try()
+        except _TROUBLE as error:
+            self._complain("cannot get the lease: %s", error)
+            return False
+
+    async def _try(self) -> bool:
+        found = await self._lease.read()
+        if found is not None and _spec(found) != self._seen:
+            if _holder(found) not in ("", _holder_of(self._seen), self.identity):
+                log.info("%s leads, %s follows", _holder(found), self.identity)
+            self._seen, self._seen_at = _spec(found), self._clock()
+        # A lease that somebody deleted is still the last holder's, until that one must have noticed.
+        if self._in_force():
+            return False
+        await self._write(found)
+        assert self._renewed is not None
+        return self._clock() - self._renewed < self.renew_deadline
+
+    def _in_force(self) -> bool:
+        """Whether another may be leading."""
+        if _holder_of(self._seen) in ("", self.identity):
+            return False
+        theirs = self._seen.get("leaseDurationSeconds") or 0
+        return self._clock() - self._seen_at < max(self.duration, theirs)
+
+    # -- to keep it ------------------------------------------------------------------------------------
+
+    async def _keep(self) -> None:
+        while True:  # counted from the sending too: a slow server must not make the pauses longer
+            assert self._renewed is not None
+            await asyncio.sleep(max(self._renewed + self.retry - self._clock(), 0))
+            await self._renew()
+
+    async def _renew(self) -> None:
+        """Try until it works or the time is over."""
+        trouble = "the process was held up"
+        while (left := self._left()) > 0:
+            try:
+                async with asyncio.timeout(min(left, self._patience)):
+                    await self._renew_once()
+                if self._left() > 0:
+                    self._complaint = ""
+                    return
+                break  # the answer came, but too late to rely on it
+            except LeadershipLost:
+                self._taken = True
+                raise
+            except _TROUBLE as error:
+                trouble = str(error) or "no answer"
+                self._complain("cannot renew the lease: %s", trouble)
+            await asyncio.sleep(min(self.retry, max(self._left(), 0)))
+        raise LeadershipLost(f"the lease was not renewed within {self.renew_deadline:.0f} s: {trouble}")
+
+    async def _renew_once(self) -> None:
+        try:
+            await self._write_mine()
+        except _OVERTAKEN:  # changed by hand, or by a request of ours whose answer was lost
+            self._document = None
+            await self._write_mine()
+
+    async def _write_mine(self) -> None:
+        document = self._document
+        if document is None:
+            document = await self._lease.read()
+            if document is not None and _holder(document) not in ("", self.identity):
+                raise LeadershipLost(f"{_holder(document)} has taken the lease")
+        await self._write(document)
+
+    async def _write(self, before: dict[str, Any] | None) -> None:
+        spec = self._record(_spec(before) if before is not None else {})
+        self._tried = True
+        self._document = None
+        sent = self._clock()
+        self._document = await self._lease.write(before, spec)
+        self._renewed = sent
+
+    def _record(self, before: dict[str, Any]) -> dict[str, Any]:
+        now = micro_time(self._now())
+        ours = _holder_of(before) == self.identity
+        transitions = int(before.get("leaseTransitions") or 0)
+        return {
+            **before,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": max(math.ceil(self.duration), 1),
+            "acquireTime": before.get("acquireTime") or now if ours else now,
+            "renewTime": now,
+            "leaseTransitions": transitions if ours or not before else transitions + 1,
+        }
+
+    def _left(self) -> float:
+        assert self._renewed is not None
+        return self._renewed + self.renew_deadline - self._clock()
+
+    @property
+    def _patience(self) -> float:
+        """For one attempt: a connection that swallows everything must leave time for another."""
+        return max(self.renew_deadline / 2, self.retry)
+
+    # -- to give it back -------------------------------------------------------------------------------
+
+    async def _release(self) -> None:
+        """So that another need not wait until it expires. Harmless if it is not ours."""
+        if not self._tried or self._taken:
+            return
+        try:
+            async with asyncio.timeout(self.retry):
+                found = await self._lease.read()
+                if found is not None and _holder(found) == self.identity:
+                    now = micro_time(self._now())
+                    empty = {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": now}
+                    await self._lease.write(found, {**_spec(found), **empty})
+                    log.info("%s has given the lease back", self.identity)
+        except _TROUBLE as error:
+            log.warning("the lease could not be given back and is left to expire: %s", str(error) or "no answer")
+        self._tried = False
+        self._document = None
+
+    def _complain(self, message: str, trouble: object) -> None:
+        """The same complaint every two seconds helps nobody."""
+        text = message % (str(trouble) or "no answer")
+        log.log(logging.DEBUG if text == self._complaint else logging.WARNING, "%s", text)
+        self._complaint = text
+
+
+class _Lease:
+    """The object itself. Whatever others wrote into it besides is kept."""
+
+    def __init__(self, kube: Kube, namespace: str, name: str) -> None:
+        self._kube = kube
+        self._namespace = namespace
+        self._name = name
+
+    async def read(self) -> dict[str, Any] | None:
+        try:
+            return await self._kube.get(LEASES, self._name, self._namespace)
+        except NotFound:
+            return None
+
+    async def write(self, before: dict[str, Any] | None, spec: dict[str, Any]) -> dict[str, Any]:
+        if before is None:
+            metadata = {"name": self._name, "namespace": self._namespace}
+            document = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
+            return await self._kube.create(LEASES, document, self._namespace)
+        return await self._kube.replace(LEASES, self._name, {**before, "spec": spec}, self._namespace)
+
+
+def micro_time(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _spec(document: dict[str, Any]) -> dict[str, Any]:
+    return document.get("spec") or {}
+
+
+def _holder_of(spec: dict[str, Any]) -> str:
+    return str(spec.get("holderIdentity") or "")
+
+
+def _holder(document: dict[str, Any]) -> str:
+    return _holder_of(_spec(document))
+
+
+async def _called(lead: Callable[[], Awaitable[None]]) -> None:
+    await lead()
+
+
+async def _end(task: asyncio.Task[None], *, within: float) -> None:
+    """Tell it to stop until it has, or the time is over."""
+    deadline = asyncio.get_running_loop().time() + within
+    while not task.done() and (left := deadline - asyncio.get_running_loop().time()) > 0:
+        task.cancel()
+        await asyncio.wait({task}, timeout=min(left, _INSISTENCE))
+
+
+def _raise_loss(office: asyncio.Task[None], keeping: asyncio.Task[None]) -> None:
+    if keeping.cancelled() or not keeping.done():
+        return
+    error = keeping.exception()
+    if office.done() and not office.cancelled() and (failure := office.exception()):
+        log.error("the leader failed while it stopped", exc_info=failure)
+    if isinstance(error, LeadershipLost):
+        raise error
+    raise LeadershipLost(f"the lease could not be kept: {error!r}") from error
