@@ -1,0 +1,160 @@
+"""Events, as `kubectl describe` shows them. They are a courtesy: whatever goes wrong with one never stops the work."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from oarsman.engines.kube.client import Kube
+from oarsman.engines.kube.client.errors import AlreadyExists, Forbidden, NotFound
+from oarsman.engines.kube.client.resources import EVENTS
+from oarsman.errors import OarsmanError
+
+log = logging.getLogger("oarsman.events")
+
+NORMAL, WARNING = "Normal", "Warning"
+_REMEMBERED = 4096  # events that can still be counted up
+_SAME_WITHIN = 600.0  # seconds after which the same thing is news again
+_LONGEST_MESSAGE = 1024
+_LONGEST_REASON = 128
+_LONGEST_NAME = 253
+_CLUSTER_WIDE = "default"  # where events about objects without a namespace go
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectRef:
+    """What an event is about."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+    def wire(self) -> dict[str, str]:
+        fields = {
+            "apiVersion": self.api_version, "kind": self.kind, "namespace": self.namespace, "name": self.name,
+            "uid": self.uid, "resourceVersion": self.resource_version,
+        }  # fmt: skip
+        return {name: value for name, value in fields.items() if value}
+
+
+_Key = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    """An event that was written, or is just being written."""
+
+    name: str = ""  # empty: not written
+    count: int = 0
+    at: float = 0.0
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class EventRecorder:
+    def __init__(
+        self, kube: Kube, component: str = "mpi-job-controller", instance: str = "", *,
+        clock: Callable[[], float] = time.monotonic, time_ns: Callable[[], int] = time.time_ns,
+    ) -> None:  # fmt: skip
+        self._kube = kube
+        self._component = component
+        self._instance = instance
+        self._clock = clock
+        self._time_ns = time_ns
+        self._last_ns = 0
+        self._known: OrderedDict[_Key, _Known] = OrderedDict()
+        self._forbidden = False
+
+    async def record(self, involved: ObjectRef, type: str, reason: str, message: str) -> None:
+        """Write an event, or count one up that was written in the last minutes. Never raises."""
+        message, reason = _cut(message, _LONGEST_MESSAGE), reason[:_LONGEST_REASON]
+        known = self._remember((involved.kind, involved.namespace, involved.name, involved.uid, type, reason, message))
+        try:
+            async with known.turn:
+                if known.name and self._clock() - known.at < _SAME_WITHIN and await self._count_up(involved, known):
+                    return
+                await self._create(involved, known, type, reason, message)
+        except Forbidden as error:
+            if not self._forbidden:
+                log.warning("events cannot be written, which is not said again: %s", error)
+            self._forbidden = True
+        except (OarsmanError, OSError, TimeoutError) as error:
+            log.warning("event %s of %s/%s was not written: %s", reason, involved.namespace, involved.name, error)
+
+    def _remember(self, key: _Key) -> _Known:
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _Known()
+            if len(self._known) > _REMEMBERED:
+                self._known.popitem(last=False)
+        self._known.move_to_end(key)
+        return known
+
+    async def _count_up(self, involved: ObjectRef, known: _Known) -> bool:
+        """False: the server has forgotten it meanwhile."""
+        body = {"count": known.count + 1, "lastTimestamp": _rfc3339(self._time_ns())}
+        try:
+            await self._kube.patch(EVENTS, known.name, body, _place(involved))
+        except NotFound:
+            return False
+        known.count += 1
+        known.at = self._clock()
+        return True
+
+    async def _create(self, involved: ObjectRef, known: _Known, type: str, reason: str, message: str) -> None:
+        for attempt in range(_ATTEMPTS):
+            moment = self._moment()
+            name = f"{involved.name[: _LONGEST_NAME - 17].rstrip('.-')}.{moment:x}"
+            try:
+                await self._kube.create(EVENTS, self._event(involved, name, moment, type, reason, message))
+                break
+            except AlreadyExists:  # somebody else has written about the same object in the same nanosecond
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        known.name, known.count, known.at = name, 1, self._clock()
+
+    def _event(
+        self, involved: ObjectRef, name: str, moment: int, type: str, reason: str, message: str
+    ) -> dict[str, Any]:
+        happened = _rfc3339(moment)
+        return {
+            "apiVersion": EVENTS.api_version,
+            "kind": EVENTS.kind,
+            "metadata": {"name": name, "namespace": _place(involved)},
+            "involvedObject": involved.wire(),
+            "type": type,
+            "reason": reason,
+            "message": message,
+            "count": 1,
+            "firstTimestamp": happened,
+            "lastTimestamp": happened,
+            "source": {"component": self._component} | ({"host": self._instance} if self._instance else {}),
+            "reportingComponent": self._component,
+            "reportingInstance": self._instance,
+        }
+
+    def _moment(self) -> int:
+        """Nanoseconds, each only once: the clock may be coarse, or be set back."""
+        self._last_ns = max(self._time_ns(), self._last_ns + 1)
+        return self._last_ns
+
+
+def _place(involved: ObjectRef) -> str:
+    return involved.namespace or _CLUSTER_WIDE
+
+
+def _rfc3339(ns: int) -> str:
+    return datetime.fromtimestamp(ns // 1_000_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
