@@ -1,14 +1,15 @@
 # make run    install what is missing, run an MPI job of two workers on this machine, list it
 # make test   install what is missing, check style, types and layers, run every test
 # make lint   only the checks      make fmt    house format, tables of the guide
-# make cluster  start the Kubernetes of the tests and leave it running   make cluster-down  remove every trace of it
+# make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
+# make cluster  start the Kubernetes of the tests and leave it running   make cluster-down  remove every trace of it
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 
-.PHONY: run test lint fmt bench clean cluster cluster-down
+.PHONY: run test lint fmt manifests bench clean cluster cluster-down
 
 run:
 	@scripts/setup run
@@ -32,6 +33,10 @@ fmt:
 	@$(WITH_VENV) ruff format .
 	@$(WITH_VENV) python scripts/tables.py
 
+manifests:
+	@scripts/setup helm
+	@$(WITH_VENV) python scripts/manifests.py
+
 bench:
 	@scripts/setup run
 	@$(WITH_VENV) python benchmarks/all.py $(ARGS)
@@ -44,5 +49,5 @@ cluster-down:
 	@$(WITH_VENV) PYTHONPATH=tests python -m cluster down
 
 clean:
-	rm -rf .venv .mpi .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
+	rm -rf .venv .mpi .tools .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

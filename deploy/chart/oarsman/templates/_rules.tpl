@@ -1,0 +1,67 @@
+{{/*
+What the operator may do where it looks after jobs: the rules of its ClusterRole, or of its Role in each namespace.
+It watches nothing it can do without, and never lists secrets.
+*/}}
+{{- define "oarsman.rules" -}}
+# The jobs: watch them, keep their defaults and annotations, delete them when their time to live is over.
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs]
+  verbs: [get, list, watch, patch, update, delete]
+# Say what became of them.
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/status]
+  verbs: [get, patch, update]
+# Own objects that block the deletion of their job; OpenShift asks for this right.
+- apiGroups: [kubeflow.org]
+  resources: [mpijobs/finalizers]
+  verbs: [update]
+# Workers, and launchers of v1 jobs.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, create, delete, patch]
+# The headless service that gives the pods of a job their names.
+- apiGroups: [""]
+  resources: [services]
+  verbs: [get, create, patch, update]
+# Host file and discovery script.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [get, list, watch, create, update, patch]
+# A job's SSH key, by name. Without list and watch, nobody's secrets are collected.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, update, patch]
+# Tell users what happened.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [create, patch]
+# Launchers.
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, delete, patch]
+{{- if .Values.v1.enabled }}
+# v1 jobs: a launcher reaches its workers by `kubectl exec`, under a service account of its own.
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [get, create]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [get, create, update, patch]
+# Nobody can grant what he does not hold, and a v1 launcher's role has this right for its own workers.
+- apiGroups: [""]
+  resources: [pods/exec]
+  verbs: [create]
+{{- end }}
+{{- if .Values.gangScheduling }}
+# One PodGroup per job, for the gang scheduler.
+- apiGroups: [{{ if eq .Values.gangScheduling "volcano" }}scheduling.volcano.sh{{ else }}scheduling.x-k8s.io{{ end }}]
+  resources: [podgroups]
+  verbs: [get, list, watch, create, update, patch, delete]
+{{- if not .Values.watchNamespaces }}
+# What launcher and workers are worth, for the least resources of the gang. Cluster-wide objects: a Role cannot grant this.
+- apiGroups: [scheduling.k8s.io]
+  resources: [priorityclasses]
+  verbs: [get, list, watch]
+{{- end }}
+{{- end }}
+{{- end -}}
