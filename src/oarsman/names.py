@@ -40,6 +40,16 @@ ANNOTATION_SUBMITTED_BY: Final = "oarsman.dev/submitted-by"
 ANNOTATION_ATTEMPT: Final = "oarsman.dev/attempt"
 # "true" has mpirun mark every line with the rank that wrote it.
 ANNOTATION_TAG_OUTPUT: Final = "oarsman.dev/tag-output"
+# On a pod: a fingerprint of the template it was made from.
+ANNOTATION_TEMPLATE: Final = "oarsman.dev/template"
+# On the launcher's pod: changes with the list of hosts, so that the kubelet refreshes the mounted files at once.
+ANNOTATION_HOSTS: Final = "oarsman.dev/hosts"
+# "true": the pods run as a user the image may not know (one that an admission plugin chooses); it gets a name.
+ANNOTATION_ANY_USER: Final = "oarsman.dev/any-user"
+# "false": the launcher's command starts at once, whether its workers answer or not.
+ANNOTATION_BARRIER: Final = "oarsman.dev/start-barrier"
+# Who schedules this job's pods as a gang: volcano, another scheduler's name, or none. Default: as the operator was told.
+ANNOTATION_GANG: Final = "oarsman.dev/gang-scheduler"
 
 # -- Labels of what a job consists of on Kubernetes --------------------------------------------------
 LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"

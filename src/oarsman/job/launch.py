@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE
 from oarsman.job.launch_words import base_name, find
 
-__all__ = ["HostSlots", "LaunchLine", "Rewrite", "expected_placement", "parse", "rewrite", "with_wrapper"]
+__all__ = ["HostSlots", "LaunchLine", "Rewrite", "expected_placement", "parse", "rewrite", "with_tags", "with_wrapper"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +113,23 @@ def rewrite(argv: Sequence[str]) -> Rewrite:
             changed[found.index] = f"{text[: place.start]}-{text[place.start :]}"
         changes.append(f"{word.partition('=')[0]} became -{word.partition('=')[0]}")
     return Rewrite(tuple(changed), tuple(reversed(changes)))
+
+
+def with_tags(argv: Sequence[str], *, hydra: bool = False) -> tuple[str, ...]:
+    """The same line, with every line of output marked with its rank. Unchanged where the launcher is not mpirun."""
+    found = find(argv)
+    if found is None or found.nested or base_name(found.words[0]) not in ("mpirun", "orterun", "mpiexec"):
+        return tuple(argv)
+    option = "-prepend-rank" if hydra else "--tag-output"
+    changed = list(argv)
+    if found.shell is None:
+        changed.insert(found.index + 1, option)
+    else:
+        place, text = found.shell[0], changed[found.index]
+        if place.start < 0 or text[place.start : place.end] != found.words[0]:
+            return tuple(argv)
+        changed[found.index] = f"{text[: place.end]} {option}{text[place.end :]}"
+    return tuple(changed)
 
 
 def with_wrapper(words: Sequence[str], wrapper: Sequence[str], launcher: str = "mpirun") -> list[str]:

@@ -20,10 +20,11 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Observed
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
-from oarsman.plan.actions import DeleteJob, Event, Plan, Severity
+from oarsman.plan.actions import DeleteJob, Plan
 from oarsman.plan.reconcile import ours, reconcile, reject
 from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.queue import WorkQueue
+from oarsman.runtime.turns import so_far
 from oarsman.status.wire import from_wire, to_wire
 from oarsman.store.jobs import JobStore, StoredJob
 
@@ -129,7 +130,7 @@ class Loop:
         if trouble is None or plan.status.finished:  # a verdict stands; what it could not clear away is tried again
             self._write(stored, plan, settled=over and trouble is None)
         else:
-            self._write(stored, _so_far(from_wire(stored.status), plan, trouble), settled=False)
+            self._write(stored, so_far(from_wire(stored.status), plan, trouble), settled=False)
         if over or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
             self._ledger.release(stored.uid)
         if over:
@@ -186,10 +187,3 @@ class Loop:
         )
         self._jobs[stored.uid] = job
         return job
-
-
-def _so_far(before: Status, plan: Plan, trouble: OarsmanError) -> Plan:
-    """What is true although an action failed: that it was begun, so that no wait is endless, and why it is not done."""
-    begun = before if before.start_time is not None else replace(before, start_time=plan.status.start_time)
-    event = Event(reason=names.REASON_TROUBLE, message=trouble.message, severity=Severity.WARNING)
-    return Plan(status=begun, events=(event,))

@@ -92,6 +92,7 @@ class Kube:
         subresource: str | None = None,
         view: type[T] = WHOLE,
     ) -> T:
+        """The body should name the version it replaces: when a connection breaks, HTTP allows a PUT to be repeated."""
         return await self._ask(requests.replace(resource, name, body, namespace, subresource), view)
 
     async def patch(

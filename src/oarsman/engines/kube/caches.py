@@ -1,0 +1,90 @@
+"""What is watched: MPIJobs, and the pods, Jobs and ConfigMaps that belong to one. Nobody else's objects are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from oarsman import names
+from oarsman.engines.kube import views
+from oarsman.engines.kube.client import ApiError, HasMeta, Informer, Kube
+from oarsman.engines.kube.client import resources as kinds
+from oarsman.job.job import Job
+
+_OURS = names.LABEL_JOB  # a selector: the label is there, whatever its value
+
+
+class Caches:
+    """`notify` is called with the key of a job ("namespace/name") whenever something about it changed."""
+
+    def __init__(self, kube: Kube, namespaces: Sequence[str] = ()) -> None:
+        self._kube = kube
+        self._notify: Callable[[str], None] = lambda _: None
+        self.mpijobs: Informer[views.MPIJob] = Informer(
+            kube, kinds.MPIJOBS, views.MPIJob, namespaces=namespaces, changed=self._job_changed
+        )
+        self.pods: Informer[views.Pod] = Informer(
+            kube, kinds.PODS, views.Pod, namespaces=namespaces, labels=_OURS, index=_key, changed=self._child_changed
+        )
+        self.jobs: Informer[views.Job] = Informer(
+            kube, kinds.JOBS, views.Job, namespaces=namespaces, labels=_OURS, changed=self._child_changed
+        )
+        self.config_maps: Informer[views.ConfigMap] = Informer(
+            kube, kinds.CONFIG_MAPS, views.ConfigMap, namespaces=namespaces, labels=_OURS, changed=self._child_changed
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def _informers(self) -> tuple[Informer[Any], ...]:
+        return (self.mpijobs, self.pods, self.jobs, self.config_maps)
+
+    async def start(self, notify: Callable[[str], None]) -> None:
+        """Follow, and return when everything that is there has been read once."""
+        self._notify = notify
+        self._tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
+        for informer in self._informers:
+            await informer.synced.wait()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks = []
+
+    @property
+    def synced(self) -> bool:
+        return all(informer.synced.is_set() for informer in self._informers)
+
+    @property
+    def trouble(self) -> str | None:
+        return next((informer.trouble for informer in self._informers if informer.trouble), None)
+
+    def pods_of(self, job: Job) -> Collection[views.Pod]:
+        return self.pods.of(job.key)
+
+    async def priorities(self) -> dict[str, int]:
+        """Values of the priority classes, where we may know them."""
+        try:
+            found = await self._kube.list(kinds.PRIORITY_CLASSES)
+        except ApiError:
+            return {}
+        return {item["metadata"]["name"]: int(item.get("value") or 0) for item in found}
+
+    def _job_changed(self, old: views.MPIJob | None, new: views.MPIJob | None) -> None:
+        changed = new or old
+        if changed is not None:
+            self._notify(changed.key)
+
+    def _child_changed(self, old: HasMeta | None, new: HasMeta | None) -> None:
+        changed = new or old
+        key = _key(changed) if changed is not None else None
+        if key is not None:
+            self._notify(key)
+
+
+def _key(child: HasMeta) -> str | None:
+    job = child.metadata.labels.get(names.LABEL_JOB)
+    return f"{child.metadata.namespace}/{job}" if job else None

@@ -1,0 +1,377 @@
+"""The Kubernetes engine: sees through informers, acts through the API server.
+
+Nothing here remembers what it did. What exists is read from the caches, which include our own writes at
+once; every creation may find that the object is there already, and then checks that it is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, NoReturn, TypeVar
+
+from oarsman import names
+from oarsman.engines.contract import Assignment
+from oarsman.engines.kube import views
+from oarsman.engines.kube.caches import Caches
+from oarsman.engines.kube.client import (
+    AlreadyExists,
+    ApiError,
+    HasMeta,
+    Invalid,
+    Kube,
+    NotFound,
+    PartialObject,
+    Resource,
+)
+from oarsman.engines.kube.client import resources as kinds
+from oarsman.engines.kube.objects import access, config_map, gang, secret, service
+from oarsman.engines.kube.objects.common import owner
+from oarsman.engines.kube.objects.launcher import BARRIER, launcher
+from oarsman.engines.kube.objects.worker import worker
+from oarsman.engines.kube.observe import Seen, launcher_pod, observe, retired
+from oarsman.engines.kube.options import KubeOptions
+from oarsman.errors import RetryableError
+from oarsman.job.job import Job, LauncherKind, Transport
+from oarsman.job.observed import Observed, Phase
+from oarsman.plan.actions import (
+    Action,
+    CreateLauncher,
+    CreateWorker,
+    DeleteJob,
+    DeleteLauncher,
+    DeleteWorker,
+    Dismantle,
+    Prepare,
+    PublishHosts,
+)
+
+log = logging.getLogger("oarsman")
+_RETIRED_KEPT: Final = 5  # launchers of earlier attempts whose logs stay readable
+Found = TypeVar("Found", bound=HasMeta)
+
+
+class KubeEngine:
+    name = "kube"
+
+    def __init__(self, kube: Kube, caches: Caches, options: KubeOptions) -> None:
+        self._kube = kube
+        self._caches = caches
+        self._options = options
+        self._conflicts: dict[str, tuple[Resource, str, str]] = {}  # uid of a job -> an object that is in its way
+        self._refusals: dict[str, tuple[int, str]] = {}  # uid of a job -> generation, what the server finds wrong
+        self._apply: dict[type[Action], Callable[[Assignment, Any], Awaitable[None]]] = {
+            Prepare: self._prepare,
+            PublishHosts: self._publish,
+            CreateWorker: self._create_worker,
+            DeleteWorker: self._delete_worker,
+            CreateLauncher: self._create_launcher,
+            DeleteLauncher: self._delete_launcher,
+            Dismantle: self._dismantle,
+            DeleteJob: self._delete_job,
+        }
+
+    # -- the engine's contract ----------------------------------------------------------------------
+    async def start(self, notify: Callable[[str], None]) -> None:
+        await self._caches.start(notify)
+
+    async def adopt(self, assignment: Assignment) -> None:
+        """Nothing to do: everything is where the API server keeps it."""
+
+    async def observe(self, assignment: Assignment) -> Observed:
+        job = assignment.job
+        pods = self._caches.pods_of(job)
+        launcher_job = self._launcher_job(job)
+        seen = Seen(
+            status=assignment.status,
+            pods=pods,
+            launcher_job=launcher_job,
+            config=self._own(self._caches.config_maps.get(job.namespace, config_map.name(job)), job),
+            conflict=await self._conflict(job),
+            refused=self._refusal(job),
+            stop_requested=assignment.stop_requested,
+        )
+        seen_now = observe(job, seen)
+        if not self._stuck_at_the_barrier(seen_now, job):
+            return seen_now
+        pod = launcher_pod(job, pods, launcher_job)
+        said = await self._last_word(pod) if pod is not None else ""
+        return observe(job, replace(seen, barrier_says=said)) if said else seen_now
+
+    async def apply(self, assignment: Assignment, action: Action) -> None:
+        await self._apply[type(action)](assignment, action)
+
+    async def forget(self, uid: str) -> None:
+        """What a job had goes with its MPIJob, which owns it."""
+        self._conflicts.pop(uid, None)
+        self._refusals.pop(uid, None)
+
+    async def close(self) -> None:
+        await self._caches.close()
+
+    # -- seeing ---------------------------------------------------------------------------------------
+    def _launcher_job(self, job: Job) -> views.Job | None:
+        return self._own(self._caches.jobs.get(job.namespace, job.launcher_host), job)
+
+    @staticmethod
+    def _own(found: Found | None, job: Job) -> Found | None:
+        controller = found.metadata.controller if found is not None else None
+        return found if controller is not None and controller.uid == job.uid else None
+
+    def _stuck_at_the_barrier(self, seen: Observed, job: Job) -> bool:
+        launcher = seen.launcher
+        if launcher is None or launcher.phase is not Phase.PENDING or launcher.waits_for_room:
+            return False
+        return len(seen.workers) >= job.workers and all(w.ready for w in seen.workers)
+
+    async def _last_word(self, pod: views.Pod) -> str:
+        """What the start barrier waits for, where we may read logs; it is no reason to fail if not."""
+        meta = pod.metadata
+        try:
+            lines = [line async for line in self._kube.log(meta.name, meta.namespace, container=BARRIER, tail=1)]
+        except ApiError:
+            return ""
+        return lines[-1].decode(errors="replace").removeprefix("oarsman: waiting for ") if lines else ""
+
+    async def _conflict(self, job: Job) -> str | None:
+        """An object in the way, unless it has gone meanwhile."""
+        known = self._conflicts.get(job.uid)
+        if known is None:
+            return None
+        resource, name, what = known
+        try:
+            found = await self._kube.get(resource, name, job.namespace, view=PartialObject)
+        except NotFound:
+            found = None
+        if found is None or self._own(found, job) is not None:
+            self._conflicts.pop(job.uid, None)
+            return None
+        return what
+
+    def _refusal(self, job: Job) -> str | None:
+        generation, what = self._refusals.get(job.uid, (0, ""))
+        return what if what and generation == job.generation else None
+
+    # -- creating ---------------------------------------------------------------------------------------
+    async def _create(self, job: Job, resource: Resource, body: Mapping[str, Any], view: type[Any]) -> Any | None:
+        """Create it, or find that it is there. None: it is there, and not from this call."""
+        try:
+            return await self._kube.create(resource, body, job.namespace, view=view)
+        except AlreadyExists:
+            return None
+        except Invalid as error:
+            self._refusals[job.uid] = (job.generation, _refusal_words(resource, error))
+            raise RetryableError(str(error)) from error
+
+    async def _ensure(
+        self, job: Job, resource: Resource, body: Mapping[str, Any], part: str | None = None
+    ) -> dict[str, Any]:
+        """Create it, or bring `part` of what is there to what it should be."""
+        made: dict[str, Any] | None = await self._create(job, resource, body, dict)
+        if made is not None:
+            return made
+        name = body["metadata"]["name"]
+        found: dict[str, Any] = await self._kube.get(resource, name, job.namespace)
+        self._check_owner(job, resource, found["metadata"])
+        if part is not None and not _covers(found.get(part), body[part]):
+            found = await self._kube.patch(resource, name, {part: body[part]}, job.namespace)
+        return found
+
+    def _check_owner(self, job: Job, resource: Resource, metadata: Mapping[str, Any]) -> None:
+        owners = metadata.get("ownerReferences") or ()
+        if any(o.get("controller") and o.get("uid") == job.uid for o in owners):
+            return
+        self._in_the_way(job, resource, metadata["name"])
+
+    def _in_the_way(self, job: Job, resource: Resource, name: str) -> NoReturn:
+        what = f'"{name}" of Kind "{resource.kind}"'
+        self._conflicts[job.uid] = (resource, name, what)
+        raise RetryableError(f"Resource {what} already exists and is not managed by MPIJob")
+
+    async def _prepare(self, assignment: Assignment, _: Prepare) -> None:
+        job = assignment.job
+        wanted: list[Awaitable[Any]] = [self._ensure(job, kinds.SERVICES, service.service(job), "spec")]
+        if job.transport is Transport.SSH:
+            wanted += [self._keys(job, shard) for shard in secret.shards(job)]
+        else:
+            wanted.append(self._rights(job))
+        if gang.scheduler(job, self._options):
+            wanted.append(self._pod_group(job))
+        await _all(wanted)
+
+    async def _keys(self, job: Job, shard: int) -> None:
+        """Keys are made once and kept; workers that come later get theirs added."""
+        name = secret.shard_name(job, shard)
+        try:
+            found: dict[str, Any] = await self._kube.get(kinds.SECRETS, name, job.namespace)
+        except NotFound:
+            data = await asyncio.to_thread(secret.missing, job, shard, {})
+            if await self._create(job, kinds.SECRETS, secret.secret(job, shard, data), PartialObject) is not None:
+                return
+            found = await self._kube.get(kinds.SECRETS, name, job.namespace)
+        self._check_owner(job, kinds.SECRETS, found["metadata"])
+        added = await asyncio.to_thread(secret.missing, job, shard, found.get("data") or {})
+        if added:
+            version = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}}
+            await self._kube.patch(kinds.SECRETS, name, {"data": added, **version}, job.namespace)
+
+    async def _rights(self, job: Job) -> None:
+        if access.account_name(job) == job.launcher_host:
+            await self._ensure(job, kinds.SERVICE_ACCOUNTS, access.service_account(job))
+        await self._ensure(job, kinds.ROLES, access.role(job), "rules")
+        await self._ensure(job, kinds.ROLE_BINDINGS, access.role_binding(job), "subjects")
+
+    async def _pod_group(self, job: Job) -> None:
+        resource = gang.resource(gang.scheduler(job, self._options))
+        wanted = gang.pod_group(job, self._options, await self._caches.priorities())
+        found = await self._ensure(job, resource, wanted)
+        if gang.differs(wanted, found):
+            await self._kube.patch(resource, job.name, {"spec": wanted["spec"]}, job.namespace)
+
+    async def _publish(self, assignment: Assignment, action: PublishHosts) -> None:
+        job = assignment.job
+        wanted = config_map.config_map(job, action.hosts, self._options)
+        name = config_map.name(job)
+        known: views.ConfigMap | None = self._caches.config_maps.get(job.namespace, name)
+        if known is None:
+            made = await self._create(job, kinds.CONFIG_MAPS, wanted, views.ConfigMap)
+            known = made or await self._kube.get(kinds.CONFIG_MAPS, name, job.namespace, view=views.ConfigMap)
+        if known is None or self._own(known, job) is None:
+            self._in_the_way(job, kinds.CONFIG_MAPS, name)
+        if known.data != wanted["data"]:
+            known = await self._kube.patch(
+                kinds.CONFIG_MAPS, name, {"data": wanted["data"]}, job.namespace, view=views.ConfigMap
+            )
+            await self._refresh_mounted_hosts(job, known)
+        self._caches.config_maps.put(known)
+
+    async def _refresh_mounted_hosts(self, job: Job, config: views.ConfigMap) -> None:
+        """A kubelet looks at mounted files about once a minute, but at once when the pod itself changes."""
+        pod = launcher_pod(job, self._caches.pods_of(job), self._launcher_job(job))
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return
+        mark = {"metadata": {"annotations": {names.ANNOTATION_HOSTS: config.metadata.resource_version}}}
+        try:
+            changed = await self._kube.patch(kinds.PODS, pod.metadata.name, mark, job.namespace, view=views.Pod)
+        except NotFound:
+            return
+        self._caches.pods.put(changed)
+
+    async def _create_worker(self, assignment: Assignment, action: CreateWorker) -> None:
+        job = assignment.job
+        made = await self._create(job, kinds.PODS, worker(job, action.index, self._options), views.Pod)
+        await self._take_in(job, made, job.worker_host(action.index))
+
+    async def _create_launcher(self, assignment: Assignment, action: CreateLauncher) -> None:
+        job = assignment.job
+        body = launcher(job, action.attempt, self._options)
+        if job.launcher_kind is LauncherKind.POD:
+            await self._take_in(job, await self._create(job, kinds.PODS, body, views.Pod), job.launcher_host)
+            return
+        found: views.Job | None = await self._create(job, kinds.JOBS, body, views.Job)
+        if found is None:
+            found = await self._kube.get(kinds.JOBS, job.launcher_host, job.namespace, view=views.Job)
+        if self._own(found, job) is None:
+            self._in_the_way(job, kinds.JOBS, job.launcher_host)
+        self._caches.jobs.put(found)
+        _check_attempt(found.metadata.annotations, action.attempt, job)
+
+    async def _take_in(self, job: Job, found: views.Pod | None, name: str) -> None:
+        """What we created is in the cache before anybody looks again."""
+        if found is None:
+            found = await self._kube.get(kinds.PODS, name, job.namespace, view=views.Pod)
+        if self._own(found, job) is None:
+            self._in_the_way(job, kinds.PODS, name)
+        self._caches.pods.put(found)
+        if found.metadata.deletion_timestamp is not None:
+            raise RetryableError(f"{name} is still going away")
+
+    # -- deleting ---------------------------------------------------------------------------------------
+    async def _delete_worker(self, assignment: Assignment, action: DeleteWorker) -> None:
+        job = assignment.job
+        pod = self._own(self._caches.pods.get(job.namespace, job.worker_host(action.index)), job)
+        if pod is not None:
+            await self._delete_pod(pod)
+        await self._release_gang(assignment)
+
+    async def _delete_launcher(self, assignment: Assignment, action: DeleteLauncher) -> None:
+        job = assignment.job
+        pods = self._caches.pods_of(job)
+        found = self._launcher_job(job)
+        pod = launcher_pod(job, pods, found)
+        over = assignment.status.finished or job.run_policy.suspend or assignment.stop_requested
+        if found is not None:
+            if pod is not None and not over:
+                await self._retire(job, pod, pods)
+            await self._kube.delete(kinds.JOBS, found.metadata.name, job.namespace, uid=found.metadata.uid)
+            self._caches.jobs.drop(job.namespace, found.metadata.name, found.metadata.uid)
+        if pod is not None and (over or found is None or not _ended(pod)):
+            await self._delete_pod(pod)
+        if over:
+            for old in retired(job, pods):
+                await self._delete_pod(old)
+        await self._release_gang(assignment)
+
+    async def _retire(self, job: Job, pod: views.Pod, pods: Any) -> None:
+        """Hand a finished launcher to the MPIJob itself, so that its log outlives its Job."""
+        if not _ended(pod) or pod.metadata.deletion_timestamp is not None:
+            return
+        body = {"metadata": {"ownerReferences": [owner(job)], "uid": pod.metadata.uid}}
+        try:
+            kept = await self._kube.patch(kinds.PODS, pod.metadata.name, body, job.namespace, view=views.Pod)
+        except NotFound:
+            return
+        self._caches.pods.put(kept)
+        for old in retired(job, pods)[: -_RETIRED_KEPT or None]:
+            await self._delete_pod(old)
+
+    async def _delete_pod(self, pod: views.Pod) -> None:
+        meta = pod.metadata
+        if meta.deletion_timestamp is None:
+            await self._kube.delete(kinds.PODS, meta.name, meta.namespace, uid=meta.uid)
+
+    async def _release_gang(self, assignment: Assignment) -> None:
+        """A job that is over or suspended asks for no places any more."""
+        job = assignment.job
+        chosen = gang.scheduler(job, self._options)
+        if chosen and (assignment.status.finished or job.run_policy.suspend):
+            await self._kube.delete(gang.resource(chosen), job.name, job.namespace)
+
+    async def _dismantle(self, assignment: Assignment, _: Dismantle) -> None:
+        job = assignment.job
+        await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
+
+    async def _delete_job(self, assignment: Assignment, _: DeleteJob) -> None:
+        job = assignment.job
+        await self._kube.delete(kinds.MPIJOBS, job.name, job.namespace, uid=job.uid)
+
+
+def _check_attempt(annotations: Mapping[str, str], wanted: int, job: Job) -> None:
+    if annotations.get(names.ANNOTATION_ATTEMPT) != str(wanted):
+        raise RetryableError(f"{job.launcher_host} of an earlier attempt is still going away")
+
+
+def _ended(pod: views.Pod) -> bool:
+    return pod.status.phase in ("Succeeded", "Failed")
+
+
+def _covers(found: Any, wanted: Any) -> bool:
+    """Whether everything wanted is there; what others or the server added does not matter."""
+    if isinstance(wanted, Mapping):
+        return isinstance(found, Mapping) and all(_covers(found.get(key), value) for key, value in wanted.items())
+    return bool(found == wanted)
+
+
+def _refusal_words(resource: Resource, error: Invalid) -> str:
+    causes = "; ".join(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes)
+    return f"the API server refuses the {resource.kind}: {causes or error.message}"
+
+
+async def _all(waiting: list[Awaitable[Any]]) -> None:
+    """Together; the first trouble is raised when all have ended, so that nothing goes on unseen."""
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            raise outcome

@@ -1,0 +1,65 @@
+"""What all objects of a job share: names, labels, the owner they go with."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from oarsman import names
+from oarsman.engines.kube.options import KubeOptions
+from oarsman.job.job import ApiVersion, Job
+
+Object = dict[str, Any]
+
+LAUNCHER: Final = "launcher"
+WORKER: Final = "worker"
+OPERATOR_NAMES: Final = {ApiVersion.V1: "mpijob-controller", ApiVersion.V2BETA1: "mpi-operator"}
+
+
+def owner(job: Job) -> Object:
+    return {
+        "apiVersion": job.api_version.value,
+        "kind": names.KIND,
+        "name": job.name,
+        "uid": job.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def metadata(job: Job, name: str, **more: Any) -> Object:
+    """Of objects other than pods. `app` is the label upstream puts there; ours lets us watch our own alone."""
+    labels = {"app": job.name, names.LABEL_JOB: job.name, names.LABEL_OPERATOR: OPERATOR_NAMES[job.api_version]}
+    return {
+        "name": name,
+        "namespace": job.namespace,
+        "labels": labels | more.pop("labels", {}),
+        "ownerReferences": [owner(job)],
+        **more,
+    }
+
+
+def selector(job: Job) -> dict[str, str]:
+    return {names.LABEL_OPERATOR: OPERATOR_NAMES[job.api_version], names.LABEL_JOB: job.name}
+
+
+def pod_labels(job: Job, role: str, index: int | None) -> dict[str, str]:
+    labels = {**selector(job), names.LABEL_ROLE: role}
+    shift = int(job.run_launcher_as_worker)
+    if role == WORKER and index is not None:
+        labels[names.LABEL_INDEX] = str(index + shift)
+    elif role == LAUNCHER and shift:
+        labels[names.LABEL_INDEX] = "0"
+    if job.api_version is ApiVersion.V1:  # the labels of both of its earlier operators
+        labels |= {
+            "group-name": names.GROUP,
+            "mpi-job-name": job.name,
+            "mpi-job-role": role,
+            "training.kubeflow.org/replica-type": role,
+        }
+    return labels
+
+
+def host(job: Job, pod: str, options: KubeOptions) -> str:
+    """The name a pod is reached by."""
+    domain = f".{options.cluster_domain}" if options.cluster_domain else ""
+    return f"{pod}.{job.name}.{job.namespace}.svc{domain}"

@@ -1,0 +1,128 @@
+"""Gang scheduling: the PodGroup that makes a scheduler place all pods of a job, or none.
+
+The launcher counts as a member only if it is created together with the workers: a scheduler that waits for
+a launcher which waits for the workers would wait for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+from oarsman import names
+from oarsman.engines.kube.client import resources
+from oarsman.engines.kube.client.resources import Resource
+from oarsman.engines.kube.objects.common import Object, metadata
+from oarsman.engines.kube.objects.pod import PodDraft
+from oarsman.engines.kube.options import KubeOptions
+from oarsman.job.job import Job, LauncherCreation
+from oarsman.job.role import Role
+
+VOLCANO: Final = "volcano"
+NOBODY: Final = "none"
+
+
+def scheduler(job: Job, options: KubeOptions) -> str:
+    """Who schedules the gang: what the job says, else what the operator was told. Empty: nobody."""
+    said = job.annotation(names.ANNOTATION_GANG) or options.gang_scheduler
+    return "" if said == NOBODY else said
+
+
+def resource(scheduled_by: str) -> Resource:
+    return resources.VOLCANO_POD_GROUPS if scheduled_by == VOLCANO else resources.PLUGINS_POD_GROUPS
+
+
+def decorate(draft: PodDraft, job: Job, options: KubeOptions) -> None:
+    chosen = scheduler(job, options)
+    if not chosen:
+        return
+    draft.spec["schedulerName"] = chosen
+    if chosen == VOLCANO:
+        draft.annotations["scheduling.k8s.io/group-name"] = job.name
+    else:
+        draft.labels["scheduling.x-k8s.io/pod-group"] = job.name
+
+
+def together(job: Job) -> int:
+    """How many pods exist before any of them waits for another."""
+    early = job.launcher_creation is LauncherCreation.AT_STARTUP or not job.workers
+    return job.workers + int(early)
+
+
+def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | None = None) -> Object:
+    chosen = scheduler(job, options)
+    policy = job.run_policy.scheduling
+    asked = policy.min_available if policy is not None else None
+    members = min(asked, together(job)) if asked is not None else together(job)
+    minimum = policy.min_resources if policy is not None and policy.min_resources is not None else None
+    amounts = minimum if minimum is not None else min_resources(job, members, priorities or {})
+    spec: Object = {"minMember": members}
+    if amounts is not None:
+        spec["minResources"] = {name: _written(amount) for name, amount in amounts.items()}
+    if chosen == VOLCANO:
+        queue = (policy.queue if policy else "") or job.annotation("scheduling.volcano.sh/queue-name")
+        spec |= {"queue": queue, "priorityClassName": priority_class(job)}
+    else:
+        spec["scheduleTimeoutSeconds"] = (policy.schedule_timeout_seconds if policy else None) or 0
+    kind = resource(chosen)
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": metadata(job, job.name),
+        "spec": {name: value for name, value in spec.items() if value != ""},
+    }
+
+
+def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Only our own fields count: schedulers fill in others, and would otherwise be corrected for ever."""
+    theirs = found.get("spec") or {}
+    return any(theirs.get(name) != value for name, value in wanted["spec"].items())
+
+
+def priority_class(job: Job) -> str:
+    policy = job.run_policy.scheduling
+    if policy is not None and policy.priority_class:
+        return policy.priority_class
+    for role in (job.launcher, job.worker):
+        named = (role.template.get("spec") or {}).get("priorityClassName") if role is not None else None
+        if named:
+            return str(named)
+    return ""
+
+
+def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict[str, Decimal] | None:
+    """What `members` pods need, those of the higher priority first; the launcher where priorities are equal."""
+    if members <= 0:
+        return None
+    roles: list[tuple[Role, int]] = [(job.launcher, 1)]
+    if job.worker is not None:
+        roles.append((job.worker, job.worker.replicas))
+    roles.sort(key=lambda part: -_priority(part[0], priorities))  # stable: the launcher stays first among equals
+    if together(job) == job.workers and job.worker is not None:
+        roles = [(job.worker, job.worker.replicas)]
+    total: dict[str, Decimal] = {}
+    left = members
+    for role, count in roles:
+        taken = min(count, left)
+        left -= taken
+        for name, amount in _needs(role).items():
+            total[name] = total.get(name, Decimal(0)) + amount * taken
+    return total
+
+
+def _priority(role: Role, priorities: Mapping[str, int]) -> int:
+    return priorities.get(str((role.template.get("spec") or {}).get("priorityClassName") or ""), 0)
+
+
+def _needs(role: Role) -> dict[str, Decimal]:
+    needs: dict[str, Decimal] = {}
+    for container in role.containers:
+        for name in {**container.resources.limits, **container.resources.requests}:
+            needs[name] = needs.get(name, Decimal(0)) + container.resources.effective(name)
+    return needs
+
+
+def _written(amount: Decimal) -> str:
+    """A quantity without an exponent: whole numbers plainly, the rest in thousandths."""
+    return str(int(amount)) if amount == amount.to_integral_value() else f"{int(amount * 1000)}m"

@@ -1,0 +1,163 @@
+"""The launcher: a Job with one pod (v2beta1) or a bare pod (v1), waiting at the start barrier before it runs.
+
+A Job of ours never retries: attempts are counted by the plan, so that a failed one restarts the whole gang
+and not the launcher alone, and the deadline and the time to live are the MPIJob's, not the Job's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from oarsman import names
+from oarsman.engines.kube.objects import gang, secret
+from oarsman.engines.kube.objects.common import LAUNCHER, Object, host, metadata, owner
+from oarsman.engines.kube.objects.pod import PodDraft
+from oarsman.engines.kube.options import KubeOptions
+from oarsman.engines.kube.ssh import known_hosts_files
+from oarsman.job import mpi
+from oarsman.job.job import Implementation, Job, LauncherKind, Transport
+from oarsman.job.launch import expected_placement, rewrite, with_tags
+
+BARRIER: Final = "oarsman-barrier"
+KUBECTL: Final = "kubectl-delivery"
+_KUBECTL_DIR: Final = "/opt/kube"
+_COPY_KUBECTL: Final = 'cp "$(command -v kubectl)" "$TARGET_DIR/kubectl"'
+_AGENTS: Final = {Transport.SSH: "ssh.sh", Transport.EXEC: names.KUBEXEC}
+
+
+def launcher(job: Job, attempt: int, options: KubeOptions) -> Object:
+    draft = PodDraft(job, job.launcher, LAUNCHER, index=None, options=options)
+    draft.annotations[names.ANNOTATION_ATTEMPT] = str(attempt)
+    draft.spec["restartPolicy"] = "Never"  # the plan decides about another try
+    draft.main.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")  # its last words, without reading logs
+    draft.export(_variables(job, options))
+    _run(draft, options)
+    gang.decorate(draft, job, options)
+    if job.launcher_kind is LauncherKind.POD:
+        return _pod(draft, job)
+    annotations = {names.ANNOTATION_ATTEMPT: str(attempt)}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata(job, job.launcher_host, annotations=annotations),
+        "spec": {"backoffLimit": 0, "template": draft.template()},
+    }
+
+
+def _pod(draft: PodDraft, job: Job) -> Object:
+    template = draft.template()
+    template["metadata"] |= {"name": job.launcher_host, "namespace": job.namespace, "ownerReferences": [owner(job)]}
+    return {"apiVersion": "v1", "kind": "Pod", **template}
+
+
+def _variables(job: Job, options: KubeOptions) -> dict[str, str]:
+    agent = f"{names.MPI_CONFIG_DIR}/{_AGENTS[job.transport]}"
+    hostfile = f"{names.MPI_CONFIG_DIR}/{names.HOSTFILE}"
+    variables = {
+        names.ENV_ROLE: LAUNCHER,
+        **mpi.launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker),
+        # Every daemon is started from here: workers have no key to start others with.
+        "OMPI_MCA_plm_rsh_no_tree_spawn": "1",
+        "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        "OARSMAN_AGENT": agent,
+        "OARSMAN_LAUNCHER": host(job, job.launcher_host, options),
+        "OARSMAN_EXPECTED": " ".join(_expected_hosts(job)),
+    }
+    if job.transport is Transport.EXEC and job.main_container:
+        variables["OARSMAN_CONTAINER"] = job.main_container
+    if not job.run_launcher_as_worker and job.workers:
+        variables |= {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+    return variables
+
+
+def _expected_hosts(job: Job) -> list[str]:
+    """Workers that mpirun must go to, where its words tell so."""
+    if job.launch is None or job.elastic or job.launch.launcher == "horovodrun":
+        return []
+    if any("plm_rsh_agent" in word or "plm_ssh_agent" in word for word in job.launch.options):
+        return []
+    hydra = True if job.implementation is not Implementation.OPENMPI else None
+    plan = expected_placement(job.launch, job.hosts, job.slots_per_worker, hydra=hydra)
+    other = expected_placement(job.launch, job.hosts, job.slots_per_worker, hydra=True if hydra is None else None)
+    if plan is None or (plan != other and not job.implementation_stated):
+        return []
+    return [name for name in dict.fromkeys(plan) if name != job.launcher_host]
+
+
+def _run(draft: PodDraft, options: KubeOptions) -> None:
+    job = draft.job
+    before = _barrier(draft, options)
+    files = {names.HOSTFILE: 0o444, names.DISCOVER_HOSTS: 0o555, _AGENTS[job.transport]: 0o555}
+    files |= dict.fromkeys(("passwd.sh", "barrier.sh", "launch.sh"), 365)
+    if job.transport is Transport.SSH:
+        files["ssh_config"] = 0o444
+    draft.mount_config(files, *before, draft.main)
+    draft.mount_run(*before, draft.main)
+    argv = _argv(job)
+    if argv:
+        draft.main["command"] = ["/bin/sh", f"{names.MPI_CONFIG_DIR}/launch.sh", *argv]
+        draft.main.pop("args", None)
+
+
+def _argv(job: Job) -> tuple[str, ...]:
+    if not job.launcher.container.command:
+        return ()  # what the image starts is not known here
+    argv = job.launcher.container.argv
+    if job.rewrites_launch_line:
+        argv = rewrite(argv).argv
+    tagged = job.annotation(names.ANNOTATION_TAG_OUTPUT) == "true"
+    return with_tags(argv, hydra=job.implementation is not Implementation.OPENMPI) if tagged else argv
+
+
+def _barrier(draft: PodDraft, options: KubeOptions) -> list[Object]:
+    """What runs before the command: name the user, fetch kubectl, wait for the workers."""
+    job = draft.job
+    users = draft.name_the_user()
+    before = list(users)
+    if job.transport is Transport.SSH:
+        own = {secret.PRIVATE: "id_rsa", secret.PUBLIC: "authorized_keys", secret.KNOWN_HOSTS: "known_hosts"}
+        sources = {
+            secret.shard_name(job, shard): {secret.KNOWN_HOSTS: file}
+            for shard, file in zip(secret.shards(job), known_hosts_files(job), strict=True)
+        }
+        sources[secret.name(job)][secret.PRIVATE] = "id"
+        draft.mount_keys(sources, draft.main)
+        draft.mount_ssh_auth(secret.name(job), own)
+    else:
+        _deliver_kubectl(draft, options)
+    if job.workers and job.annotation(names.ANNOTATION_BARRIER, "true") != "false":
+        variables = _variables(job, options) | {"OARSMAN_BARRIER_SECONDS": str(options.barrier_seconds)}
+        wanted = {name: text for name, text in variables.items() if name.startswith("OARSMAN_")}
+        waiting = draft.before(BARRIER, ["/bin/sh", f"{names.MPI_CONFIG_DIR}/barrier.sh"], wanted)
+        if job.transport is Transport.SSH:
+            draft.mount_keys(sources, waiting)
+        else:
+            draft.mount(_KUBECTL_VOLUME, _KUBECTL_DIR, (waiting,))
+        before.append(waiting)
+        if users:
+            draft.mount_passwd(waiting)
+    if users:
+        draft.mount_passwd(draft.main)
+    return before
+
+
+_KUBECTL_VOLUME: Final[Object] = {"name": "mpi-job-kubectl", "emptyDir": {}}
+
+
+def _deliver_kubectl(draft: PodDraft, options: KubeOptions) -> None:
+    job = draft.job
+    amounts = {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
+    container = {
+        "name": KUBECTL,
+        "image": options.kubectl_image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["/bin/sh", "-c", _COPY_KUBECTL],
+        "env": [{"name": "TARGET_DIR", "value": _KUBECTL_DIR}, {"name": "NAMESPACE", "value": job.namespace}],
+        "resources": {"requests": amounts, "limits": amounts},
+    }
+    if "securityContext" in draft.main:
+        container["securityContext"] = draft.main["securityContext"]
+    draft.spec.setdefault("initContainers", []).append(container)
+    draft.mount(_KUBECTL_VOLUME, _KUBECTL_DIR, (container, draft.main))
+    draft.spec.setdefault("serviceAccountName", job.launcher_host)
+    draft.spec["automountServiceAccountToken"] = True

@@ -1,0 +1,148 @@
+"""What launcher and workers have in common: a copy of the user's template, and ways to add to it with care."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from oarsman import names
+from oarsman.engines.kube.objects import config_map, secret
+from oarsman.engines.kube.objects.common import Object, pod_labels
+from oarsman.engines.kube.options import KubeOptions
+from oarsman.job.job import Job
+from oarsman.job.policies import RestartPolicy
+from oarsman.job.role import Role
+
+CONFIG: Final = "mpi-job-config"
+SSH_AUTH: Final = "ssh-auth"
+_KEYS: Final = "oarsman-ssh"
+_RUN: Final = "oarsman-run"
+KEYS_DIR: Final = "/etc/oarsman/ssh"
+RUN_DIR: Final = "/run/oarsman"
+_RESTARTS: Final = {RestartPolicy.EXIT_CODE: "Never"}
+_KEPT_BY_INIT: Final = ("image", "imagePullPolicy", "securityContext")
+
+
+class PodDraft:
+    """A pod template being completed. The user's own words are never overwritten without need."""
+
+    def __init__(self, job: Job, role: Role, kind: str, *, index: int | None, options: KubeOptions) -> None:
+        template = copy.deepcopy(dict(role.template))
+        metadata = template.get("metadata") or {}
+        self.job = job
+        self.role = role
+        self.labels: dict[str, str] = {**(metadata.get("labels") or {}), **pod_labels(job, kind, index)}
+        self.annotations: dict[str, str] = {
+            **(metadata.get("annotations") or {}),
+            names.ANNOTATION_TEMPLATE: fingerprint(role.template),
+        }
+        self.spec: Object = template.get("spec") or {}
+        self.main: Object = self.spec["containers"][role.main]
+        self._name_the_host(job.worker_host(index) if index is not None else job.launcher_host, options)
+
+    def _name_the_host(self, name: str, options: KubeOptions) -> None:
+        spec = self.spec
+        spec["hostname"] = name
+        spec["subdomain"] = self.job.name
+        spec["restartPolicy"] = _RESTARTS.get(self.role.restart_policy, self.role.restart_policy.value)
+        if spec.get("hostNetwork"):
+            spec["dnsPolicy"] = "ClusterFirstWithHostNet"
+        searches = spec.setdefault("dnsConfig", {}).setdefault("searches", [])
+        searches.append(f"{self.job.name}.{self.job.namespace}.svc.{options.cluster_domain or 'cluster.local'}")
+
+    # -- variables ------------------------------------------------------------------------------
+    def export(self, variables: Mapping[str, str]) -> None:
+        """Add variables the user has not set."""
+        env = self.main.setdefault("env", [])
+        known = {variable["name"] for variable in env}
+        env += [{"name": name, "value": value} for name, value in variables.items() if name not in known]
+
+    # -- volumes --------------------------------------------------------------------------------
+    def mount(self, volume: Object, path: str, containers: Iterable[Object] = (), **more: Any) -> None:
+        volumes = self.spec.setdefault("volumes", [])
+        if all(known["name"] != volume["name"] for known in volumes):
+            volumes.append(volume)
+        for container in containers or (self.main,):
+            container.setdefault("volumeMounts", []).append({"name": volume["name"], "mountPath": path, **more})
+
+    def mount_config(self, files: Mapping[str, int], *containers: Object) -> None:
+        items = [{"key": key, "path": key, "mode": mode} for key, mode in files.items()]
+        volume = {"name": CONFIG, "configMap": {"name": config_map.name(self.job), "items": items}}
+        self.mount(volume, names.MPI_CONFIG_DIR, containers)
+
+    def mount_run(self, *containers: Object) -> None:
+        self.mount({"name": _RUN, "emptyDir": {"medium": "Memory"}}, RUN_DIR, containers)
+
+    def mount_keys(self, sources: Mapping[str, Mapping[str, str]], *containers: Object) -> None:
+        """For our own scripts, readable by whichever user runs here; they copy what has to be private."""
+        parts = [
+            {"secret": {"name": name, "items": [{"key": key, "path": path} for key, path in items.items()]}}
+            for name, items in sources.items()
+        ]
+        self.mount({"name": _KEYS, "projected": {"sources": parts, "defaultMode": 0o444}}, KEYS_DIR, containers)
+
+    def mount_ssh_auth(self, source: str, items: Mapping[str, str]) -> None:
+        """As upstream has it, for commands that look for keys in the place the manifest names."""
+        content: Object = {
+            "secretName": source,
+            "items": [{"key": key, "path": path} for key, path in items.items()],
+        }
+        if self.job.ssh_auth_mount_path == "/root/.ssh":
+            content["defaultMode"] = 0o600
+        self.mount({"name": SSH_AUTH, "secret": content}, self.job.ssh_auth_mount_path)
+
+    # -- containers that run before --------------------------------------------------------------
+    def before(self, name: str, command: list[str], variables: Mapping[str, str] | None = None) -> Object:
+        """An init container in the user's own image, as the user's own user, within the same resources."""
+        container: Object = {"name": name, "command": command}
+        container |= {key: copy.deepcopy(self.main[key]) for key in _KEPT_BY_INIT if key in self.main}
+        resources = self.main.get("resources") or {}
+        amounts = {
+            part: {what: amount for what, amount in (resources.get(part) or {}).items() if what in ("cpu", "memory")}
+            for part in ("requests", "limits")
+        }
+        if any(amounts.values()):
+            container["resources"] = {part: found for part, found in amounts.items() if found}
+        if variables:
+            container["env"] = [{"name": key, "value": value} for key, value in variables.items()]
+        self.spec.setdefault("initContainers", []).append(container)
+        return container
+
+    def name_the_user(self) -> list[Object]:
+        """A user id that the image does not know gets a name. Returns what containers have to mount for it."""
+        if not self._user_may_be_unknown():
+            return []
+        script = f"{names.MPI_CONFIG_DIR}/passwd.sh"
+        container = self.before("oarsman-user", ["/bin/sh", script])
+        return [container]
+
+    def mount_passwd(self, *containers: Object) -> None:
+        for container in containers:
+            container.setdefault("volumeMounts", []).append(
+                {"name": _RUN, "mountPath": "/etc/passwd", "subPath": "passwd", "readOnly": True}
+            )
+
+    def _user_may_be_unknown(self) -> bool:
+        if self.job.annotation(names.ANNOTATION_ANY_USER) == "true":
+            return True
+        own = (self.main.get("securityContext") or {}).get("runAsUser")
+        pods = (self.spec.get("securityContext") or {}).get("runAsUser")
+        return bool(own if own is not None else pods)
+
+    # -- the outcome ----------------------------------------------------------------------------
+    def template(self) -> Object:
+        return {"metadata": {"labels": self.labels, "annotations": self.annotations}, "spec": self.spec}
+
+
+def fingerprint(template: Mapping[str, Any]) -> str:
+    """Tells whether a template was edited since a pod was made from it."""
+    return hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def secret_items_of_worker(job: Job, index: int) -> dict[str, dict[str, str]]:
+    own = {secret.name(job, index): {secret.host_key(index): "host_key"}}
+    own.setdefault(secret.name(job), {})[secret.PUBLIC] = "authorized_keys"
+    return own

@@ -1,0 +1,64 @@
+"""A worker pod. Over ssh it runs an sshd; through the API server it only has to be there."""
+
+from __future__ import annotations
+
+from oarsman import names
+from oarsman.engines.kube import ssh
+from oarsman.engines.kube.objects import gang, secret
+from oarsman.engines.kube.objects.common import WORKER, Object, owner
+from oarsman.engines.kube.objects.pod import PodDraft, secret_items_of_worker
+from oarsman.engines.kube.options import KubeOptions
+from oarsman.job.job import Job, Transport
+
+
+def worker(job: Job, index: int, options: KubeOptions) -> Object:
+    assert job.worker is not None
+    draft = PodDraft(job, job.worker, WORKER, index=index, options=options)
+    draft.export({names.ENV_ROLE: WORKER})
+    if job.transport is Transport.SSH:
+        _serve_ssh(draft, index)
+    else:
+        _wait_for_exec(draft)
+    gang.decorate(draft, job, options)
+    template = draft.template()
+    template["metadata"] |= {
+        "name": job.worker_host(index),
+        "namespace": job.namespace,
+        "ownerReferences": [owner(job)],
+    }
+    return {"apiVersion": "v1", "kind": "Pod", **template}
+
+
+def _serve_ssh(draft: PodDraft, index: int) -> None:
+    job = draft.job
+    assert job.worker is not None
+    server = ssh.server_of(job.worker)
+    if secret.name(job, index) == secret.name(job):
+        # Upstream's images take id_rsa for the host key of an sshd that is not root's.
+        draft.mount_ssh_auth(secret.name(job), {secret.host_key(index): "id_rsa", secret.PUBLIC: "authorized_keys"})
+    if server.ours:
+        users = draft.name_the_user()
+        containers = (*users, draft.main)
+        draft.main["command"] = ["/bin/sh", f"{names.MPI_CONFIG_DIR}/worker.sh", *server.options]
+        draft.main.pop("args", None)
+        port = ssh.port_of(job, index)
+        draft.export({"OARSMAN_SSH_PORT": str(port)})
+        draft.mount_config({"passwd.sh": 0o555, "worker.sh": 0o555}, *containers)
+        draft.mount_run(*containers)
+        draft.mount_keys(secret_items_of_worker(job, index))
+        if users:
+            draft.mount_passwd(draft.main)
+        if ssh.on_host_network(job.worker):
+            # The scheduler keeps apart what wants the same port of a host.
+            draft.main.setdefault("ports", []).append({"containerPort": port, "hostPort": port, "protocol": "TCP"})
+    elif server.pinned:
+        key = f"{job.ssh_auth_mount_path}/id_rsa"
+        draft.main["command"] = [*job.worker.container.argv, "-h", key]
+        draft.main.pop("args", None)
+
+
+def _wait_for_exec(draft: PodDraft) -> None:
+    if not draft.main.get("command"):
+        draft.main["command"] = ["sleep"]
+        draft.main["args"] = ["365d"]
+    draft.mount_config({names.KUBEXEC: 0o555})

@@ -1,0 +1,251 @@
+"""From what the API server keeps of a job to what the plan looks at. Pure: views in, `Observed` out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from oarsman import names
+from oarsman.engines.kube import views
+from oarsman.engines.kube.objects import config_map
+from oarsman.engines.kube.objects.launcher import BARRIER
+from oarsman.engines.kube.objects.pod import fingerprint
+from oarsman.job.job import Job, LauncherKind
+from oarsman.job.observed import Exit, Member, Observed, Phase
+from oarsman.job.role import Role
+from oarsman.job.state import Status
+
+# A container that waits for one of these will not come up by waiting alone.
+_STUCK: Final = frozenset(
+    {
+        *("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError"),
+        *("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"),
+    }
+)
+_EXIT_MISPLACED: Final = 69  # of launch.sh
+_OUT_OF_MEMORY: Final = "oarsman: memory limit reached on "
+_OWN_WORDS: Final = "oarsman: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What there is of one job."""
+
+    status: Status
+    pods: Collection[views.Pod] = ()
+    launcher_job: views.Job | None = None
+    config: views.ConfigMap | None = None
+    conflict: str | None = None
+    refused: str | None = None
+    stop_requested: bool = False
+    barrier_says: str = ""  # the last line of a launcher that still waits
+
+
+def observe(job: Job, seen: Seen) -> Observed:
+    workers = sorted((_worker(job, pod) for pod in seen.pods if _is_worker(job, pod)), key=lambda w: w.index)
+    pod = launcher_pod(job, seen.pods, seen.launcher_job)
+    launcher = _launcher(job, pod, seen)
+    lines = _last_lines(job, pod)
+    return Observed(
+        status=seen.status,
+        workers=tuple(workers),
+        launcher=launcher,
+        launcher_lines=tuple(line for line in lines if not line.startswith(_OUT_OF_MEMORY)),
+        out_of_memory=tuple(line.removeprefix(_OUT_OF_MEMORY) for line in lines if line.startswith(_OUT_OF_MEMORY)),
+        published_hosts=config_map.published(seen.config.data) if seen.config is not None else None,
+        prepared=seen.config is not None,
+        conflict=seen.conflict,
+        refused=seen.refused,
+        stop_requested=seen.stop_requested,
+        launcher_holds=job.annotation(names.ANNOTATION_BARRIER, "true") != "false",
+        ranks_report=False,
+        outdated=_outdated(job, seen, pod),
+    )
+
+
+# -- which pod is which --------------------------------------------------------------------------
+def _is_worker(job: Job, pod: views.Pod) -> bool:
+    owner = pod.metadata.controller
+    return owner is not None and owner.uid == job.uid and pod.metadata.labels.get(names.LABEL_ROLE) == "worker"
+
+
+def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.Job | None) -> views.Pod | None:
+    """The pod that serves the present attempt. Those of earlier ones have been handed to the MPIJob itself."""
+    if job.launcher_kind is LauncherKind.POD:
+        found = [p for p in pods if p.metadata.name == job.launcher_host and _owner(p) == job.uid]
+    else:
+        found = [p for p in pods if launcher_job is not None and _owner(p) == launcher_job.metadata.uid]
+    return min(found, key=lambda p: (p.metadata.deletion_timestamp is not None, _created(p)), default=None)
+
+
+def retired(job: Job, pods: Collection[views.Pod]) -> list[views.Pod]:
+    """Launchers of earlier attempts, oldest first."""
+    old = [p for p in pods if _owner(p) == job.uid and p.metadata.labels.get(names.LABEL_ROLE) == "launcher"]
+    return sorted((p for p in old if p.metadata.name != job.launcher_host), key=_created)
+
+
+def _owner(pod: views.Pod) -> str:
+    owner = pod.metadata.controller
+    return owner.uid if owner is not None else ""
+
+
+def _created(pod: views.Pod) -> str:
+    at = pod.metadata.creation_timestamp
+    return at.isoformat() if at is not None else ""
+
+
+# -- members -------------------------------------------------------------------------------------
+def _worker(job: Job, pod: views.Pod) -> Member:
+    assert job.worker is not None
+    _, _, index = pod.metadata.name.rpartition("-")
+    return _member(pod, job.worker, pod.metadata.name, index=int(index) if index.isdigit() else 0)
+
+
+def _launcher(job: Job, pod: views.Pod | None, seen: Seen) -> Member | None:
+    if pod is None:
+        return _launcher_without_pod(job, seen.launcher_job)
+    attempt = pod.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
+    # Pods of a Job have a suffix; the launcher is known by the name it has as a host.
+    number = int(attempt) if attempt.isdigit() else 1
+    return _member(pod, job.launcher, job.launcher_host, attempt=number, says=seen.barrier_says)
+
+
+def _launcher_without_pod(job: Job, found: views.Job | None) -> Member | None:
+    """A Job whose pod is not there yet, or will not come."""
+    if found is None:
+        return None
+    attempt = found.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
+    failed = next((c for c in found.status.conditions if c.type == "Failed" and c.status == "True"), None)
+    return Member(
+        name=job.launcher_host,
+        phase=Phase.FAILED if failed else Phase.PENDING,
+        attempt=int(attempt) if attempt.isdigit() else 1,
+        terminating=found.metadata.deletion_timestamp is not None,
+        reason=failed.reason if failed else "",
+        message=failed.message if failed else "",
+        not_ready_because="" if failed else "its pod was not created yet",
+        waits_for_room=failed is None,
+    )
+
+
+def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: int = 1, says: str = "") -> Member:
+    main = _main(pod, role)
+    ended = main.state.terminated if main is not None else None
+    running = main.state.running if main is not None else None
+    phase = _phase(pod, main, role)
+    reason, message = _reason(pod, ended, phase)
+    scheduled = pod.status.condition("PodScheduled")
+    placed = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
+    because, for_room = _not_ready_because(pod, scheduled) if phase is Phase.PENDING else ("", False)
+    ready = pod.status.condition("Ready")
+    return Member(
+        name=name,
+        phase=phase,
+        index=index,
+        attempt=attempt,
+        ready=ready is not None and ready.status == "True" and phase is Phase.RUNNING,
+        terminating=pod.metadata.deletion_timestamp is not None,
+        started_at=(running.started_at if running else ended.started_at if ended else None) or placed,
+        finished_at=ended.finished_at if ended else (ready.last_transition_time if phase.ended and ready else None),
+        exit=_exit(ended),
+        reason=reason,
+        message=message,
+        not_ready_because=says or because,
+        waits_for_room=for_room and not says,
+        instance=pod.metadata.name,
+    )
+
+
+def _main(pod: views.Pod, role: Role) -> views.ContainerStatus | None:
+    return next((c for c in pod.status.container_statuses if c.name == role.container.name), None)
+
+
+def _phase(pod: views.Pod, main: views.ContainerStatus | None, role: Role) -> Phase:
+    """What the MPI container does decides: a sidecar that never ends does not keep a launcher alive."""
+    phase = Phase(pod.status.phase) if pod.status.phase in Phase._value2member_map_ else Phase.PENDING
+    launcher = pod.metadata.labels.get(names.LABEL_ROLE) == "launcher"
+    if launcher and not phase.ended and main is not None and main.state.terminated is not None:
+        return Phase.SUCCEEDED if main.state.terminated.exit_code == 0 else Phase.FAILED
+    return phase
+
+
+def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tuple[str, str]:
+    if pod.status.reason == "NodeLost":
+        return "HostLost", pod.status.message or f"node {pod.spec.node_name} does not answer"
+    if not phase.ended:
+        return "", ""
+    barrier = next((c for c in pod.status.init_container_statuses if c.name == BARRIER), None)
+    failed = barrier.state.terminated if barrier is not None else None
+    if failed is not None and failed.exit_code:
+        return names.REASON_BARRIER, failed.message.strip() or f"the start barrier ended with code {failed.exit_code}"
+    if pod.status.reason:
+        return pod.status.reason, pod.status.message
+    other = _failed_init(pod)
+    if other is not None:
+        return "InitContainerFailed", other
+    if ended is None:
+        return "", pod.status.message
+    if ended.reason == "OOMKilled":
+        return "OOMKilled", ""
+    if ended.exit_code == _EXIT_MISPLACED and f"{_OWN_WORDS}no rank was started" in ended.message:
+        lines = [line for line in ended.message.splitlines() if line.startswith(f"{_OWN_WORDS}no rank was started")]
+        return names.REASON_PLACEMENT, "; ".join(line.removeprefix(_OWN_WORDS) for line in lines[:3])
+    return "", ""
+
+
+def _failed_init(pod: views.Pod) -> str | None:
+    for container in pod.status.init_container_statuses:
+        ended = container.state.terminated
+        if ended is not None and ended.exit_code:
+            said = f": {ended.message.strip().splitlines()[-1]}" if ended.message.strip() else ""
+            return f"init container {container.name} ended with code {ended.exit_code}{said}"
+    return None
+
+
+def _not_ready_because(pod: views.Pod, scheduled: views.Condition | None) -> tuple[str, bool]:
+    """Why it is not up yet, and whether that may rightly take any time."""
+    if scheduled is not None and scheduled.status == "False":
+        return f"not scheduled: {scheduled.message or scheduled.reason}", True
+    for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+        waiting = container.state.waiting
+        if waiting is not None and waiting.reason in _STUCK:
+            return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason, False
+    waits_inside = any(c.name == BARRIER and c.state.running for c in pod.status.init_container_statuses)
+    return ("it waits for its workers", False) if waits_inside else ("it is being set up", True)
+
+
+def _exit(ended: views.Terminated | None) -> Exit | None:
+    if ended is None:
+        return None
+    signal = ended.signal or (ended.exit_code - 128 if 128 < ended.exit_code < 193 else 0)
+    return Exit(code=ended.exit_code, signal=signal or None, memory_limit_hit=ended.reason == "OOMKilled")
+
+
+def _last_lines(job: Job, pod: views.Pod | None) -> Sequence[str]:
+    main = _main(pod, job.launcher) if pod is not None else None
+    ended = main.state.terminated if main is not None else None
+    return ended.message.splitlines() if ended is not None else ()
+
+
+# -- edits ---------------------------------------------------------------------------------------
+def _outdated(job: Job, seen: Seen, launcher: views.Pod | None) -> tuple[str, ...]:
+    """Templates edited since living pods were made from them."""
+    if seen.status.finished or job.run_policy.suspend:
+        return ()
+    fields = []
+    if launcher is not None and _differs(launcher, job.launcher):
+        fields.append("spec.mpiReplicaSpecs.Launcher.template")
+    if job.worker is not None:
+        mark = fingerprint(job.worker.template)
+        if any(_mark(pod) not in ("", mark) for pod in seen.pods if _is_worker(job, pod)):
+            fields.append("spec.mpiReplicaSpecs.Worker.template")
+    return tuple(fields)
+
+
+def _differs(pod: views.Pod, role: Role) -> bool:
+    return _mark(pod) not in ("", fingerprint(role.template))
+
+
+def _mark(pod: views.Pod) -> str:
+    return pod.metadata.annotations.get(names.ANNOTATION_TEMPLATE, "")

@@ -1,0 +1,151 @@
+"""The fields of Kubernetes objects that are looked at; the rest never enters memory."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from oarsman.engines.kube.client import Meta
+
+
+class _View(msgspec.Struct, frozen=True, rename="camel"):
+    """Missing fields are empty, whatever the version of the server."""
+
+
+class Waiting(_View, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class Running(_View, frozen=True):
+    started_at: datetime | None = None
+
+
+class Terminated(_View, frozen=True):
+    exit_code: int = 0
+    signal: int = 0
+    reason: str = ""
+    message: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class State(_View, frozen=True):
+    waiting: Waiting | None = None
+    running: Running | None = None
+    terminated: Terminated | None = None
+
+
+class ContainerStatus(_View, frozen=True):
+    name: str = ""
+    ready: bool = False
+    restart_count: int = 0
+    state: State = State()
+
+
+class Condition(_View, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class PodStatus(_View, frozen=True):
+    phase: str = "Pending"
+    reason: str = ""
+    message: str = ""
+    start_time: datetime | None = None
+    conditions: list[Condition] = []
+    container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+
+    def condition(self, type_: str) -> Condition | None:
+        return next((c for c in self.conditions if c.type == type_), None)
+
+
+class PodSpec(_View, frozen=True):
+    node_name: str = ""
+
+
+class Pod(_View, frozen=True):
+    metadata: Meta
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class JobStatus(_View, frozen=True):
+    conditions: list[Condition] = []
+
+
+class Job(_View, frozen=True):
+    metadata: Meta
+    status: JobStatus = JobStatus()
+
+
+class ConfigMap(_View, frozen=True):
+    metadata: Meta
+    data: dict[str, str] = {}
+
+
+class _Fields(msgspec.Struct, frozen=True):
+    spec: msgspec.Raw | None = msgspec.field(default=None, name="f:spec")
+
+
+class ManagedFields(_View, frozen=True):
+    api_version: str = ""
+    subresource: str = ""
+    fields_v1: _Fields | None = msgspec.field(default=None, name="fieldsV1")
+
+    def document(self) -> dict[str, Any]:
+        about = "f:spec" if self.fields_v1 is not None and self.fields_v1.spec is not None else "f:status"
+        return {"apiVersion": self.api_version, "subresource": self.subresource, "fieldsV1": {about: {}}}
+
+
+class JobMeta(Meta, frozen=True, rename="camel"):
+    managed_fields: list[ManagedFields] = msgspec.field(default_factory=list)
+
+
+class MPIJob(_View, frozen=True):
+    """The job itself is kept whole: its templates become pods."""
+
+    metadata: JobMeta
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    def document(self) -> dict[str, Any]:
+        """As `manifest` reads it. The API version is still the stored one; see `versions`."""
+        meta = self.metadata
+        managed = [
+            {
+                "apiVersion": entry.api_version,
+                "subresource": entry.subresource,
+                "fieldsV1": {"f:spec": {}}
+                if entry.fields_v1 is not None and entry.fields_v1.spec
+                else {"f:status": {}},
+            }
+            for entry in meta.managed_fields
+        ]
+        metadata = {
+            "name": meta.name,
+            "namespace": meta.namespace,
+            "uid": meta.uid,
+            "generation": meta.generation,
+            "creationTimestamp": meta.creation_timestamp.isoformat() if meta.creation_timestamp else None,
+            "labels": meta.labels,
+            "annotations": meta.annotations,
+            "managedFields": managed,
+        }
+        return {
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
+            "metadata": metadata,
+            "spec": self.spec,
+            "status": self.status or {},
+        }

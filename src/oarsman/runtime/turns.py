@@ -1,0 +1,34 @@
+"""What both loops, that of this machine and that of a cluster, know about a turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby
+
+from oarsman import names
+from oarsman.errors import OarsmanError
+from oarsman.job.state import Status
+from oarsman.plan.actions import Action, CreateWorker, DeleteWorker, Event, Plan, Severity
+
+_SIDE_BY_SIDE = (CreateWorker, DeleteWorker)
+
+
+def so_far(before: Status, plan: Plan, trouble: OarsmanError) -> Plan:
+    """What is true although an action failed: that it was begun, so that no wait is endless, and why it is not done."""
+    begun = before if before.start_time is not None else replace(before, start_time=plan.status.start_time)
+    event = Event(reason=names.REASON_TROUBLE, message=trouble.message, severity=Severity.WARNING)
+    if before.condition(names.CREATED) is not None:
+        return Plan(status=begun, events=(event,))
+    created = tuple(c for c in plan.status.conditions if c.type == names.CREATED)
+    told = tuple(e for e in plan.events if e.reason == names.REASON_CREATED)
+    return Plan(status=replace(begun, conditions=(*created, *before.conditions)), events=(*told, event))
+
+
+def in_steps(actions: tuple[Action, ...]) -> Iterator[tuple[Action, ...]]:
+    """The actions in order; neighbours that do the same to different workers may be carried out together."""
+    for kind, group in groupby(actions, key=type):
+        if kind in _SIDE_BY_SIDE:
+            yield tuple(group)
+        else:
+            yield from ((action,) for action in group)
