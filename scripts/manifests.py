@@ -1,9 +1,9 @@
 """Write what is made of the chart, the models and the version. `make manifests` runs this; tests tell what is stale.
 
-    src/oarsman/manifest   ->  the CRD, in deploy/crd and in the chart
-    values.yaml's comments ->  the descriptions in values.schema.json and the table in the chart's README.md
-    oarsman.__version__    ->  Chart.yaml, the Dockerfiles
-    all of these           ->  deploy/oarsman.yaml, rendered by Helm
+src/oarsman/manifest   ->  the CRD, in deploy/crd and in the chart
+values.yaml's comments ->  the descriptions in values.schema.json and the table in the chart's README.md
+oarsman.__version__    ->  Chart.yaml, the Dockerfiles
+all of these           ->  deploy/oarsman.yaml, rendered by Helm
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ HEAD = """\
 #
 #   kubectl apply -f oarsman.yaml
 #
-# Made by `make manifests`, which lets Helm render the chart in deploy/chart/oarsman with its default values. Do not edit it:
-# for anything else than the defaults, use the chart. Kubernetes 1.16 to 1.18 do not know the field seccompProfile; there, add
-# --validate=false, or let Helm install the chart, which leaves the field out for them.
+# Made by `make manifests`, which lets Helm render the chart in deploy/chart/oarsman with its default values. Do not
+# edit it: for anything but the defaults, use the chart. Kubernetes 1.16 to 1.18 do not know the field seccompProfile;
+# there, add --validate=false, or let Helm install the chart, which leaves the field out for them.
 """
 
 
@@ -42,7 +42,7 @@ def helm() -> str:
     fetched = ROOT / ".tools" / "helm"
     found = shutil.which("helm") or (str(fetched) if fetched.exists() else None)
     if found is None:
-        raise FileNotFoundError("no Helm: neither on PATH nor in .tools/helm, where `scripts/setup helm` puts it by npm")
+        raise FileNotFoundError("no Helm: neither on PATH nor in .tools/helm, where `scripts/setup helm` puts it")
     return found
 
 
@@ -119,17 +119,19 @@ def readme_text(readme: str, table: str) -> str:
 
 
 def with_version(text: str) -> str:
-    """A Chart.yaml or Dockerfile of the version the program has."""
+    """A Chart.yaml, a Dockerfile or a page of the guide with the version the program has."""
     text = re.sub(r"^(version: ).*$", rf"\g<1>{__version__}", text, flags=re.M)
     text = re.sub(r"^(appVersion: ).*$", rf'\g<1>"{__version__}"', text, flags=re.M)
-    return re.sub(r"^(ARG VERSION=).*$", rf"\g<1>{__version__}", text, flags=re.M)
+    text = re.sub(r"^(ARG VERSION=).*$", rf"\g<1>{__version__}", text, flags=re.M)
+    return re.sub(r"(/(?:operator|kubectl-delivery):)\d[\w.]*", rf"\g<1>{__version__}", text)
 
 
 def fresh() -> Iterator[tuple[Path, str]]:
     """Every generated file and what it should hold. Later ones are made from earlier ones."""
     yield DEPLOY / "crd" / CRD_NAME, crd.text()
     yield CHART / "crds" / CRD_NAME, crd.text()
-    for file in [CHART / "Chart.yaml", *sorted((DEPLOY / "images").glob("*/Dockerfile"))]:
+    guide = sorted((ROOT / "docs" / "guide").glob("kubernetes-install*.md"))
+    for file in [CHART / "Chart.yaml", *sorted((DEPLOY / "images").glob("*/Dockerfile")), *guide]:
         yield file, with_version(file.read_text(encoding="utf-8"))
     values = (CHART / "values.yaml").read_text(encoding="utf-8")
     schema = CHART / "values.schema.json"

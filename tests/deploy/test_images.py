@@ -1,0 +1,255 @@
+"""The images. They cannot be built where there is no registry, so their recipes are read, and their scripts are run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from deploy.helm import CHART, ROOT
+from oarsman import __version__
+
+IMAGES = ROOT / "deploy" / "images"
+BUILT_HERE = ("operator", "kubectl-delivery", "base", "openmpi", "mpich", "intel")
+RUNS_AS = {"operator": "65532:65532", "kubectl-delivery": "65532:65532"}  # the others are for manifests to decide
+ENTRYPOINTS = {
+    "operator": '["oarsman"]',
+    "kubectl-delivery": '["/bin/deliver-kubectl"]',
+    "base": None,
+    "openmpi": '["mpi-entrypoint"]',
+    "mpich": '["mpi-entrypoint"]',
+    "intel": '["mpi-entrypoint"]',
+}
+KNOWN = {"ARG", "FROM", "WORKDIR", "COPY", "ENV", "RUN", "USER", "ENTRYPOINT", "CMD"}
+
+
+@dataclass(frozen=True)
+class Line:
+    word: str
+    rest: str
+
+
+def recipe(image: str) -> list[Line]:
+    text = (IMAGES / image / "Dockerfile").read_text()
+    text = re.sub(r"^\s*#.*\n", "", text, flags=re.M).replace("\\\n", " ")
+    return [Line(*line.split(maxsplit=1)) for line in text.splitlines() if line.strip()]
+
+
+def context(image: str) -> Path:
+    return ROOT if image == "operator" else IMAGES
+
+
+def sources(copy: str) -> list[str]:
+    words = [word for word in shlex.split(copy) if not word.startswith("--chmod=")]
+    return words[:-1]
+
+
+every_image = pytest.mark.parametrize("image", BUILT_HERE)
+
+
+def test_every_image_has_a_recipe_and_every_recipe_is_known() -> None:
+    assert {path.parent.name for path in IMAGES.glob("*/Dockerfile")} == set(BUILT_HERE)
+
+
+@every_image
+def test_a_recipe_uses_plain_instructions_only(image: str) -> None:
+    assert {line.word for line in recipe(image)} <= KNOWN  # so there is no ADD, which fetches from anywhere
+
+
+@every_image
+def test_what_an_image_is_built_on_has_a_tag(image: str) -> None:
+    lines = recipe(image)
+    arguments = dict(line.rest.split("=", 1) for line in lines if line.word == "ARG")
+    for line in (line for line in lines if line.word == "FROM"):
+        base = re.sub(r"\$\{(\w+)\}", lambda found: arguments[found[1]], line.rest.split()[0])
+        name, _, tag = base.partition(":")
+        assert tag not in ("", "latest")
+        if name.startswith("oarsman/"):
+            assert (name, tag) == ("oarsman/base", __version__)
+
+
+@every_image
+def test_what_is_copied_exists(image: str) -> None:
+    stages = {line.rest.split(" AS ")[1] for line in recipe(image) if line.word == "FROM" and " AS " in line.rest}
+    for line in (line for line in recipe(image) if line.word == "COPY"):
+        if found := re.match(r"--from=(\S+)", line.rest):
+            assert found[1] in stages
+            continue
+        assert [source for source in sources(line.rest) if not (context(image) / source).exists()] == []
+
+
+@every_image
+def test_the_user_is_the_one_meant(image: str) -> None:
+    last_stage = recipe(image)[max(n for n, line in enumerate(recipe(image)) if line.word == "FROM") :]
+    users = [line.rest for line in last_stage if line.word == "USER"]
+    assert (users[-1] if users else None) == RUNS_AS.get(image)
+
+
+@every_image
+def test_the_entrypoint_is_the_one_meant(image: str) -> None:
+    entrypoints = [line.rest for line in recipe(image) if line.word == "ENTRYPOINT"]
+    assert (entrypoints[-1] if entrypoints else None) == ENTRYPOINTS[image]
+
+
+@every_image
+def test_lists_of_packages_are_not_kept(image: str) -> None:
+    for line in (line for line in recipe(image) if "apt-get install" in line.rest):
+        assert "apt-get update" in line.rest
+        assert "--no-install-recommends" in line.rest
+        assert "rm -rf /var/lib/apt/lists/*" in line.rest
+
+
+def test_the_operators_user_is_that_of_the_chart() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["podSecurityContext"]
+    assert RUNS_AS["operator"] == f"{values['runAsUser']}:{values['runAsGroup']}"
+
+
+def test_the_operators_context_has_what_is_copied_and_little_else() -> None:
+    kept = {
+        line[1:]
+        for line in (IMAGES / "operator" / "Dockerfile.dockerignore").read_text().splitlines()
+        if line.startswith("!")
+    }
+    copied = {
+        source.removeprefix("./")
+        for line in recipe("operator")
+        if line.word == "COPY" and not line.rest.startswith("--from")
+        for source in sources(line.rest)
+    }
+    assert kept == copied
+
+
+def test_the_intel_mpi_is_the_one_the_tests_run() -> None:
+    (pinned,) = re.findall(r"^impi-rt==(.*)$", (ROOT / "constraints.txt").read_text(), re.M)
+    assert Line("ARG", f"IMPI_VERSION={pinned}") in recipe("intel")
+
+
+# -- what manifests for Kubeflow's base image rely on --------------------------------------------
+
+
+def settings(file: str) -> list[tuple[str, str]]:
+    lines = (line.split("#")[0].split() for line in (IMAGES / "base" / file).read_text().splitlines())
+    return [(words[0], words[1]) for words in lines if words]
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        ("ssh_config", {("Port", "2222"), ("StrictHostKeyChecking", "no"), ("UserKnownHostsFile", "/dev/null")}),
+        ("sshd_config", {("Port", "2222"), ("StrictModes", "no"), ("HostKey", "/root/.ssh/id_rsa")}),
+        (
+            "mpiuser.sshd_config",
+            {
+                ("Port", "2222"),
+                ("StrictModes", "no"),
+                ("PidFile", "/home/mpiuser/sshd.pid"),
+                ("HostKey", "/home/mpiuser/.ssh/id_rsa"),
+            },
+        ),
+    ],
+)
+def test_ssh_is_set_up_as_manifests_expect(file: str, expected: set[tuple[str, str]]) -> None:
+    assert expected <= set(settings(file))
+
+
+def test_mpiuser_is_there_and_no_host_key_is_shared() -> None:
+    text = " ".join(line.rest for line in recipe("base"))
+    assert re.search(r"useradd --uid 1000 .*mpiuser", text)
+    assert "base/mpiuser.sshd_config /home/mpiuser/.sshd_config" in text
+    assert "/etc/ssh/ssh_host_*" in text
+
+
+# -- the scripts ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("script", ["build", "base/mpi-entrypoint", "kubectl-delivery/deliver-kubectl"])
+def test_a_script_can_be_run(script: str) -> None:
+    assert os.access(IMAGES / script, os.X_OK)
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, env={"PATH": os.environ["PATH"], **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_kubectl_is_delivered_whole(tmp_path: Path) -> None:
+    (kubectl := tmp_path / "kubectl").write_text("#!/bin/sh\necho it runs\n")
+    (target := tmp_path / "target").mkdir()
+    for _ in range(2):  # a restarted pod does it again
+        done = run(str(IMAGES / "kubectl-delivery/deliver-kubectl"), KUBECTL=str(kubectl), TARGET_DIR=str(target))
+        assert done.returncode == 0, done.stderr
+    assert [path.name for path in target.iterdir()] == ["kubectl"]
+    assert run(str(target / "kubectl")).stdout == "it runs\n"
+
+
+def test_delivery_to_nowhere_fails(tmp_path: Path) -> None:
+    done = run(
+        str(IMAGES / "kubectl-delivery/deliver-kubectl"), KUBECTL="/bin/sh", TARGET_DIR=str(tmp_path / "missing")
+    )
+    assert done.returncode != 0
+
+
+@pytest.fixture
+def names_asked_for(tmp_path: Path) -> Path:
+    """A `getent` that knows every name but those of *.nowhere, and notes what it was asked."""
+    notes = tmp_path / "asked"
+    (tmp_path / "bin").mkdir()
+    (stub := tmp_path / "bin" / "getent").write_text(
+        f'#!/bin/sh\necho "$2" >>{notes}\ncase $2 in *.nowhere) exit 2 ;; esac\n'
+    )
+    stub.chmod(0o755)
+    return notes
+
+
+@pytest.mark.parametrize(
+    ("hostfile", "role", "asked", "complaint"),
+    [
+        ("a.svc slots=2\nb.svc slots=2\n", "launcher", ["a.svc", "b.svc"], ""),
+        ("a.svc:2\nb.svc:2\n", "launcher", ["a.svc", "b.svc"], ""),
+        ("# note\n\na\n", "launcher", ["a"], ""),
+        ("a.nowhere:1\nb.svc:1\n", "launcher", ["a.nowhere", "b.svc"], "a.nowhere does not resolve"),
+        ("a.svc:2\n", "worker", [], ""),
+        (None, "launcher", [], ""),
+    ],
+    ids=["Open MPI", "Hydra", "comments", "a missing name", "worker", "no host file"],
+)
+def test_a_launcher_waits_for_the_names_of_its_hosts(
+    hostfile: str | None, role: str, asked: list[str], complaint: str, tmp_path: Path, names_asked_for: Path
+) -> None:
+    if hostfile is not None:
+        (tmp_path / "hostfile").write_text(hostfile)
+    done = run(
+        str(IMAGES / "base/mpi-entrypoint"), "sh", "-c", 'echo "ran $1"', "sh", "a b",
+        PATH=f"{tmp_path}/bin:{os.environ['PATH']}", K_MPI_JOB_ROLE=role, MPI_HOSTFILE=str(tmp_path / "hostfile"),
+        MPI_WAIT_SECONDS="0",
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "ran a b\n")
+    assert complaint in done.stderr
+    assert (names_asked_for.read_text().split() if names_asked_for.exists() else []) == asked
+
+
+def test_the_entrypoint_ends_with_the_commands_code() -> None:
+    assert run(str(IMAGES / "base/mpi-entrypoint"), "sh", "-c", "exit 7").returncode == 7
+
+
+def test_the_build_names_every_image_and_builds_base_before_what_stands_on_it() -> None:
+    done = run(str(IMAGES / "build"), BUILDER="echo", PREFIX="registry.example/team")
+    assert done.returncode == 0, done.stderr
+    tags = re.findall(r"--tag (\S+) (\S+)$", done.stdout, re.M)
+    assert tags == [
+        (f"registry.example/team/{image}:{__version__}", "." if image == "operator" else "deploy/images")
+        for image in BUILT_HERE
+    ]
+    assert BUILT_HERE.index("base") < min(BUILT_HERE.index(image) for image in ("openmpi", "mpich", "intel"))
+
+
+def test_an_unknown_image_is_refused() -> None:
+    done = run(str(IMAGES / "build"), "nothing", BUILDER="echo")
+    assert (done.returncode, done.stderr) == (2, "build: there is no image 'nothing'\n")
