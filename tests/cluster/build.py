@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -61,4 +62,5 @@ def build() -> None:
 
 
 def _built() -> Path:
-    return cache() / f"kubernetes-{VERSION}"
+    recipe = hashlib.sha256((HERE / "build-kubernetes").read_bytes()).hexdigest()[:8]
+    return cache() / f"kubernetes-{VERSION}-{recipe}"

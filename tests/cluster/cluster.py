@@ -78,18 +78,13 @@ class Cluster(Kubectl):
                 )
             )
         with ThreadPoolExecutor() as pool:
-            started = [pool.submit(self._start_node, node) for node in self.nodes]
+            started = [pool.submit(node.start) for node in self.nodes]
             self.control_plane.wait()
             for node in started:
                 node.result()
         self._wait_for_nodes()
         if self.runs_pods:
             self.images = images.NAMES | {"operator": self.load_operator()}
-
-    def _start_node(self, node: Node) -> None:
-        node.prepare()
-        self.control_plane.wait()  # a kubelet that finds no API server tries again only seconds later
-        node.start()
 
     def _wait_for_nodes(self) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -143,6 +138,8 @@ def start(name: str = "test", *, pods: bool = True, detached: bool = False) -> C
 
     It ends with this process, however this process ends, unless it is detached.
     """
+    if len(name) > 8:
+        raise ValueError(f"{name} is too long: a network link is called after it")
     found = programs()
     if pods and (reason := why_no_pods()):
         raise RuntimeError(reason)
@@ -176,7 +173,6 @@ def why_no_pods() -> str:
         return "pods need kubelet, kube-proxy, containerd and runc: say scripts/setup test" + (
             " (KUBEBUILDER_ASSETS names a control plane alone)" if not found.built_here else ""
         )
-    reason = may_run_nodes()
-    if not reason:
-        containers.store()
-    return reason
+    if reason := may_run_nodes():
+        return reason
+    return "" if containers.store().exists() else "the images of the tests are not made yet: say scripts/setup test"

@@ -23,7 +23,6 @@ from cluster.layers import Layer
 from cluster.places import HERE, ROOT, cache
 
 REGISTRY = "oarsman.test"
-SSHD = "mkdir -p /run/sshd; chmod 755 /run/sshd"  # where sshd confines its half without privileges
 
 
 @dataclass(frozen=True)
@@ -44,10 +43,10 @@ def pinned(package: str) -> str:
 def wheels(python: str, into: Path, *requirements: str) -> Path:
     """Packages for another Python, from wheels alone."""
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check", "--no-compile",
+        [sys.executable, "-m", "pip", "install", "-qq", "--no-input", "--disable-pip-version-check", "--no-compile",
          "--root-user-action=ignore", "--target", str(into), "--python-version", python, "--only-binary=:all:",
          "-c", str(ROOT / "constraints.txt"), *requirements],
-        stdin=subprocess.DEVNULL, check=True,
+        stdin=subprocess.DEVNULL, check=True, umask=0o022,
     )  # fmt: skip
     return into
 
@@ -56,23 +55,34 @@ DEBIAN12 = Layer("debian12", suite="bookworm", packages=("python3",))
 DEBIAN13 = Layer("debian13", suite="trixie", packages=("python3",))
 
 
-def _mpi(name: str, debian: Layer, python: str, *packages: str) -> Image:
+def _installed(name: str, debian: Layer, python: str, *packages: str) -> Layer:
+    """ssh, an MPI and mpi4py as their packages leave them."""
     place = f"/usr/local/lib/python{python}/dist-packages"
     mpi4py = cache() / "wheels" / f"{pinned('mpi4py')}-{python}"
     if not mpi4py.exists():
         part = mpi4py.with_name(f"{mpi4py.name}.{os.getpid()}")
         wheels(python, part, "--no-deps", pinned("mpi4py")).rename(mpi4py)
-    layer = Layer(
-        name, debian, packages=("openssh-server", "openssh-client", *packages), files=((place, mpi4py),),
-        version=mpi4py.name, script=SSHD,
-    )  # fmt: skip
-    return Image(f"{REGISTRY}/{name}:1", layer, {"Cmd": ["/bin/bash"]})
+    packages = ("openssh-server", "openssh-client", *packages)
+    return Layer(name, debian, packages=packages, files=((place, mpi4py),), version=mpi4py.name)
+
+
+def _mpi(name: str, debian: Layer, python: str, *packages: str) -> Image:
+    """With what images for MPI jobs usually set for ssh."""
+    installed = _installed(f"{name}-plain", debian, python, *packages)
+    files = tuple((f"/etc/ssh/{name}_config.d/mpi.conf", HERE / f"{name}.conf") for name in ("ssh", "sshd"))
+    version = hashlib.sha256(b"".join(path.read_bytes() for _, path in files)).hexdigest()[:8]
+    # Where sshd, started by root, confines its half that has no privileges.
+    return Image(f"{REGISTRY}/{name}:1", Layer(name, installed, files=files, version=version, folders=("/run/sshd",)))
+
+
+def _plain(name: str, debian: Layer, python: str, *packages: str) -> Image:
+    return Image(f"{REGISTRY}/{name}:1", _installed(name, debian, python, *packages))
 
 
 def _busy() -> Image:
     kubectl = programs()["kubectl"]
     layer = Layer("busy", DEBIAN12, files=(("/usr/local/bin/kubectl", kubectl),), version=VERSION)
-    return Image(f"{REGISTRY}/busy:1", layer, {"Cmd": ["/bin/bash"]})
+    return Image(f"{REGISTRY}/busy:1", layer)
 
 
 def _pause() -> Image:
@@ -92,6 +102,7 @@ RECIPES: dict[str, Callable[[], Image]] = {
     "pause": _pause,
     "busy": _busy,
     "openmpi4": lambda: _mpi("openmpi4", DEBIAN12, "3.11", "openmpi-bin"),
+    "openmpi4-plain": lambda: _plain("openmpi4-plain", DEBIAN12, "3.11", "openmpi-bin"),
     "openmpi5": lambda: _mpi("openmpi5", DEBIAN13, "3.13", "openmpi-bin"),
     "mpich": lambda: _mpi("mpich", DEBIAN12, "3.11", "mpich"),
 }
@@ -102,9 +113,9 @@ NAMES = {name: f"{REGISTRY}/{name}:1" for name in RECIPES if name != "pause"}
 def archive(image: Image, into: Path, *, without: frozenset[str] = frozenset()) -> Path:
     """An OCI archive; layers whose digests are named are left out, because the receiver has them."""
     digests = [layer.digest() for layer in image.layers()]
-    environment = {"Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}
+    defaults = {"Cmd": ["/bin/bash"], "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}
     config = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {**environment, **image.config},
+        "architecture": "amd64", "os": "linux", "config": {**defaults, **image.config},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
     }).encode()  # fmt: skip
     layer_type = "application/vnd.oci.image.layer.v1.tar"
@@ -149,7 +160,8 @@ def source_hash() -> str:
 
 def operator() -> Image:
     """The project as it is now: its dependencies, kept until they change, and its source as a small layer on top."""
-    wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["kube"]]
     recipe = json.dumps([wanted, (ROOT / "constraints.txt").read_text()])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:12]
     folder = cache() / "wheels" / f"operator-{digest}"

@@ -7,7 +7,7 @@ import json
 import secrets
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -60,8 +60,32 @@ class Kubectl:
     def _wait_until_pods_are_accepted(self, namespace: str) -> None:
         """The service account that every pod needs is made by a controller, some time after the namespace."""
         pod = ("run", "probe", f"--namespace={namespace}", "--image=none", "--restart=Never", "--dry-run=server")
-        deadline = time.monotonic() + 60
-        while (tried := self.kubectl(*pod, check=False)).returncode:
-            if time.monotonic() > deadline:
-                raise TimeoutError(tried.stderr)
-            time.sleep(0.05)
+        until(lambda: not self.kubectl(*pod, check=False).returncode, f"pods are accepted in {namespace}")
+
+    def wait_for_pods(self, namespace: str, *names: str, phase: str = "") -> None:
+        """Until they are ready, or in the phase."""
+        for name in names:
+            until(lambda name=name: self._is(namespace, name, phase), lambda name=name: self.story(namespace, name))  # type: ignore[misc]
+
+    def _is(self, namespace: str, name: str, phase: str) -> bool:
+        status = self.get("pod", name, namespace)["status"]
+        if phase:
+            return bool(status.get("phase") == phase)
+        return any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions", ()))
+
+    def story(self, namespace: str, pod: str) -> str:
+        """What is known of a pod, for a test that waited in vain."""
+        where = f"--namespace={namespace}"
+        said = self.kubectl(where, "describe", "pod", pod, check=False).stdout
+        return said + self.kubectl(where, "logs", pod, "--all-containers", "--tail=30", check=False).stdout
+
+    def run_in(self, namespace: str, pod: str, *command: str, check: bool = True) -> str:
+        return self.kubectl(f"--namespace={namespace}", "exec", pod, "--", *command, check=check).stdout
+
+
+def until(condition: Callable[[], bool], what: str | Callable[[], str], patience: float = 60.0) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"not within {patience:.0f} s: {what if isinstance(what, str) else what()}")
+        time.sleep(0.1)

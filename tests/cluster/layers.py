@@ -42,13 +42,13 @@ class Layer:
     packages: tuple[str, ...] = ()
     files: tuple[tuple[str, Path], ...] = ()  # (place in the image, file or folder here)
     version: str = ""  # of what lies in files
-    script: str = ""  # run in the layer at last
+    folders: tuple[str, ...] = ()  # empty ones
 
     @property
     def key(self) -> str:
         words = (
             self.below.key if self.below else "", self.suite, *self.packages, *(place for place, _ in self.files),
-            self.version, self.script, SLIM, CLEAN_BASE, CLEAN,
+            self.version, *self.folders, SLIM, CLEAN_BASE, CLEAN,
         )  # fmt: skip
         return f"{self.name}-{hashlib.sha256(repr(words).encode()).hexdigest()[:12]}"
 
@@ -74,7 +74,11 @@ class Layer:
         with locked(self.tar.with_suffix(".lock")):
             if not self.tar.with_suffix(".sha256").exists():
                 say(f"layer {self.key}")
-                (self._make_debian if self.suite else self._make_on_top)()
+                mask = os.umask(0o022)  # every user of an image may read it, whatever the maker's habits
+                try:
+                    (self._make_debian if self.suite else self._make_on_top)()
+                finally:
+                    os.umask(mask)
 
     def _make_debian(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -97,7 +101,9 @@ class Layer:
                 (work / folder).mkdir()
             for place, source in self.files:
                 _put(source, upper / place.lstrip("/"))
-            if self.packages or self.script:
+            for place in self.folders:
+                (upper / place.lstrip("/")).mkdir(parents=True)
+            if self.packages:
                 lower = ":".join(str(layer.folder) for layer in reversed(self.stack[:-1]))
                 _run(
                     ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-euc", self._installation(lower)],
@@ -109,10 +115,8 @@ class Layer:
             pack(upper, self.tar)
 
     def _installation(self, lower: str) -> str:
-        install = ""
-        if self.packages:
-            apt = "apt-get -qq -o Dpkg::Use-Pty=0"
-            install = f"{apt} update; {apt} install -y --no-install-recommends {' '.join(self.packages)}"
+        apt = "apt-get -qq -o Dpkg::Use-Pty=0"
+        install = f"{apt} update; {apt} install -y --no-install-recommends {' '.join(self.packages)}"
         return f"""
             options=redirect_dir=off,metacopy=off
             mount -t overlay overlay -o $options,lowerdir={lower},upperdir=upper,workdir=work merged
@@ -122,9 +126,7 @@ class Layer:
             printf '#!/bin/sh\\nexit 101\\n' >merged/usr/sbin/policy-rc.d  # starts no service
             chmod +x merged/usr/sbin/policy-rc.d
             export DEBIAN_FRONTEND=noninteractive LC_ALL=C PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-            chroot merged sh -euc '{install}
-            {self.script}
-            {CLEAN}'
+            chroot merged sh -euc '{install}; {CLEAN}'
         """
 
 

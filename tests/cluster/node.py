@@ -50,7 +50,15 @@ class Node:
     def programs(self) -> list[Program]:
         return [self.containerd, self.kubelet, self.kube_proxy]
 
-    def prepare(self) -> None:
+    def start(self) -> None:
+        """Switches the machine on; also after it was killed."""
+        self._prepare()
+        self._control_plane.wait()  # a kubelet that finds no API server tries again only seconds later
+        self.containerd.wait()
+        self.kubelet.start()
+        self.kube_proxy.start()
+
+    def _prepare(self) -> None:
         """All that can be done before there is an API server."""
         self.world.start()
         work = self.world.work
@@ -70,11 +78,6 @@ class Node:
             {self._kernel(work / "kernel")}
         """)
         self.containerd.start()
-
-    def start(self) -> None:
-        self.containerd.wait()
-        self.kubelet.start()
-        self.kube_proxy.start()
 
     def kill(self) -> None:
         """As if the machine had lost its power: its pods are gone, the API server learns of it by silence."""
