@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from oarsman.cli.chinese_operator import OPERATOR
+
 _COMMAND = {
     "Usage: ": "用法：",
     "Options": "选项",
@@ -193,4 +195,4 @@ _EXAMPLES = {
     "in ~/.config/fish/config.fish": "写入 ~/.config/fish/config.fish",
 }
 
-HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES}
+HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR}
