@@ -14,6 +14,7 @@ from oarsman.engines.kube.client.errors import ApiError, Gone
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.pace import Pauses
 from oarsman.engines.kube.client.resources import Resource
+from oarsman.engines.kube.client.wire import Change
 from oarsman.errors import AccessError
 
 _AT_ONCE = 100  # objects taken in before others get a turn
@@ -183,29 +184,34 @@ class _Follower(Generic[T]):
     async def _watch(self) -> float:
         """Follows until the server ends it; how long to wait before the next one."""
         started = time.monotonic()
-        told = False
+        told = 0
         changes = self._kube.watch(
             self._resource, self._scope, labels=self._labels, fields=self._fields, since=self._version,
             view=self._view, metadata_only=self._metadata_only, opened=self._well,
         )  # fmt: skip
         async with aclosing(changes):
             async for change in changes:
-                told = True
                 self._failures = 0
-                if change.object is None:
-                    self._heard(change.version)
-                    continue
-                meta = change.object.metadata
-                if change.type == "DELETED":
-                    self._cache.drop(key_of(meta), meta.uid)
-                else:
-                    self._cache.put(change.object)
-                self._heard(meta.resource_version)
+                self._take(change)
+                told += 1
+                if told % _AT_ONCE == 0:
+                    await asyncio.sleep(0)
         if told or time.monotonic() - started > _SOON:
             self._failures = 0
             return 0.0
         self._failures += 1
         return self._pauses.after(self._failures)
+
+    def _take(self, change: Change[T]) -> None:
+        if change.object is None:
+            self._heard(change.version)
+            return
+        meta = change.object.metadata
+        if change.type == "DELETED":
+            self._cache.drop(key_of(meta), meta.uid)
+        else:
+            self._cache.put(change.object)
+        self._heard(meta.resource_version)
 
     def _heard(self, version: str) -> None:
         if version and not is_older(version, self._version):

@@ -181,7 +181,6 @@ async def _pieces(request: Request, answer: aiohttp.ClientResponse) -> AsyncGene
     with _named_trouble(request):
         async for piece in answer.content.iter_any():
             yield piece
-            await asyncio.sleep(0)  # a burst that is already here must not keep everyone else waiting
 
 
 def _probe_when_quiet(answer: aiohttp.ClientResponse) -> None:
