@@ -72,7 +72,8 @@ def turn(store: JobStore, at: datetime) -> Status:
 def test_a_job_that_cannot_be_started_says_why_and_does_not_wait_for_ever(store: JobStore) -> None:
     for minute in (0, 1):
         assert not turn(store, NOW + timedelta(minutes=minute)).finished
-    (event,) = store.events("u")
+    created, event = store.events("u")
+    assert (created.reason, created.count) == (names.REASON_CREATED, 1)
     assert (event.reason, event.message, event.count) == (names.REASON_TROUBLE, "no space left on device", 2)
     failed = turn(store, NOW + timedelta(minutes=6)).condition(names.FAILED)
     assert failed is not None

@@ -46,6 +46,7 @@ def test_a_status_comes_back_from_the_wire_as_it_went(status: Status) -> None:
 def test_upstream_fields_are_where_upstream_tools_look() -> None:
     status = a_status(launcher=ReplicaCount(active=1), worker=ReplicaCount(active=2, ready=2))
     assert to_wire(status) == {
+        "phase": status.phase,
         "conditions": [
             {
                 "type": "Created",

@@ -71,7 +71,7 @@ def _version(name: str, model: type[BaseModel], *, storage: bool) -> dict[str, A
             },
         },
         "additionalPrinterColumns": [
-            _column("State", "string", ".status.conditions[-1:].type", "The latest condition."),
+            _column("State", "string", ".status.phase", "The strongest condition that is true."),
             _column("Workers", "integer", ".spec.mpiReplicaSpecs.Worker.replicas", "Workers asked for."),
             _column("Ready", "integer", ".status.replicaStatuses.Worker.ready", "Workers that are ready."),
             _column("Slots", "integer", ".spec.slotsPerWorker", "Processes per worker.", priority=1),

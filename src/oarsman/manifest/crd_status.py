@@ -76,9 +76,10 @@ def _attempt() -> Schema:
         number=_whole("Counted from 1."),
         startedAt=_time("When it started."),
         finishedAt=_time("When it ended."),
-        outcome=_text("Succeeded, Failed, Suspended, or nothing while it runs."),
+        outcome=_text("Succeeded, Failed, Suspended, NotStarted, or nothing while it runs."),
         cause=_cause(),
         workers=_whole("Workers it ran with."),
+        launcher=_text("The pod that served it."),
     )
 
 
@@ -86,6 +87,7 @@ def status_schema() -> Schema:
     texts: Schema = {"type": "string"}
     status = _mapping(
         "What became of the job; written by the controller.",
+        phase=_text("The strongest condition that is true, in one word."),
         conditions=_list(
             "What is true of the job.",
             _condition(),
@@ -120,6 +122,7 @@ def status_schema() -> Schema:
             "additionalProperties": texts,
         },
         retryAt=_time("When a failed launcher is tried again."),
+        writtenAs=_text("The API version the job was written in, whichever it is read in."),
     )
     # Another operator's status may hold more; it is not ours to drop.
     return {**status, "x-kubernetes-preserve-unknown-fields": True}

@@ -19,7 +19,7 @@ from oarsman.status import conditions, messages, timeline
 def succeed(turn: Turn) -> Turn:
     at = _completion_time(turn)
     message = messages.succeeded(turn.job.key)
-    turn = attempts.close(turn, attempts.SUCCEEDED, at=at).become(cause=None)
+    turn = _never_ran(attempts.close(turn, attempts.SUCCEEDED, at=at).become(cause=None), at)
     turn = turn.say(names.SUCCEEDED, True, names.REASON_SUCCEEDED, message, at=at)
     return _wind_up(turn.tell(names.REASON_SUCCEEDED, message), names.REASON_SUCCEEDED, at)
 
@@ -28,7 +28,7 @@ def fail(turn: Turn, reason: str, message: str, cause: Cause | None = None) -> T
     at = _completion_time(turn)
     message = messages.cut(message)
     cause = cause or Cause(summary=message)
-    turn = attempts.close(turn, attempts.FAILED, at=at, cause=cause).become(cause=cause)
+    turn = _never_ran(attempts.close(turn, attempts.FAILED, at=at, cause=cause).become(cause=cause), at)
     turn = turn.say(names.FAILED, True, reason, message, at=at)
     return _wind_up(turn.tell(reason, message, warning=True), reason, at)
 
@@ -41,10 +41,14 @@ def _completion_time(turn: Turn) -> datetime:
     return max(min(ended or turn.now, turn.now), earliest)
 
 
+def _never_ran(turn: Turn, at: datetime) -> Turn:
+    if turn.status.condition(names.RUNNING) is not None:
+        return turn
+    return turn.say(names.RUNNING, False, names.REASON_RUNNING, messages.never_ran(turn.job.key), at=at)
+
+
 def _wind_up(turn: Turn, reason: str, at: datetime) -> Turn:
     key = turn.job.key
-    if turn.status.condition(names.RUNNING) is None:
-        turn = turn.say(names.RUNNING, False, names.REASON_RUNNING, messages.never_ran(key), at=at)
     for type_ in (names.RUNNING, names.RESTARTING, names.QUEUED):
         turn = turn.unsay(type_, reason, messages.not_running_finished(key), at=at)
     turn = turn.become(completion_time=at, queue=None, retry_at=None).mark(timeline.ENDED, at)

@@ -1,8 +1,8 @@
 """The algebra of conditions.
 
 Other tools read these, so the upstream rules hold: setting what already stands changes nothing, a new
-reason renews the message but not the time of the transition, and a changed condition moves to the end
-of the list, where "the last one" is looked for. Two things are done better than upstream. A condition
+reason renews the message but not the time of the transition, a changed condition moves to the end of
+the list, where "the last one" is looked for, and one that ends stays where it is. Two things are done better than upstream. A condition
 that turns False says why and when. And a condition whose message is news in itself (the place in the
 queue, the next try) can be refreshed.
 """
@@ -51,7 +51,8 @@ def lower(conditions: Conditions, type_: str, *, reason: str, message: str, at: 
     present = find(conditions, type_)
     if present is None or not present.status:
         return conditions
-    return put(conditions, type_, False, reason=reason, message=message, at=at)
+    (lowered,) = put((present,), type_, False, reason=reason, message=message, at=at)
+    return tuple(lowered if c is present else c for c in conditions)  # what came to an end is not the latest news
 
 
 def latest_time(conditions: Iterable[Condition]) -> datetime | None:

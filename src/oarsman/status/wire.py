@@ -21,6 +21,7 @@ _LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 def to_wire(status: Status) -> Document:
     return _without_nothing(
         {
+            "phase": status.phase if status.conditions else None,  # for those who print one word
             "conditions": [_condition(c) for c in status.conditions],
             "replicaStatuses": {"Launcher": _count(status.launcher), "Worker": _count(status.worker)},
             "startTime": _time(status.start_time),

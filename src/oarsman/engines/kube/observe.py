@@ -124,7 +124,6 @@ def _launcher_without_pod(job: Job, found: views.Job | None) -> Member | None:
         terminating=found.metadata.deletion_timestamp is not None,
         reason=failed.reason if failed else "",
         message=failed.message if failed else "",
-        not_ready_because="" if failed else "its pod was not created yet",
         waits_for_room=failed is None,
     )
 
@@ -212,7 +211,7 @@ def _not_ready_because(pod: views.Pod, scheduled: views.Condition | None) -> tup
         if waiting is not None and waiting.reason in _STUCK:
             return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason, False
     waits_inside = any(c.name == BARRIER and c.state.running for c in pod.status.init_container_statuses)
-    return ("it waits for its workers", False) if waits_inside else ("it is being set up", True)
+    return ("it waits for its workers", False) if waits_inside else ("", True)
 
 
 def _exit(ended: views.Terminated | None) -> Exit | None:

@@ -91,7 +91,7 @@ class ConfigMap(_View, frozen=True):
 
 
 class _Fields(msgspec.Struct, frozen=True):
-    spec: msgspec.Raw | None = msgspec.field(default=None, name="f:spec")
+    spec: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="f:spec")
 
 
 class ManagedFields(_View, frozen=True):
@@ -100,7 +100,7 @@ class ManagedFields(_View, frozen=True):
     fields_v1: _Fields | None = msgspec.field(default=None, name="fieldsV1")
 
     def document(self) -> dict[str, Any]:
-        about = "f:spec" if self.fields_v1 is not None and self.fields_v1.spec is not None else "f:status"
+        about = "f:spec" if self.fields_v1 is not None and bytes(self.fields_v1.spec) else "f:status"
         return {"apiVersion": self.api_version, "subresource": self.subresource, "fieldsV1": {about: {}}}
 
 

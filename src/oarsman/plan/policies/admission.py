@@ -65,7 +65,7 @@ def admit(turn: Turn) -> Turn:
 def _admitted(turn: Turn) -> Turn:
     if turn.status.start_time is None:
         turn = turn.become(start_time=turn.now).mark(timeline.ADMITTED, turn.now)
-    if turn.status.is_true(names.QUEUED):
+    if turn.status.is_true(names.QUEUED) and turn.status.queue is not None:
         message = f"MPIJob {turn.job.key} has room and starts"
         turn = turn.tell(names.REASON_ADMITTED, message)
         turn = turn.say(names.QUEUED, False, names.REASON_ADMITTED, message)

@@ -63,6 +63,7 @@ class _Waiting:
     since: datetime | None = None
     for_room: bool = False
     coming: bool = False  # it is there, or will be made in this turn
+    explained: bool = True  # False: it simply is on its way
 
 
 def _may_hold(turn: Turn) -> bool:
@@ -88,6 +89,7 @@ def _worker(turn: Turn, index: int) -> _Waiting | None:
         since=worker.started_at,
         for_room=worker.waits_for_room,
         coming=not worker.terminating and not worker.phase.ended,
+        explained=bool(worker.not_ready_because),
     )
 
 
@@ -96,12 +98,15 @@ def _waiting_for_launcher(turn: Turn, launcher: Member) -> _Waiting:
     up = [w.started_at for w in turn.seen.workers if w.started_at is not None]
     since = max([*up, launcher.started_at or turn.now])
     because = launcher.not_ready_because or launcher.message or "it is pending"
-    return _Waiting(host=launcher.name, because=because, since=since, for_room=launcher.waits_for_room)
+    explained = bool(launcher.not_ready_because)
+    return _Waiting(
+        host=launcher.name, because=because, since=since, for_room=launcher.waits_for_room, explained=explained
+    )
 
 
 def _wait(turn: Turn, waiting: _Waiting) -> Turn:
     if waiting.for_room:
-        return _tell_room(turn, f"{waiting.host}: {waiting.because}")
+        return _tell_room(turn, waiting)
     start = turn.status.start_time or turn.now
     since = max(start, turn.status.retry_at or start, waiting.since or start)
     if turn.now < since + PATIENCE:
@@ -114,8 +119,11 @@ def not_ready(turn: Turn, summary: str, host: str) -> Turn:
     return finish.fail(turn, names.REASON_BARRIER, summary, Cause(summary=summary, host=host))
 
 
-def _tell_room(turn: Turn, message: str) -> Turn:
+def _tell_room(turn: Turn, waiting: _Waiting) -> Turn:
     """A scheduler looks for a place. Said once, and again when its words change."""
+    if not waiting.explained:
+        return turn
+    message = messages.cut(f"{waiting.host}: {waiting.because}")
     if not turn.status.is_true(names.QUEUED):
-        turn = turn.tell(names.REASON_WAITING, messages.cut(message))
-    return turn.say(names.QUEUED, True, names.REASON_WAITING, messages.cut(message), refresh=True)
+        turn = turn.tell(names.REASON_WAITING, message)
+    return turn.say(names.QUEUED, True, names.REASON_WAITING, message, refresh=True)

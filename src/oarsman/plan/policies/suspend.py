@@ -27,8 +27,8 @@ def _conditions(turn: Turn) -> Turn:
     if not turn.status.is_true(names.SUSPENDED):
         turn = turn.tell(names.REASON_SUSPENDED, messages.SUSPENDED)
     turn = attempts.close(turn, attempts.SUSPENDED).become(start_time=None, retry_at=None, queue=None)
-    turn = turn.say(names.SUSPENDED, True, names.REASON_SUSPENDED, messages.SUSPENDED)
     turn = turn.say(names.RUNNING, False, names.REASON_SUSPENDED, messages.not_running_suspended(key))
+    turn = turn.say(names.SUSPENDED, True, names.REASON_SUSPENDED, messages.SUSPENDED)
     for type_ in (names.RESTARTING, names.QUEUED):
         turn = turn.unsay(type_, names.REASON_SUSPENDED, messages.not_running_suspended(key))
     return turn

@@ -160,20 +160,9 @@ def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLConte
         raise AccessError(f"{user.file}: auth-provider cannot be used", field="auth-provider", hint=hint)
     else:
         found = Fixed({})
-    return Impersonating(found, _impersonation(user)) if entry.impersonate else found
-
-
-def _impersonation(user: From[User]) -> Mapping[str, str]:
-    entry = user.entry
-    if len(entry.impersonate_groups) > 1:
-        hint = "name one group, or bind what is needed to the user"
-        raise AccessError(f"{user.file}: only one of as-groups can be acted as", field="as-groups", hint=hint)
-    added = {"Impersonate-User": entry.impersonate}
-    if entry.impersonate_uid:
-        added["Impersonate-Uid"] = entry.impersonate_uid
-    if entry.impersonate_groups:
-        added["Impersonate-Group"] = entry.impersonate_groups[0]
-    return added
+    if entry.impersonate:
+        return Impersonating(found, entry.impersonate, entry.impersonate_uid, entry.impersonate_groups)
+    return found
 
 
 def _described(cluster: From[Cluster]) -> dict[str, Any]:

@@ -8,13 +8,14 @@ import json
 import os
 import ssl
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from multidict import CIMultiDict
 
 from oarsman.engines.kube.client.kubeconfig import Exec
 from oarsman.engines.kube.client.tls import present_certificate
@@ -27,7 +28,7 @@ _API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.i
 
 class Credentials(Protocol):
     async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
-        """What to send with a request. With `renew`: the server did not accept what we had."""
+        """What to send with a request; a CIMultiDict where a header comes twice. `renew`: what we had was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +172,15 @@ class Impersonating:
     """Acts as someone else, where the server allows it."""
 
     inner: Credentials
-    added: Mapping[str, str]
+    user: str
+    uid: str
+    groups: Sequence[str]
 
     async def headers(self, *, renew: bool = False) -> Mapping[str, str]:
-        return {**await self.inner.headers(renew=renew), **self.added}
+        headers = CIMultiDict(await self.inner.headers(renew=renew))
+        headers.add("Impersonate-User", self.user)
+        if self.uid:
+            headers.add("Impersonate-Uid", self.uid)
+        for group in self.groups:
+            headers.add("Impersonate-Group", group)
+        return headers

@@ -102,7 +102,7 @@ class From(Generic[Kind]):
         """What a pair of fields such as `client-key-data` and `client-key` holds; the first one wins."""
         if data:
             try:
-                return base64.b64decode(data)
+                return base64.b64decode("".join(data.split()), validate=True)
             except (binascii.Error, ValueError) as error:
                 raise AccessError(f"{self.file}: {field}-data is not base64: {error}", field=f"{field}-data") from error
         if not written:

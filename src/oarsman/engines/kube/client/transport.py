@@ -13,6 +13,7 @@ from itertools import count
 from typing import TypeVar
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from oarsman.engines.kube.client.access import Access
@@ -124,7 +125,8 @@ class Transport:
             raise RuntimeError("the client is not open: use `async with Kube(...)`")
         if self._bucket:
             await self._bucket.take()
-        identity = await self._access.headers(renew=renew)
+        headers = CIMultiDict(request.headers)
+        headers.extend(await self._access.headers(renew=renew))
         body: object = request.body
         if request.body and len(request.body) > _LARGE:
             body = io.BytesIO(request.body)
@@ -134,7 +136,7 @@ class Transport:
                 request.method,
                 URL(self._access.server + request.target, encoded=True),
                 data=body,
-                headers={**request.headers, **identity},
+                headers=headers,
                 timeout=limits,
                 allow_redirects=False,
                 proxy=self._access.proxy,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from oarsman import names
 from oarsman.engines.kube import ssh
 from oarsman.engines.kube.objects import gang, secret
@@ -9,6 +11,10 @@ from oarsman.engines.kube.objects.common import WORKER, Object, owner
 from oarsman.engines.kube.objects.pod import PodDraft, secret_items_of_worker
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job, Transport
+
+
+# Open MPI's daemons on the workers look whether the launcher's agent is there, and fail if not. They never use it.
+_AGENT: Final = {"ssh.sh": 0o555}
 
 
 def worker(job: Job, index: int, options: KubeOptions) -> Object:
@@ -43,7 +49,7 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
         draft.main.pop("args", None)
         port = ssh.port_of(job, index)
         draft.export({"OARSMAN_SSH_PORT": str(port)})
-        draft.mount_config({"passwd.sh": 0o555, "worker.sh": 0o555}, *containers)
+        draft.mount_config({"passwd.sh": 0o555, "worker.sh": 0o555, **_AGENT}, *containers)
         draft.mount_run(*containers)
         draft.mount_keys(secret_items_of_worker(job, index))
         if users:
@@ -51,7 +57,9 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
         if ssh.on_host_network(job.worker):
             # The scheduler keeps apart what wants the same port of a host.
             draft.main.setdefault("ports", []).append({"containerPort": port, "hostPort": port, "protocol": "TCP"})
-    elif server.pinned:
+        return
+    draft.mount_config(_AGENT)
+    if server.pinned:
         key = f"{job.ssh_auth_mount_path}/id_rsa"
         draft.main["command"] = [*job.worker.container.argv, "-h", key]
         draft.main.pop("args", None)
