@@ -22,6 +22,7 @@ from deploy.helm import (
     walk,
 )
 from oarsman import __version__
+from oarsman.cli.operator import command as operator
 
 TEAMS: Values = {"watchNamespaces": ["team-a", "team-b"], "namespace": {"name": "team-a", "create": False}}
 
@@ -61,7 +62,7 @@ COMBINATIONS: dict[str, Values] = {
         "podAnnotations": {"note": "text"},
         "serviceAccount": {"annotations": {"role": "text"}},
         "clusterDomain": "cluster.local",
-        "kubeApiQps": 0.5,
+        "kubeApiQps": 50,
     },
     "OpenShift's users": {"podSecurityContext": {"runAsUser": None, "runAsGroup": None, "fsGroup": None}},
     "no annotations": {"podAnnotations": {"sidecar.istio.io/inject": None}},
@@ -162,9 +163,9 @@ ARGUMENTS: list[tuple[str, Values, set[str], set[str]]] = [
             "--health-port=8080",
             "--monitoring-port=8081",
             f"--kubectl-delivery-image=oarsman/kubectl-delivery:{__version__}",
-            "--kube-api-qps=50",
-            "--kube-api-burst=100",
-            "--threadiness=4",
+            "--kube-api-qps=0",
+            "--kube-api-burst=0",
+            "--threadiness=16",
             "--log-level=info",
         },
         {"--namespace", "--gang-scheduling", "--cluster-domain", "--no-leader-elect"},
@@ -177,7 +178,12 @@ ARGUMENTS: list[tuple[str, Values, set[str], set[str]]] = [
     ("no metrics", {"metrics": {"enabled": False}}, {"--monitoring-port=0"}, set()),
     ("ports", {"health": {"port": 9}, "metrics": {"port": 10}}, {"--health-port=9", "--monitoring-port=10"}, set()),
     ("kubectl", {"kubectlDelivery": {"image": "own/kubectl:1"}}, {"--kubectl-delivery-image=own/kubectl:1"}, set()),
-    ("large numbers", {"kubeApiBurst": 2000000, "kubeApiQps": 0.5}, {"--kube-api-qps=0.5"}, set()),
+    (
+        "large numbers",
+        {"kubeApiBurst": 20000000, "kubeApiQps": 5},
+        {"--kube-api-qps=5", "--kube-api-burst=20000000"},
+        set(),
+    ),
     ("log", {"logLevel": "debug", "threadiness": 9}, {"--log-level=debug", "--threadiness=9"}, set()),
     ("more", {"extraArgs": ["--more=1"]}, {"--more=1"}, set()),
 ]
@@ -204,6 +210,14 @@ def test_values_become_arguments(values: Values, there: set[str], absent: set[st
 )
 def test_the_image_is_the_one_asked_for(values: Values, image: str) -> None:
     assert container(rendered(values))["image"] == image
+
+
+def test_the_operator_knows_every_argument_the_chart_gives() -> None:
+    given = {
+        argument.split("=")[0] for values in COMBINATIONS.values() for argument in container(rendered(values))["args"]
+    }
+    known = {flag for option in operator.params for flag in (*option.opts, *option.secondary_opts)}
+    assert given - known == {"operator", "--verbose"}  # the second is an example of extraArgs
 
 
 # -- namespaces -------------------------------------------------------------------------------

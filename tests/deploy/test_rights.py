@@ -163,3 +163,15 @@ def test_kinds_of_rights_can_be_left_out(values: Values, kinds: set[str]) -> Non
     found = of_kind(rendered(values), "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")
     assert {role["kind"] for role in found} == kinds
     assert not any("mpijobs-" in role["metadata"]["name"] for role in found)
+
+
+def test_rights_can_be_made_by_one_and_the_rest_by_another() -> None:
+    alone = rendered(TEAMS, "--show-only", "templates/rbac-jobs.yaml", "--show-only", "templates/rbac-leader.yaml")
+    rest = rendered({**TEAMS, "rbac": {"create": False}})
+    whole = rendered(TEAMS)
+
+    def identities(objects: list[Object]) -> list[tuple[str, str, str]]:
+        return sorted((o["kind"], o["metadata"].get("namespace", ""), o["metadata"]["name"]) for o in objects)
+
+    assert {found["kind"] for found in alone} == {"Role", "RoleBinding"}
+    assert identities(alone + rest) == identities(whole)

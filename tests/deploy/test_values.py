@@ -34,7 +34,7 @@ WRONG: list[tuple[Values, tuple[str, ...]]] = [
     ({"gangScheduling": True}, ("gangScheduling", "Expected: string")),
     ({"logLevel": "loud"}, ("logLevel", '"debug", "info", "warning", "error"')),
     ({"threadiness": 0}, ("threadiness", "greater than or equal to 1")),
-    ({"kubeApiQps": 0}, ("kubeApiQps", "greater than 0")),
+    ({"kubeApiQps": -1}, ("kubeApiQps", "greater than or equal to 0")),
     ({"kubeApiBurst": 1.5}, ("kubeApiBurst", "Expected: integer")),
     ({"health": {"port": 70000}}, ("health.port", "less than or equal to 65535")),
     ({"metrics": {"serviceMonitor": {"interval": "often"}}}, ("metrics.serviceMonitor.interval", "pattern")),
