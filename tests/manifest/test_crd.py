@@ -31,7 +31,7 @@ ALL = [
 
 
 def test_the_file_in_the_tree_is_fresh() -> None:
-    assert FILE.read_text(encoding="utf-8") == text(), "run: python -m oarsman.manifest.crd > deploy/crd/..."
+    assert FILE.read_text(encoding="utf-8") == text(), "run `make manifests`"
 
 
 def test_the_file_is_the_definition() -> None:
