@@ -8,8 +8,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from cluster.cluster import Cluster
 
-from oarsman.engines.kube.client import AlreadyExists, Forbidden, NotFound, Unavailable
+from oarsman.engines.kube.client import AlreadyExists, Forbidden, Kube, NotFound, Unavailable, load_access
 from oarsman.engines.kube.client.errors import ApiError
 from oarsman.engines.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
 
@@ -212,3 +213,41 @@ def test_events_about_what_has_no_namespace_go_to_default(recorder: EventRecorde
     run(recorder.record(ObjectRef(api_version="v1", kind="Node", name="n1"), WARNING, "R", "m"))
     assert server.all[0]["metadata"]["namespace"] == "default"
     assert "namespace" not in server.all[0]["involvedObject"]
+
+
+# -- on a real API server ------------------------------------------------------------------------------------
+
+
+def listed(api: Cluster, namespace: str) -> list[dict[str, Any]]:
+    return list(api.get("events", "", namespace)["items"])
+
+
+def test_a_real_server_takes_events_and_gets_them_anew_when_they_were_deleted(api: Cluster, api_namespace: str) -> None:
+    about = ObjectRef(api_version="kubeflow.org/v2beta1", kind="MPIJob", namespace=api_namespace, name="pi", uid="u-1")
+
+    async def story() -> None:
+        async with Kube(load_access(kubeconfig=api.kubeconfig)) as kube:
+            recorder = EventRecorder(kube, instance="operator-0")
+            for _ in range(3):
+                await recorder.record(about, NORMAL, "MPIJobRunning", "is running")
+            await asyncio.gather(*(recorder.record(about, WARNING, "Trouble", f"no {n}") for n in range(20)))
+            await recorder.record(about, WARNING, "Long", "长" * 5000)
+            api.kubectl("delete", "events", "--all", f"--namespace={api_namespace}")
+            await recorder.record(about, NORMAL, "MPIJobRunning", "is running")
+
+    run(story())
+    (event,) = listed(api, api_namespace)
+    assert (event["reason"], event["count"], event["source"]["component"]) == ("MPIJobRunning", 1, "mpi-job-controller")
+
+
+def test_a_real_server_counts_up_what_repeats(api: Cluster, api_namespace: str) -> None:
+    about = ObjectRef(api_version="v1", kind="Pod", namespace=api_namespace, name="p", uid="u-1")
+
+    async def story() -> None:
+        async with Kube(load_access(kubeconfig=api.kubeconfig)) as kube:
+            recorder = EventRecorder(kube)
+            for _ in range(3):
+                await recorder.record(about, NORMAL, "R", "again")
+
+    run(story())
+    assert [(event["reason"], event["count"]) for event in listed(api, api_namespace)] == [("R", 3)]
