@@ -129,11 +129,12 @@ class Election:
             await self._until_over(office, keeping)
         finally:
             await _end(office, within=self.duration - self.renew_deadline)
+            lost = keeping.done()  # then it is left to expire: what was sent in its name may still be under way
             await _end(keeping, within=self.retry)
-            if office.done():
-                await self._release()
-            else:
+            if not office.done():
                 log.critical("what the leader did does not end; the lease is left to expire")
+            elif not lost:
+                await self._release()
         _raise_loss(office, keeping)
         await office
 
@@ -262,7 +263,7 @@ class Election:
 
     async def _release(self) -> None:
         """So that another need not wait until it expires. Harmless if it is not ours."""
-        if not self._tried or self._taken:
+        if not self._tried:
             return
         try:
             async with asyncio.timeout(self.retry):

@@ -59,6 +59,8 @@ def attempt_failed(turn: Turn) -> Turn:
         return _verdict(turn, causes.of_missing_launcher(turn.job, turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_BARRIER:
         return barrier.not_ready(turn, launcher.message, launcher.name)
+    if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_PLACEMENT:
+        return finish.fail(turn, names.REASON_PLACEMENT, launcher.message, Cause(summary=launcher.message))
     if launcher.phase is Phase.PENDING and lost:
         return _not_started(turn, causes.of_lost_worker(turn.seen, lost))
     if launcher.phase is Phase.FAILED:

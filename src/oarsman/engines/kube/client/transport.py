@@ -29,6 +29,7 @@ _TRIES = 5
 _PAUSES = Pauses(first=0.1, most=2.0)
 _LONGEST_PAUSE = 30.0  # however long the server asks for
 _CONNECT = 10.0  # seconds for TCP and TLS
+_FAREWELL = 0.05
 _LARGE = 2**20  # aiohttp wants bodies beyond this as a file
 
 
@@ -53,6 +54,7 @@ class Transport:
         self._seconds = timeout
         self._limits = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT)
         self._session: aiohttp.ClientSession | None = None
+        self._cut_short = False
 
     async def open(self) -> None:
         headers = {"User-Agent": self._user_agent}
@@ -68,6 +70,8 @@ class Transport:
         if self._session:
             await self._session.close()
             self._session = None
+            # What was cut short is closed in the background, and TLS takes a few turns of the loop for that.
+            await asyncio.sleep(_FAREWELL if self._cut_short else 0)
 
     async def ask(self, request: Request) -> bytes:
         """The whole answer."""
@@ -100,7 +104,8 @@ class Transport:
             async with aclosing(_pieces(request, answer)) as pieces, aclosing(_lines(pieces)) as lines:
                 yield lines
         finally:
-            answer.close()
+            self._cut_short = True
+            _hang_up(answer)
 
     async def _persist(self, request: Request, attempt: Callable[[bool], Awaitable[Answer]]) -> Answer:
         """Tries again what was refused for now, and what may be repeated."""
@@ -144,6 +149,7 @@ class Transport:
             )
             status = answer.status
         finally:
+            self._cut_short |= status == 0
             if self._observe:
                 self._observe(request.verb, request.plural, status, time.perf_counter() - started)
         if status < 300:
@@ -183,6 +189,14 @@ async def _pieces(request: Request, answer: aiohttp.ClientResponse) -> AsyncGene
     with _named_trouble(request):
         async for piece in answer.content.iter_any():
             yield piece
+
+
+def _hang_up(answer: aiohttp.ClientResponse) -> None:
+    """At once: a polite end would wait for the other side, which may go on talking."""
+    transport = answer.connection.transport if answer.connection else None
+    if transport:
+        transport.abort()
+    answer.close()
 
 
 def _probe_when_quiet(answer: aiohttp.ClientResponse) -> None:

@@ -30,6 +30,7 @@ def launcher(job: Job, attempt: int, options: KubeOptions) -> Object:
     draft.annotations[names.ANNOTATION_ATTEMPT] = str(attempt)
     draft.spec["restartPolicy"] = "Never"  # the plan decides about another try
     draft.main.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")  # its last words, without reading logs
+    _leave_host_network(draft)
     draft.export(_variables(job, options))
     _run(draft, options)
     gang.decorate(draft, job, options)
@@ -42,6 +43,16 @@ def launcher(job: Job, attempt: int, options: KubeOptions) -> Object:
         "metadata": metadata(job, job.launcher_host, annotations=annotations),
         "spec": {"backoffLimit": 0, "template": draft.template()},
     }
+
+
+def _leave_host_network(draft: PodDraft) -> None:
+    """mpirun takes a worker that shares its address for itself, and would run that worker's ranks in here.
+
+    A launcher that takes no ranks needs no host network; it reaches its workers, and they reach it, from any.
+    """
+    if draft.spec.get("hostNetwork") and not draft.job.run_launcher_as_worker and draft.job.workers:
+        del draft.spec["hostNetwork"]
+        draft.spec.pop("dnsPolicy", None)
 
 
 def _pod(draft: PodDraft, job: Job) -> Object:
@@ -63,6 +74,11 @@ def _variables(job: Job, options: KubeOptions) -> dict[str, str]:
         "OARSMAN_LAUNCHER": host(job, job.launcher_host, options),
         "OARSMAN_EXPECTED": " ".join(_expected_hosts(job)),
     }
+    if job.implementation is not Implementation.OPENMPI:
+        variables["OARSMAN_HYDRA"] = "yes"
+    if job.run_launcher_as_worker:
+        # PRRTE takes the launcher's full name for another host, and would log in to itself.
+        variables["PRTE_MCA_prte_keep_fqdn_hostnames"] = "false"
     if job.transport is Transport.EXEC and job.main_container:
         variables["OARSMAN_CONTAINER"] = job.main_container
     if not job.run_launcher_as_worker and job.workers:

@@ -15,6 +15,8 @@ from oarsman.job.job import Job, Transport
 
 # Open MPI's daemons on the workers look whether the launcher's agent is there, and fail if not. They never use it.
 _AGENT: Final = {"ssh.sh": 0o555}
+# A bare sleep as a container's first process would take no notice of being asked to end.
+_SLEEP: Final = "trap 'exit 0' TERM; sleep 365d & wait"
 
 
 def worker(job: Job, index: int, options: KubeOptions) -> Object:
@@ -67,6 +69,6 @@ def _serve_ssh(draft: PodDraft, index: int) -> None:
 
 def _wait_for_exec(draft: PodDraft) -> None:
     if not draft.main.get("command"):
-        draft.main["command"] = ["sleep"]
-        draft.main["args"] = ["365d"]
+        draft.main["command"] = ["/bin/sh", "-c", _SLEEP]
+        draft.main.pop("args", None)
     draft.mount_config({names.KUBEXEC: 0o555})

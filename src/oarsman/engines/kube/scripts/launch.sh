@@ -4,8 +4,40 @@
 # Ended well: did mpirun go to the hosts it was to use? One that overlooks its hostfile runs every rank here and succeeds.
 # Ended badly: on which host was memory exhausted? mpirun knows only that a rank was killed.
 run=/run/oarsman
+# Hydra's mpiexec does not notice that a rank on another host has failed: it stays although every session is over.
+ended_sessions() { # succeeds if there were sessions and none of them lives; prints who started them
+    living=0
+    parent=
+    for stat in /proc/[0-9]*/stat; do
+        line=
+        read -r line 2>/dev/null <"$stat" || continue
+        case $line in *"(ssh)"* | *"(kubectl)"*) ;; *) continue ;; esac
+        line=${line##*) }
+        case $line in
+        Z*) line=${line#* }; parent=${line%% *} ;;
+        *) living=1 ;;
+        esac
+    done
+    [ "$living" = 0 ] && [ -n "$parent" ] && echo "$parent"
+}
+watch_sessions() {
+    over=0
+    while sleep 5; do
+        if parent=$(ended_sessions); then over=$((over + 1)); else over=0; fi
+        [ "$over" -ge 3 ] || continue
+        echo "oarsman: the sessions on all hosts have ended, mpiexec has not; it is ended" >&2
+        kill -KILL "$parent"
+        return
+    done
+}
+
 "$@" &
 child=$!
+watcher=
+if [ -n "${OARSMAN_HYDRA:-}" ]; then
+    watch_sessions &
+    watcher=$!
+fi
 trap 'kill -TERM "$child" 2>/dev/null' TERM INT HUP
 wait "$child"
 code=$?
@@ -14,6 +46,7 @@ while kill -0 "$child" 2>/dev/null; do # wait also returns when a signal was tra
     code=$?
 done
 trap '' TERM INT HUP
+[ -z "$watcher" ] || kill "$watcher" 2>/dev/null
 
 oom_kills() { # oom_kills HOST
     OARSMAN_PROBE=yes "$OARSMAN_AGENT" -o ConnectTimeout=2 -o ConnectionAttempts=1 "$1" \
