@@ -20,6 +20,7 @@ import pytest
 from oarsman import __version__
 from oarsman.cli import operator
 from oarsman.engines.kube.client import Access
+from oarsman.errors import ClusterError, UsageError
 from oarsman.runtime import log_lines
 from oarsman.runtime.operator_settings import OperatorSettings
 
@@ -211,6 +212,26 @@ def test_the_lease_lies_in_the_pods_own_namespace_or_upstreams(tmp_path: Path) -
     assert operator.own_namespace(tmp_path) == "mpi-operator"
     (tmp_path / "namespace").write_text("kubeflow\n")
     assert operator.own_namespace(tmp_path) == "kubeflow"
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "message"),
+    [(ClusterError("somebody has taken the lease"), 75, "somebody has taken the lease"),
+     (UsageError("port 1 is taken", hint="choose another"), 2, "port 1 is taken (choose another)"),
+     (ZeroDivisionError("oh"), 70, "the operator failed")],
+)  # fmt: skip
+def test_what_ends_the_operator_is_a_line_of_its_log(
+    called: Called, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, message: str
+) -> None:
+    async def run(settings: object, access: object) -> None:
+        raise error
+
+    monkeypatch.setattr(sys.modules["oarsman.runtime.operator"], "run", run)
+    result = oarsman(FakeJobs(), "operator", "--log-format=json")
+    assert result.exit_code == code
+    (line,) = map(json.loads, result.stderr.splitlines())
+    assert (line["level"], line["message"]) == ("error", message)
+    assert ("ZeroDivisionError" in line.get("error", "")) == (code == 70)
 
 
 # -- the log ---------------------------------------------------------------------------------------------

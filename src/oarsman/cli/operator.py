@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import options
+from oarsman.cli import failures, options
 from oarsman.cli.goflags import KLOG, GoVerb
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
-from oarsman.errors import UsageError
+from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.engines.kube.client import Access
@@ -123,7 +123,15 @@ def command(session: Session, ctx: click.Context, /, **given: Any) -> None:
             t("the operator needs {name}, which is not installed", name=error.name),
             hint=t("install it with: pip install 'oarsman[kube]'"),
         ) from error
-    run_until_told(run(settings, access), patience=settings.shutdown_seconds + _TO_RELEASE)
+    try:
+        run_until_told(run(settings, access), patience=settings.shutdown_seconds + _TO_RELEASE)
+    except OarsmanError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        logging.getLogger("oarsman").error("%s%s", error, hint)
+        ctx.exit(error.exit_code)
+    except Exception:
+        logging.getLogger("oarsman").exception("the operator failed")
+        ctx.exit(failures.UNEXPECTED)
 
 
 def settings_from(
