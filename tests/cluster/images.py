@@ -66,13 +66,15 @@ def _installed(name: str, debian: Layer, python: str, *packages: str) -> Layer:
     return Layer(name, debian, packages=packages, files=((place, mpi4py),), version=mpi4py.name)
 
 
-def _mpi(name: str, debian: Layer, python: str, *packages: str) -> Image:
+def _mpi(name: str, debian: Layer, python: str, *packages: str, links: tuple[tuple[str, str], ...] = ()) -> Image:
     """With what images for MPI jobs usually set for ssh."""
     installed = _installed(f"{name}-plain", debian, python, *packages)
-    files = tuple((f"/etc/ssh/{name}_config.d/mpi.conf", HERE / f"{name}.conf") for name in ("ssh", "sshd"))
+    files = tuple((f"/etc/ssh/{program}_config.d/mpi.conf", HERE / f"{program}.conf") for program in ("ssh", "sshd"))
     version = hashlib.sha256(b"".join(path.read_bytes() for _, path in files)).hexdigest()[:8]
-    # Where sshd, started by root, confines its half that has no privileges.
-    return Image(f"{REGISTRY}/{name}:1", Layer(name, installed, files=files, version=version, folders=("/run/sshd",)))
+    folders = ("/run/sshd",)  # where sshd, started by root, confines its half that has no privileges
+    return Image(
+        f"{REGISTRY}/{name}:1", Layer(name, installed, files=files, version=version, folders=folders, links=links)
+    )
 
 
 def _plain(name: str, debian: Layer, python: str, *packages: str) -> Image:
@@ -98,13 +100,15 @@ def _pause() -> Image:
 
 
 PAUSE = f"{REGISTRY}/pause:1"
+# Debian's MPICH has a name of its own; mpi4py's wheel looks for the name that all of MPICH's family share.
+LIBMPI = (("/usr/lib/x86_64-linux-gnu/libmpi.so.12", "libmpich.so.12"),)
 RECIPES: dict[str, Callable[[], Image]] = {
     "pause": _pause,
     "busy": _busy,
     "openmpi4": lambda: _mpi("openmpi4", DEBIAN12, "3.11", "openmpi-bin"),
     "openmpi4-plain": lambda: _plain("openmpi4-plain", DEBIAN12, "3.11", "openmpi-bin"),
     "openmpi5": lambda: _mpi("openmpi5", DEBIAN13, "3.13", "openmpi-bin"),
-    "mpich": lambda: _mpi("mpich", DEBIAN12, "3.11", "mpich"),
+    "mpich": lambda: _mpi("mpich", DEBIAN12, "3.11", "mpich", links=LIBMPI),
 }
 
 NAMES = {name: f"{REGISTRY}/{name}:1" for name in RECIPES if name != "pause"}

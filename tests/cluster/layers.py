@@ -43,12 +43,14 @@ class Layer:
     files: tuple[tuple[str, Path], ...] = ()  # (place in the image, file or folder here)
     version: str = ""  # of what lies in files
     folders: tuple[str, ...] = ()  # empty ones
+    links: tuple[tuple[str, str], ...] = ()  # (place in the image, what it leads to)
 
     @property
     def key(self) -> str:
         words = (
             self.below.key if self.below else "", self.suite, *self.packages, *(place for place, _ in self.files),
-            self.version, *self.folders, SLIM, CLEAN_BASE, CLEAN,
+            self.version, *self.folders,
+            *self.links, SLIM, CLEAN_BASE, CLEAN,
         )  # fmt: skip
         return f"{self.name}-{hashlib.sha256(repr(words).encode()).hexdigest()[:12]}"
 
@@ -103,6 +105,10 @@ class Layer:
                 _put(source, upper / place.lstrip("/"))
             for place in self.folders:
                 (upper / place.lstrip("/")).mkdir(parents=True)
+            for place, target in self.links:
+                path = upper / place.lstrip("/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.symlink_to(target)
             if self.packages:
                 lower = ":".join(str(layer.folder) for layer in reversed(self.stack[:-1]))
                 _run(
