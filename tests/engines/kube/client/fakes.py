@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -21,17 +22,18 @@ QUICK = Pauses(first=0.01, most=0.05, refused=0.05)
 class FakeServer:
     """Answers each request with the next handler; the last one stays. Watches have handlers of their own."""
 
-    def __init__(self, *answers: Handler, watches: tuple[Handler, ...] = ()) -> None:
+    def __init__(self, *answers: Handler, watches: tuple[Handler, ...] = (), tls: ssl.SSLContext | None = None) -> None:
         self.answers = list(answers)
         self.watches = list(watches)
         self.seen: list[web.Request] = []
         self.bodies: list[bytes] = []
         self.port = 0
+        self._tls = tls
         self._runner: web.AppRunner | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self._tls else ''}://127.0.0.1:{self.port}"
 
     @property
     def access(self) -> Access:
@@ -52,7 +54,7 @@ class FakeServer:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
+        site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True, ssl_context=self._tls)
         await site.start()
         self.port = self._runner.addresses[0][1]
 
@@ -153,9 +155,9 @@ async def until(condition: Callable[[], object], patience: float = 30.0) -> None
 
 @asynccontextmanager
 async def fake(
-    *answers: Handler, watches: tuple[Handler, ...] = (), **options: Any
+    *answers: Handler, watches: tuple[Handler, ...] = (), tls: ssl.SSLContext | None = None, **options: Any
 ) -> AsyncIterator[tuple[FakeServer, Kube]]:
-    async with FakeServer(*answers, watches=watches) as server, Kube(server.access, **options) as kube:
+    async with FakeServer(*answers, watches=watches, tls=tls) as server, Kube(server.access, **options) as kube:
         yield server, kube
 
 
