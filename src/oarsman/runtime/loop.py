@@ -130,7 +130,7 @@ class Loop:
         if trouble is None or plan.status.finished:  # a verdict stands; what it could not clear away is tried again
             self._write(stored, plan, settled=over and trouble is None)
         else:
-            self._write(stored, so_far(from_wire(stored.status), plan, trouble), settled=False)
+            self._write(stored, so_far(from_wire(stored.status), plan, trouble, self._now()), settled=False)
         if over or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
             self._ledger.release(stored.uid)
         if over:

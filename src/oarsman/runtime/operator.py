@@ -149,7 +149,7 @@ class Operator:
         plan = reconcile(job, observed, self._now())
         trouble = await self._act(assignment, plan)
         if trouble is not None and not plan.status.finished:
-            plan = so_far(status, plan, trouble)
+            plan = so_far(status, plan, trouble, self._now())
         if not any(isinstance(action, DeleteJob) for action in plan.actions):
             await self._write(key, stored, job, plan)
         if trouble is not None:

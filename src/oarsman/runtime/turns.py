@@ -4,25 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from itertools import groupby
 
 from oarsman import names
 from oarsman.errors import OarsmanError
 from oarsman.job.state import Status
 from oarsman.plan.actions import Action, CreateWorker, DeleteWorker, Event, Plan, Severity
+from oarsman.status import conditions
 
 _SIDE_BY_SIDE = (CreateWorker, DeleteWorker)
 
 
-def so_far(before: Status, plan: Plan, trouble: OarsmanError) -> Plan:
+def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> Plan:
     """What is true although an action failed: that it was begun, so that no wait is endless, and why it is not done."""
     begun = before if before.start_time is not None else replace(before, start_time=plan.status.start_time)
     event = Event(reason=names.REASON_TROUBLE, message=trouble.message, severity=Severity.WARNING)
+    if not before.is_true(names.RUNNING):
+        stuck = conditions.put(
+            begun.conditions, names.QUEUED, True, reason=names.REASON_TROUBLE, message=trouble.message, at=now,
+            refresh=True,
+        )  # fmt: skip
+        begun = replace(begun, conditions=stuck)
     if before.condition(names.CREATED) is not None:
         return Plan(status=begun, events=(event,))
     created = tuple(c for c in plan.status.conditions if c.type == names.CREATED)
     told = tuple(e for e in plan.events if e.reason == names.REASON_CREATED)
-    return Plan(status=replace(begun, conditions=(*created, *before.conditions)), events=(*told, event))
+    return Plan(status=replace(begun, conditions=(*created, *begun.conditions)), events=(*told, event))
 
 
 def in_steps(actions: tuple[Action, ...]) -> Iterator[tuple[Action, ...]]:

@@ -2,9 +2,9 @@
 
 Other tools read these, so the upstream rules hold: setting what already stands changes nothing, a new
 reason renews the message but not the time of the transition, a changed condition moves to the end of
-the list, where "the last one" is looked for, and one that ends stays where it is. Two things are done better than upstream. A condition
-that turns False says why and when. And a condition whose message is news in itself (the place in the
-queue, the next try) can be refreshed.
+the list, where "the last one" is looked for, and one that ends stays where it is. Two things are done
+better than upstream. A condition that turns False says why and when. And a condition whose message is
+news in itself (the place in the queue, the next try) can be refreshed.
 """
 
 from __future__ import annotations

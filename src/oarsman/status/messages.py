@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 LIMIT: Final = 1024  # what Kubernetes accepts as the message of an event
@@ -50,6 +51,11 @@ def queued(position: int, reason: str) -> str:
 
 def conflict(what: str) -> str:
     return cut(f"Resource {what} already exists and is not managed by MPIJob")
+
+
+def duration(span: timedelta) -> str:
+    seconds = int(span.total_seconds())
+    return f"{seconds // 60} min" if seconds % 60 == 0 and seconds else f"{seconds} s"
 
 
 def cut(text: str, limit: int = LIMIT) -> str:

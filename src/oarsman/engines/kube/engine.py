@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Final, NoReturn, TypeVar
 
 from oarsman import names
@@ -50,6 +51,7 @@ from oarsman.plan.actions import (
 
 log = logging.getLogger("oarsman")
 _RETIRED_KEPT: Final = 5  # launchers of earlier attempts whose logs stay readable
+_GRACE: Final = 10
 Found = TypeVar("Found", bound=HasMeta)
 
 
@@ -92,6 +94,8 @@ class KubeEngine:
             conflict=await self._conflict(job),
             refused=self._refusal(job),
             stop_requested=assignment.stop_requested,
+            # The barrier inside has the first word: it knows which host it is, and why.
+            patience=timedelta(seconds=self._options.barrier_seconds + _GRACE),
         )
         seen_now = observe(job, seen)
         if not self._stuck_at_the_barrier(seen_now, job):

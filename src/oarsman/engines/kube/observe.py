@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from oarsman import names
@@ -39,6 +40,7 @@ class Seen:
     conflict: str | None = None
     refused: str | None = None
     stop_requested: bool = False
+    patience: timedelta = timedelta(minutes=5)
     barrier_says: str = ""  # the last line of a launcher that still waits
 
 
@@ -58,6 +60,7 @@ def observe(job: Job, seen: Seen) -> Observed:
         conflict=seen.conflict,
         refused=seen.refused,
         stop_requested=seen.stop_requested,
+        patience=seen.patience,
         launcher_holds=job.annotation(names.ANNOTATION_BARRIER, "true") != "false",
         ranks_report=False,
         outdated=_outdated(job, seen, pod),

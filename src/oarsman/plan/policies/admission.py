@@ -69,6 +69,9 @@ def _admitted(turn: Turn) -> Turn:
         message = f"MPIJob {turn.job.key} has room and starts"
         turn = turn.tell(names.REASON_ADMITTED, message)
         turn = turn.say(names.QUEUED, False, names.REASON_ADMITTED, message)
+    queued = turn.status.condition(names.QUEUED)
+    if queued is not None and queued.reason == names.REASON_TROUBLE:  # if it is not over, it will be said again
+        turn = turn.unsay(names.QUEUED, names.REASON_ADMITTED, "what was in the way is gone")
     return turn.become(queue=None)
 
 

@@ -12,8 +12,7 @@ has no bound; it is told.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from oarsman import names
 from oarsman.job.job import LauncherCreation
@@ -24,8 +23,6 @@ from oarsman.plan.actions import CreateLauncher
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn, usable
 from oarsman.status import messages, timeline
-
-PATIENCE: Final = timedelta(minutes=5)
 
 
 def launch(turn: Turn) -> Turn:
@@ -109,10 +106,11 @@ def _wait(turn: Turn, waiting: _Waiting) -> Turn:
         return _tell_room(turn, waiting)
     start = turn.status.start_time or turn.now
     since = max(start, turn.status.retry_at or start, waiting.since or start)
-    if turn.now < since + PATIENCE:
-        return turn.wake_at(since + PATIENCE)
-    minutes = int(PATIENCE.total_seconds() // 60)
-    return not_ready(turn, f"{waiting.host} was not ready after {minutes} min: {waiting.because}", waiting.host)
+    patience = turn.seen.patience
+    if turn.now < since + patience:
+        return turn.wake_at(since + patience)
+    waited = messages.duration(patience)
+    return not_ready(turn, f"{waiting.host} was not ready after {waited}: {waiting.because}", waiting.host)
 
 
 def not_ready(turn: Turn, summary: str, host: str) -> Turn:

@@ -12,7 +12,6 @@ from oarsman.engines.kube.objects.pod import PodDraft, secret_items_of_worker
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job, Transport
 
-
 # Open MPI's daemons on the workers look whether the launcher's agent is there, and fail if not. They never use it.
 _AGENT: Final = {"ssh.sh": 0o555}
 # A bare sleep as a container's first process would take no notice of being asked to end.

@@ -1,13 +1,20 @@
 #!/bin/sh
-# mpirun's way to a worker: as ssh, with the job's own key, ports and known hosts. Whom it reached is written down.
+# mpirun's way to a worker: ssh with the job's own key, ports and known hosts. Whom it went to is written down.
 run=/run/oarsman
+at=0 # the place of the host among the words
 skip=
 for word in "$@"; do
+    at=$((at + 1))
     if [ -n "$skip" ]; then skip=; continue; fi
     case $word in
     -[bcDEeFIiJLlmOopQRSWw]) skip=yes ;;
     -*) ;;
-    *) echo "${word#*@}" >>"$run/contacted"; break ;;
+    *) host=${word#*@}; break ;;
     esac
 done
+echo "${host:-}" >>"$run/contacted"
+if [ -n "${OARSMAN_LAUNCHER:-}" ] && [ "${host%%.*}" = "${OARSMAN_LAUNCHER%%.*}" ]; then
+    shift "$at"
+    exec /bin/sh -c "$*" # Hydra does not recognise itself by its full name; there is no sshd here
+fi
 exec ssh -F "$run/ssh/config" "$@"
