@@ -28,8 +28,7 @@ FOR_V1: Rights = {
     "pods/exec": {"create"},
 }
 PODGROUPS = {"get", "list", "watch", "create", "update", "patch", "delete"}
-FOR_VOLCANO: Rights = {"scheduling.volcano.sh/podgroups": PODGROUPS}
-FOR_COSCHEDULING: Rights = {"scheduling.x-k8s.io/podgroups": PODGROUPS}
+FOR_GANGS: Rights = {"scheduling.volcano.sh/podgroups": PODGROUPS, "scheduling.x-k8s.io/podgroups": PODGROUPS}
 PRIORITIES: Rights = {"scheduling.k8s.io/priorityclasses": {"get", "list", "watch"}}
 VIEW: Rights = {
     "kubeflow.org/mpijobs": {"get", "list", "watch"},
@@ -49,10 +48,10 @@ OFF: Values = {"v1": {"enabled": False}}
 TABLE: list[tuple[str, Values, Rights]] = [
     ("defaults", {}, OPERATOR | FOR_V1),
     ("without v1", OFF, OPERATOR),
-    ("volcano", {"gangScheduling": "volcano"}, OPERATOR | FOR_V1 | FOR_VOLCANO | PRIORITIES),
-    ("coscheduling", {"gangScheduling": "other", **OFF}, OPERATOR | FOR_COSCHEDULING | PRIORITIES),
+    ("volcano", {"gangScheduling": "volcano"}, OPERATOR | FOR_V1 | FOR_GANGS | PRIORITIES),
+    ("coscheduling", {"gangScheduling": "other", **OFF}, OPERATOR | FOR_GANGS | PRIORITIES),
     ("namespaces", TEAMS, OPERATOR | FOR_V1),
-    ("namespaces, volcano", {**TEAMS, "gangScheduling": "volcano", **OFF}, OPERATOR | FOR_VOLCANO),
+    ("namespaces, volcano", {**TEAMS, "gangScheduling": "volcano", **OFF}, OPERATOR | FOR_GANGS),
 ]
 
 

@@ -53,8 +53,8 @@ It watches nothing it can do without, and never lists secrets.
   verbs: [create]
 {{- end }}
 {{- if .Values.gangScheduling }}
-# One PodGroup per job, for the gang scheduler.
-- apiGroups: [{{ if eq .Values.gangScheduling "volcano" }}scheduling.volcano.sh{{ else }}scheduling.x-k8s.io{{ end }}]
+# One PodGroup per job, for the gang scheduler: volcano, or scheduler-plugins. A job can choose the other one by annotation.
+- apiGroups: [scheduling.volcano.sh, scheduling.x-k8s.io]
   resources: [podgroups]
   verbs: [get, list, watch, create, update, patch, delete]
 {{- if not .Values.watchNamespaces }}
