@@ -16,7 +16,7 @@ from oarsman.engines.kube.client import Access, Informer, Kube, Pauses, Resource
 from oarsman.engines.kube.client.meta import HasMeta
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-QUICK = Pauses(first=0.01, most=0.05, refused=0.05)
+QUICK = Pauses(first=0.01, most=0.05, refused=0.05, silence=0.2)
 
 
 class FakeServer:
@@ -105,13 +105,16 @@ def slow(seconds: float) -> Handler:
 
 
 def stream(*pieces: object, then: str = "end") -> Handler:
-    """Bytes as they are, other things as lines of JSON. Then: end, break, or stay quiet."""
+    """Bytes as they are, seconds as a pause, other things as lines of JSON. Then: end, break, or stay quiet."""
 
     async def handler(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
         answer.enable_chunked_encoding()
         await answer.prepare(request)
         for piece in pieces:
+            if isinstance(piece, float):
+                await asyncio.sleep(piece)
+                continue
             await answer.write(piece if isinstance(piece, bytes) else json.dumps(piece).encode() + b"\n")
         if then == "break":
             assert request.transport

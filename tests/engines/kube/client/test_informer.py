@@ -333,3 +333,26 @@ async def test_an_object_that_cannot_be_read_does_not_stop_the_following() -> No
         following(kube, PODS, PartialObject) as informer,
     ):
         await until(lambda: names(informer) == ["a"])
+
+
+async def test_a_server_that_had_a_pulse_and_falls_silent_is_left() -> None:
+    frozen = stream(bookmark(6), 0.05, bookmark(7), then="quiet")
+    back = stream(event("ADDED", pod("a", 8)), then="quiet")
+    async with (
+        fake(listing(version=5), watches=(frozen, back)) as (server, kube),
+        following(kube, PODS, PartialObject) as informer,
+    ):
+        await until(lambda: names(informer) == ["a"])
+        assert server.watched() == ["5", "7"]
+        assert len(server.lists()) == 1
+
+
+async def test_a_server_without_a_pulse_may_be_silent() -> None:
+    quiet = stream(bookmark(6), event("ADDED", pod("a", 7)), then="quiet")
+    async with (
+        fake(listing(version=5), watches=(quiet,)) as (server, kube),
+        following(kube, PODS, PartialObject) as informer,
+    ):
+        await until(lambda: names(informer) == ["a"])
+        await asyncio.sleep(0.5)
+        assert server.watched() == ["5"]

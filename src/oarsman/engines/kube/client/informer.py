@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Generic
 
 from oarsman.engines.kube.client.cache import Cache, Changed, Key, T, is_older, key_of
-from oarsman.engines.kube.client.errors import ApiError, Gone
+from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
 from oarsman.engines.kube.client.kube import Kube
-from oarsman.engines.kube.client.pace import Pauses
+from oarsman.engines.kube.client.pace import Pauses, Pulse
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.client.wire import Change
 from oarsman.errors import AccessError
@@ -184,23 +184,35 @@ class _Follower(Generic[T]):
     async def _watch(self) -> float:
         """Follows until the server ends it; how long to wait before the next one."""
         started = time.monotonic()
-        told = 0
         changes = self._kube.watch(
             self._resource, self._scope, labels=self._labels, fields=self._fields, since=self._version,
             view=self._view, metadata_only=self._metadata_only, opened=self._well,
         )  # fmt: skip
-        async with aclosing(changes):
-            async for change in changes:
-                self._failures = 0
-                self._take(change)
-                told += 1
-                if told % _AT_ONCE == 0:
-                    await asyncio.sleep(0)
+        try:
+            async with aclosing(changes), asyncio.timeout(None) as guard:
+                told = await self._hear(changes, guard)
+        except TimeoutError as error:
+            trying = f"watch {self._resource.plural}"
+            raise Unavailable(trying, "the server has fallen silent", reason="Timeout") from error
         if told or time.monotonic() - started > _SOON:
             self._failures = 0
             return 0.0
         self._failures += 1
         return self._pauses.after(self._failures)
+
+    async def _hear(self, changes: AsyncIterator[Change[T]], guard: asyncio.Timeout) -> int:
+        """Takes in changes to the end; how many there were. Bookmarks are the server's pulse."""
+        now = asyncio.get_running_loop().time
+        pulse = Pulse(self._pauses.silence)
+        told = 0
+        async for change in changes:
+            guard.reschedule(pulse.heard(now(), regular=change.type == "BOOKMARK"))
+            self._failures = 0
+            self._take(change)
+            told += 1
+            if told % _AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return told
 
     def _take(self, change: Change[T]) -> None:
         if change.object is None:

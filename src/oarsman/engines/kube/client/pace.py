@@ -33,6 +33,7 @@ class Pauses:
     first: float = 0.1
     most: float = 15.0
     refused: float = 30.0  # after an answer that only a person can change
+    silence: float = 150.0  # the least that counts as suspicious, from a server that was heard regularly
 
     def after(self, failures: int) -> float:
         return self._spread(min(self.most, self.first * 2.0 ** min(failures - 1, 30)))
@@ -42,3 +43,20 @@ class Pauses:
 
     def _spread(self, seconds: float) -> float:
         return seconds * random.uniform(0.5, 1.0)
+
+
+class Pulse:
+    """Learns from a regular sign of life how long silence is normal; a server that gives none is never suspected."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._last: float | None = None
+        self._normal: float | None = None
+
+    def heard(self, now: float, *, regular: bool) -> float | None:
+        """When something must have been heard again; None: nothing can be expected."""
+        if regular:
+            if self._last is not None:
+                self._normal = now - self._last
+            self._last = now
+        return None if self._normal is None else now + max(self._least, 3 * self._normal)
