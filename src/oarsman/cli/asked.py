@@ -40,6 +40,11 @@ class Asked:
             return [files.placed(builder.apply(job.document, self.settings), session) for job in jobs]
         if not self.words:
             raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python train.py")
+        if session.engine == "kube" and not self.shape.image:
+            raise UsageError(
+                t("a command on a cluster needs --image: the program and an MPI have to be in it"),
+                hint=f"oarsman run --on kube -n {self.shape.processes} --image IMAGE -- {' '.join(self.words)}",
+            )
         made = builder.document(self.words, self.shape, self.settings, suffix=_suffix())
         return [files.placed(made, session)]
 
@@ -123,6 +128,7 @@ _SHAPE = (
     click.option("--cpus", metavar="AMOUNT", help=t("CPUs per worker: 2, 500m.")),
     click.option("--memory", metavar="AMOUNT", help=t("Memory per worker: 4Gi.")),
     click.option("--gpus", type=click.IntRange(min=0), metavar="N", help=t("GPUs per worker.")),
+    click.option("--image", metavar="IMAGE", help=t("The container image; needed with --on kube.")),
     click.option("--keep", is_flag=True, help=t("Leave the workers in place after the end.")),
 )  # fmt: skip
 _SETTINGS = (
@@ -134,7 +140,7 @@ _SETTINGS = (
     click.option("--priority", type=int, metavar="N", help=t("The higher one starts first; default 0.")),
     click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")),
 )  # fmt: skip
-_SHAPE_NAMES = ("processes", "workers", "slots", "environment", "cpus", "memory", "gpus", "keep")
+_SHAPE_NAMES = ("processes", "workers", "slots", "environment", "cpus", "memory", "gpus", "keep", "image")
 _SETTING_NAMES = ("name", "mpi", "network", "oversubscribe", "priority", "timeout")
 
 

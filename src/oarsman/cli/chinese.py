@@ -66,10 +66,10 @@ _ERRORS = {
 }
 
 _SAID = {
-    "stopping {name} and cleaning up; once more leaves that to the supervisor": (
-        "正在停止 {name} 并清理；再按一次则交给后台管理进程处理"
+    "stopping {name} and cleaning up; once more leaves that to {keeper}": (
+        "正在停止 {name} 并清理；再按一次则交给{keeper}处理"
     ),
-    "{name} is left to the supervisor, which goes on stopping it": "{name} 已交给后台管理进程，它会继续停止该作业",
+    "{name} is left to {keeper}, which goes on stopping it": "{name} 已交给{keeper}，它会继续停止该作业",
     "{name} is suspended; `oarsman resume {name}` goes on": "{name} 已挂起；用 `oarsman resume {name}` 继续",
     "{name}: attempt {number}": "{name}：第 {number} 次尝试",
     "{name}: stopping": "{name}：正在停止",

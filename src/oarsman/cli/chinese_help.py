@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oarsman.cli.chinese_kube import KUBE
 from oarsman.cli.chinese_operator import OPERATOR
 
 _COMMAND = {
@@ -51,8 +52,8 @@ _PARAGRAPHS = {
     "(it ended otherwise or is gone), 124 when the time is up.": (
         "等待作业达到某个状态。达到时退出码为 0；已不可能达到（以别的方式结束或已不存在）为 1；超时为 124。"
     ),
-    "List the jobs, the newest last. Without --namespace, those of every namespace.": (
-        "列出作业，最新的在最后。不给 --namespace 时列出所有命名空间的作业。"
+    "List the jobs, the newest last. Without --namespace, those of every namespace; on a cluster, of one.": (
+        "列出作业，最新的在最后。不给 --namespace 时列出所有命名空间的作业；在集群上只列出一个。"
     ),
     "Show jobs by name. With -o yaml or json, the whole MPIJob with its status, as Kubernetes would print it.": (
         "按名称显示作业。用 -o yaml 或 json 时输出带状态的完整 MPIJob，与 Kubernetes 的形式相同。"
@@ -103,8 +104,11 @@ _PARAGRAPHS = {
         "把清单改写为 MPIJob API 的另一个版本。结果写到标准输出；另一版本无法表达的内容在标准错误中列出。"
     ),
     "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
+    "With --on kube, look at the cluster: its server, MPIJobs, operator, nodes and your rights. "
     "The exit code is 0 unless no job at all could run.": (
-        "检查这台机器：有哪些 MPI、ssh、GPU、cgroup 和命名空间，还需要安装什么。除非完全无法运行作业，否则退出码为 0。"
+        "检查这台机器：有哪些 MPI、ssh、GPU、cgroup 和命名空间，还需要安装什么。"
+        "加 --on kube 则检查集群：服务器、MPIJob、operator、节点和你的权限。"
+        "除非完全无法运行作业，否则退出码为 0。"
     ),
     "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
     "is left to do. Ending it ends no job: they go on, and the next command takes them up again.": (
@@ -195,4 +199,4 @@ _EXAMPLES = {
     "in ~/.config/fish/config.fish": "写入 ~/.config/fish/config.fish",
 }
 
-HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR}
+HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE}

@@ -34,7 +34,7 @@ from oarsman.errors import NotFoundError, UsageError
 def command(session: Session, names: tuple[str, ...], everything: bool, yes: bool, output: str | None) -> int:
     if everything == bool(names):
         raise UsageError(t("say which jobs: names, or --all"))
-    keys = [record.job.key for record in session.jobs.list(session.namespace)] if everything else None
+    keys = [record.job.key for record in session.jobs.list(session.scope)] if everything else None
     if keys and not yes and sys.stdin.isatty():
         click.confirm(t("Delete {count} jobs with their logs?", count=len(keys)), abort=True, err=True)
     code = 0

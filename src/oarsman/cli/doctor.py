@@ -22,16 +22,20 @@ HOPELESS = 1
     "doctor",
     help=t(
         "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
+        "With --on kube, look at the cluster: its server, MPIJobs, operator, nodes and your rights. "
         "The exit code is 0 unless no job at all could run."
     ),
-    examples=[("oarsman doctor", ""), ("oarsman doctor -o json", t("the findings as data"))],
+    examples=[
+        ("oarsman doctor", ""),
+        ("oarsman doctor --on kube", t("the cluster of your kubeconfig")),
+        ("oarsman doctor -o json", t("the findings as data")),
+    ],
 )
 @options.output("json", "yaml")
+@options.place
 @pass_session
 def command(session: Session, output: str | None) -> int:
-    from oarsman.runtime.doctor import examine
-
-    findings = examine()
+    findings = _findings(session)
     if output:
         documents.emit([
             {"subject": f.subject, "level": f.level, "message": f.message, "advice": f.advice, "blocking": f.blocking}
@@ -40,6 +44,16 @@ def command(session: Session, output: str | None) -> int:
     else:
         _show(findings, session)
     return HOPELESS if _blocked(findings) else 0
+
+
+def _findings(session: Session) -> Sequence[Finding]:
+    if session.engine == "kube":
+        from oarsman.runtime.cluster import doctor
+
+        return doctor.examine(session.cluster())
+    from oarsman.runtime.doctor import examine
+
+    return examine()
 
 
 def _show(findings: Sequence[Finding], session: Session) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 )
 @options.maybe_job
 @options.output("json", "yaml")
+@options.all_namespaces
 @options.place
 @pass_session
 def command(session: Session, name: str | None, output: str | None) -> None:
@@ -37,7 +38,7 @@ def command(session: Session, name: str | None, output: str | None) -> None:
 def of_jobs(session: Session, keys: list[str] | None) -> list[tuple[str, EventRecord]]:
     """(key, event), oldest first; of all jobs where no keys are given."""
     if keys is None:
-        keys = [record.job.key for record in session.jobs.list(session.namespace)]
+        keys = [record.job.key for record in session.jobs.list(session.scope)]
     found = [(key, event) for key in keys for event in session.jobs.events(key)]
     return sorted(found, key=lambda pair: pair[1].time)
 

@@ -20,6 +20,7 @@ from oarsman import names
 from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
 from oarsman.cli.messages import t
+from oarsman.cli.patience import keeper, told_if_nothing_happens
 from oarsman.cli.progress import Progress, waiting_for
 from oarsman.cli.session import Session, short
 from oarsman.errors import ConflictError, NotFoundError
@@ -41,6 +42,13 @@ class _Unwritable:
     """Our own output cannot be written: the reader went away, or the disk is full."""
 
     error: OSError
+
+
+@dataclass(frozen=True, slots=True)
+class _Noticed:
+    """Something that has nothing to do with the job's own doings."""
+
+    text: str
 
 
 class _Gone:
@@ -106,8 +114,9 @@ class Foreground:
         for work, name in ((self._watch, "watch"), (self._bring_lines, "lines")):
             threading.Thread(target=self._guarded, args=(work,), name=name, daemon=True).start()
         try:
-            while not self._settled(self._next()):
-                pass
+            with told_if_nothing_happens(self.session, key, lambda why: self._events.put(_Noticed(why))):
+                while not self._settled(self._next()):
+                    pass
         finally:
             self.progress.end()
             try:
@@ -134,6 +143,8 @@ class Foreground:
             case _Unwritable():
                 self.lost_output = event.error
                 self._stop()
+            case _Noticed():
+                self._say(event.text)
             case _Gone():
                 self.gone = self.record is None or not self.record.status.finished
                 self._end_lines()
@@ -165,7 +176,13 @@ class Foreground:
 
     def _interrupt(self, number: int) -> None:
         self.signalled = number
-        self._say(t("stopping {name} and cleaning up; once more leaves that to the supervisor", name=short(self.key)))
+        self._say(
+            t(
+                "stopping {name} and cleaning up; once more leaves that to {keeper}",
+                name=short(self.key),
+                keeper=keeper(self.session),
+            )
+        )
         self._stop()
 
     def _stop(self) -> None:

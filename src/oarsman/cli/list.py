@@ -13,7 +13,7 @@ from oarsman.cli.verbs import verb
 
 @verb(
     "list",
-    help=t("List the jobs, the newest last. Without --namespace, those of every namespace."),
+    help=t("List the jobs, the newest last. Without --namespace, those of every namespace; on a cluster, of one."),
     examples=[
         ("oarsman list", ""),
         ("oarsman list -o wide", t("with slots, MPI, owner, attempt and what each job says of itself")),
@@ -22,10 +22,11 @@ from oarsman.cli.verbs import verb
 )
 @click.option("--state", metavar="STATE", help=t("Only jobs in this state: Running, Queued, Failed, ..."))
 @options.output("json", "yaml", "wide", "name")
+@options.all_namespaces
 @options.place
 @pass_session
 def command(session: Session, state: str | None, output: str | None) -> None:
-    records = sorted(session.jobs.list(session.namespace), key=lambda record: (record.created_at, record.job.key))
+    records = sorted(session.jobs.list(session.scope), key=lambda record: (record.created_at, record.job.key))
     if state is not None:
         records = [record for record in records if render.state(record).lower() == state.lower()]
     if output in (None, "wide"):

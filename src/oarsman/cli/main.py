@@ -22,7 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
     t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),
-    t("Other"): ("supervisor", "operator", "completion", "version"),
+    t("Other"): ("install", "uninstall", "supervisor", "operator", "completion", "version"),
 }
 VERBS = tuple(name for names in SECTIONS.values() for name in names)
 
@@ -126,7 +126,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     invoke_without_command=True,
     help=t("Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes."),
 )
-@options.place
+@options.place_long
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help=t("Show the version.")
 )

@@ -18,18 +18,57 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def place(command: F) -> F:
-    """Where the jobs are: engine and namespace."""
-    command = namespace(command)
+    """Where the jobs are: engine, cluster and namespace."""
+    return _place(command, "-n")
+
+
+def place_long(command: F) -> F:
+    """The same for verbs whose -n is the number of ranks."""
+    return _place(command)
+
+
+def _place(command: F, *short: str) -> F:
+    return engine(_kept("namespace", "NS", t("The namespace meant by names that mention none."), *short)(command))
+
+
+def engine(command: F) -> F:
+    """Which engine and which cluster, for verbs that have no jobs to name."""
+    command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
+    command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
     return click.option(
         "--on", cls=Common, type=click.Choice(ENGINES), envvar="OARSMAN_ON", expose_value=False, is_eager=True,
         callback=remember("engine"), help=t("Where jobs run; default: embedded, this machine."),
     )(command)  # fmt: skip
 
 
-def namespace(command: F) -> F:
+def cluster(command: F) -> F:
+    """For verbs that are about a cluster and nothing else: no --on is needed, and one is not in the way."""
+
+    def choose(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
+        ctx.ensure_object(Session).engine = "kube"
+
+    command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
+    command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
     return click.option(
-        "--namespace", cls=Common, metavar="NS", expose_value=False, is_eager=True, callback=remember("namespace"),
-        help=t("The namespace meant by names that mention none."),
+        "--on", cls=Common, type=click.Choice(["kube"]), hidden=True, expose_value=False, is_eager=True, callback=choose
+    )(command)
+
+
+def namespace(command: F) -> F:
+    return _kept("namespace", "NS", t("The namespace meant by names that mention none."))(command)
+
+
+def _kept(name: str, metavar: str, help: str, *short: str) -> Callable[[F], F]:
+    return click.option(
+        *short, f"--{name}", cls=Common, metavar=metavar, expose_value=False, is_eager=True,
+        callback=remember(name), help=help,
+    )  # fmt: skip
+
+
+def all_namespaces(command: F) -> F:
+    return click.option(
+        "-A", "--all-namespaces", is_flag=True, expose_value=False, callback=remember("everywhere"),
+        help=t("Of every namespace; on a cluster the default is one."),
     )(command)  # fmt: skip
 
 
@@ -43,7 +82,8 @@ def output(*forms: str) -> Callable[[F], F]:
 def complete_job(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of jobs for the shell. A completion that cannot look is empty, never noisy."""
     try:
-        records = ctx.ensure_object(Session).jobs.list()
+        session = ctx.ensure_object(Session)
+        records = session.jobs.list(session.scope)
     except (OarsmanError, OSError, ImportError):
         return []
     known = [(short(record.job.key), record.status.phase) for record in records]

@@ -144,8 +144,8 @@ def _times(event: EventRecord) -> str:
 def usage_table(usages: Iterable[tuple[str, HostUsage]]) -> None:
     headers = [t("NAME"), t("HOST"), t("ROLE"), t("PROCESSES"), "CPU", t("MEMORY"), t("LIMIT"), t("GPUS")]
     table(headers, [
-        [job, use.host, use.role, str(use.processes), f"{use.cpu_percent:.0f}%", size(use.memory_bytes),
-         size(use.memory_limit_bytes), ",".join(map(str, use.gpus))]
+        [job, use.host, use.role, "" if use.processes is None else str(use.processes), f"{use.cpu_percent:.0f}%",
+         size(use.memory_bytes), size(use.memory_limit_bytes), ",".join(map(str, use.gpus))]
         for job, use in usages
     ])  # fmt: skip
 

@@ -13,6 +13,7 @@ from oarsman.cli import options, render
 from oarsman.cli.asked import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
+from oarsman.cli.patience import keeper
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
 from oarsman.errors import NotFoundError
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--timestamps", is_flag=True, help=t("Begin every line with its time."))
 @click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
 @click.option("--rm", "remove", is_flag=True, help=t("Delete the job, with its logs, after it has ended."))
-@options.place
+@options.place_long
 @pass_session
 def command(session: Session, asked: Asked, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
@@ -69,7 +70,7 @@ def _conclude(watched: Foreground, session: Session) -> int:
     name = short(watched.key)
     status = watched.record.status if watched.record is not None else None
     if watched.left:
-        note(t("{name} is left to the supervisor, which goes on stopping it", name=name))
+        note(t("{name} is left to {keeper}, which goes on stopping it", name=name, keeper=keeper(session)))
     elif watched.gone or status is None:
         note(t("{name} was deleted", name=name))
     else:

@@ -18,16 +18,11 @@ from oarsman.cli.messages import t
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
+    from oarsman.runtime.cluster import ClusterJobs
     from oarsman.runtime.jobs import Jobs
 
 ENGINES = ("embedded", "ssh", "kube")
 _KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *names.SHORT_NAMES}
-
-
-def _open(engine: str) -> Jobs:
-    from oarsman.runtime import open_jobs
-
-    return open_jobs(engine)
 
 
 def _now() -> datetime:
@@ -36,10 +31,13 @@ def _now() -> datetime:
 
 @dataclass(kw_only=True)
 class Session:
-    factory: Callable[[str], Jobs] = _open
+    factory: Callable[[str], Jobs] | None = None  # None: the real ones
     now: Callable[[], datetime] = _now
     engine: str = "embedded"
     namespace: str | None = None
+    context: str | None = None  # of the kubeconfig
+    kubeconfig: str | None = None
+    everywhere: bool = False  # --all-namespaces
     quiet: bool = False
     debug: bool = False
     asked: list[str] = field(default_factory=list)  # the keys this call was about, for suggestions
@@ -47,13 +45,44 @@ class Session:
 
     def open(self) -> Jobs:
         """A door of one's own, for a thread that must not share one."""
-        return self.factory(self.engine)
+        if self.engine != "kube":
+            for option, given in (("--context", self.context), ("--kubeconfig", self.kubeconfig)):
+                if given:
+                    raise UsageError(t("{option} needs --on kube", option=option))
+        if self.factory is not None:
+            return self.factory(self.engine)
+        from oarsman.runtime import open_jobs
+
+        return open_jobs(self.engine, context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
 
     @property
     def jobs(self) -> Jobs:
         if self._jobs is None:
             self._jobs = self.open()
         return self._jobs
+
+    def cluster(self) -> ClusterJobs:
+        """The door to the cluster, for verbs that are about nothing else."""
+        from oarsman.runtime import open_cluster
+
+        return open_cluster(context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
+
+    @property
+    def home(self) -> str:
+        """The namespace of names that mention none: a cluster's own is in the kubeconfig."""
+        return names.DEFAULT_NAMESPACE if self.engine == "embedded" else self.jobs.home
+
+    @property
+    def opened_home(self) -> str:
+        """The same, without opening a door for it."""
+        return self.home if self._jobs is not None else names.DEFAULT_NAMESPACE
+
+    @property
+    def scope(self) -> str | None:
+        """The namespace to list: one, or None for all of them. On a cluster all have to be asked for."""
+        if self.everywhere:
+            return None
+        return self.namespace or (self.home if self.engine == "kube" else None)
 
     def key(self, name: str) -> str:
         """The key of `name`, `namespace/name`, `mpijob/name` or `mpijob/namespace/name`."""
@@ -64,7 +93,7 @@ class Session:
             raise UsageError(
                 t("'{name}' is not the name of a job", name=name), hint=t("write name, namespace/name or mpijob/name")
             )
-        namespace = parts[0] if len(parts) == 2 else self.namespace or names.DEFAULT_NAMESPACE
+        namespace = parts[0] if len(parts) == 2 else self.namespace or self.home
         if len(parts) == 2 and self.namespace not in (None, namespace):
             raise UsageError(
                 t("'{name}' is not in namespace '{namespace}'", name=name, namespace=self.namespace),
@@ -77,7 +106,7 @@ class Session:
     def nearest(self) -> str | None:
         """A hint for a job that was not found: the names most like it."""
         try:
-            known = [record.job.key for record in self.jobs.list()]
+            known = [record.job.key for record in self.jobs.list(self.scope)]
         except OarsmanError:
             return None
         missing = [key for key in self.asked if key not in known]
@@ -88,8 +117,11 @@ class Session:
 
 
 def short(key: str) -> str:
-    """The key as people say it: the default namespace is not mentioned."""
-    return key.removeprefix(f"{names.DEFAULT_NAMESPACE}/")
+    """The key as people say it: the namespace that is meant anyway is not mentioned."""
+    ctx = click.get_current_context(silent=True)
+    session = ctx.find_object(Session) if ctx is not None else None
+    home = session.opened_home if session is not None else names.DEFAULT_NAMESPACE
+    return key.removeprefix(f"{home}/")
 
 
 def _alike(key: str, known: Sequence[str]) -> list[str]:

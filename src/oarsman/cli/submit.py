@@ -10,6 +10,7 @@ from oarsman.cli import documents, options
 from oarsman.cli.asked import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
+from oarsman.cli.patience import told_if_nothing_happens
 from oarsman.cli.run import exit_code, show_failure
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.option("--wait", is_flag=True, help=t("Return when the jobs have ended; the exit code is the first failure's."))
 @click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
 @options.output("json", "yaml", "name")
-@options.place
+@options.place_long
 @pass_session
 def command(session: Session, asked: Asked, wait: bool, replace: bool, output: str | None) -> int:
     wanted = asked.documents(session)  # all are read and checked before the first is submitted
@@ -57,10 +58,11 @@ def command(session: Session, asked: Asked, wait: bool, replace: bool, output: s
 
 
 def _ended(session: Session, record: JobRecord) -> JobRecord:
-    for record in session.jobs.watch(record.job.key):  # noqa: B020 - the newest is the one wanted
-        if record.status.finished:
-            if exit_code(record.status):
-                note(t("{name} failed", name=short(record.job.key)))
-                show_failure(record.status)
-            break
+    with told_if_nothing_happens(session, record.job.key, note):
+        for record in session.jobs.watch(record.job.key):  # noqa: B020 - the newest is the one wanted
+            if record.status.finished:
+                if exit_code(record.status):
+                    note(t("{name} failed", name=short(record.job.key)))
+                    show_failure(record.status)
+                break
     return record

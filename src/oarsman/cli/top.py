@@ -18,11 +18,12 @@ from oarsman.cli.verbs import verb
 )
 @options.maybe_job
 @options.output("json", "yaml")
+@options.all_namespaces
 @options.place
 @pass_session
 def command(session: Session, name: str | None, output: str | None) -> None:
     keys = [session.key(name)] if name else [
-        record.job.key for record in session.jobs.list(session.namespace) if not record.status.finished
+        record.job.key for record in session.jobs.list(session.scope) if not record.status.finished
     ]  # fmt: skip
     found = [(key, use) for key in keys for use in session.jobs.usage(key)]
     if output:

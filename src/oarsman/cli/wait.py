@@ -11,6 +11,7 @@ from oarsman import names as words
 from oarsman.cli import options, render
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
+from oarsman.cli.patience import told_if_nothing_happens
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
 from oarsman.errors import NotFoundError
@@ -53,7 +54,8 @@ def command(session: Session, names: tuple[str, ...], goal: str, timeout: float 
         key = session.key(name)
         left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         try:
-            verdict = _wait(session, key, goal, left)
+            with told_if_nothing_happens(session, key, note):
+                verdict = _wait(session, key, goal, left)
         except TimeoutError:
             note(t("{name} is not {goal} yet; the time is up", name=short(key), goal=goal))
             return TIMED_OUT

@@ -30,6 +30,8 @@ from oarsman.store.places import Places
 
 
 class EmbeddedJobs:
+    home = names.DEFAULT_NAMESPACE
+
     def __init__(self, places: Places | None = None) -> None:
         self._places = places or Places.default()
         self._places.make()

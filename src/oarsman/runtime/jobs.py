@@ -42,7 +42,7 @@ class EventRecord:
 class HostUsage:
     host: str
     role: str
-    processes: int
+    processes: int | None  # None: not known there
     cpu_percent: float
     memory_bytes: int
     memory_limit_bytes: int | None = None
@@ -66,6 +66,11 @@ EVERYTHING = LogQuery()
 
 class Jobs(Protocol):
     """`key` is always "namespace/name". Unknown jobs raise NotFoundError."""
+
+    @property
+    def home(self) -> str:
+        """The namespace of jobs that mention none."""
+        ...
 
     def submit(
         self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False

@@ -42,6 +42,7 @@ class Shape:
     memory: str | None = None
     gpus: int | None = None
     keep: bool = False  # leave the workers in place after the end
+    image: str | None = None  # on Kubernetes; one machine uses its own programs
 
     @property
     def hosts_and_slots(self) -> tuple[int, int]:
@@ -58,6 +59,8 @@ def document(command: Sequence[str], shape: Shape, settings: Settings, *, suffix
     env = [{"name": name, "value": value} for name, value in shape.environment.items()]
     launcher: dict[str, Any] = {"name": "launcher", "command": ["mpirun", "-n", str(shape.processes), *command]}
     worker: dict[str, Any] = {"name": "worker"}
+    if shape.image:
+        launcher["image"] = worker["image"] = shape.image
     if env:
         launcher["env"], worker["env"] = env, [dict(item) for item in env]
     if limits := _limits(shape):

@@ -1,0 +1,78 @@
+"""`oarsman install`: MPIJobs and their operator for a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from oarsman.cli import documents, options
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.verbs import verb
+
+if TYPE_CHECKING:
+    from oarsman.runtime.cluster.install import Step
+
+
+@verb(
+    "install",
+    help=t(
+        "Bring MPIJobs to a Kubernetes cluster: their definition, rights, and the operator that runs them. "
+        "Each object is named with what became of it. Doing it again brings all up to date."
+    ),
+    examples=[
+        ("oarsman install", t("on the cluster of your kubeconfig")),
+        (
+            "oarsman install --context lab --image registry.example/oarsman:1.0",
+            t("another cluster, an image of your own"),
+        ),
+        ("oarsman install --dry-run", t("only say what would be done")),
+        ("oarsman install -o yaml | kubectl apply -f -", t("the objects, for another tool")),
+    ],
+)
+@click.option("--namespace", "place", default="mpi-operator", metavar="NS",
+              help=t("Where the operator lives; default: mpi-operator."))  # fmt: skip
+@click.option("--image", metavar="IMAGE", help=t("The operator's image, with its tag."))
+@click.option("--watch-namespaces", metavar="NS,...", help=t("Only jobs of these namespaces; default: all."))
+@click.option("--dry-run", is_flag=True, help=t("Change nothing."))
+@click.option("--no-wait", is_flag=True, help=t("Do not wait until the operator runs."))
+@click.option("--timeout", callback=options.seconds, default="5m", metavar="TIME",
+              help=t("Wait no longer than this; default: 5m."))  # fmt: skip
+@options.output("json", "yaml")
+@options.cluster
+@pass_session
+def command(
+    session: Session, place: str, image: str | None, watch_namespaces: str | None, dry_run: bool, no_wait: bool,
+    timeout: float, output: str | None,
+) -> None:  # fmt: skip
+    from oarsman.runtime.cluster import install
+
+    watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
+    wanted = install.documents(install.Settings(namespace=place, image=image, watch=watch))
+    if output == "yaml":
+        from oarsman.manifest import to_yaml
+
+        click.echo(to_yaml(wanted).rstrip("\n"))
+        return
+    if output:
+        documents.emit({"apiVersion": "v1", "kind": "List", "items": wanted}, output)
+        return
+    cluster = session.cluster()
+    for step in cluster.stream(lambda kube: (install.preview if dry_run else install.apply)(kube, wanted)):
+        show(step, session)
+    if not (dry_run or no_wait):
+        for step in cluster.stream(lambda kube: install.ready(kube, wanted, timeout)):
+            show(step, session)
+
+
+def show(step: Step, session: Session) -> None:
+    words = {
+        "created": t("created"), "configured": t("configured"), "unchanged": t("unchanged"),
+        "missing": t("would be created"), "present": t("is there, and would be brought up to date"),
+        "deleted": t("deleted"), "absent": t("was not there"), "kept": t("kept"),
+        "waiting": t("starting, {detail} pods", detail=step.detail),
+        "ready": t("runs, {detail} pods", detail=step.detail),
+    }  # fmt: skip
+    if not session.quiet:
+        click.echo(f"{step.object} {words[step.what]}")

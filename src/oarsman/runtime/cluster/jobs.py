@@ -1,0 +1,262 @@
+"""The faces' door to the jobs of a cluster. What is wanted goes to the API server; the operator does the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import copy
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from oarsman import names
+from oarsman.engines.kube.client import Access, AlreadyExists, Kube, NotFound, resources
+from oarsman.engines.kube.versions import document_of
+from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.job.job import ApiVersion
+from oarsman.manifest import job_from_document
+from oarsman.runtime.cluster import bridge, events, following, leases, logs, records, usage
+from oarsman.runtime.cluster.answers import in_plain_words
+from oarsman.runtime.jobs import EVERYTHING, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+
+T = TypeVar("T")
+Document = dict[str, Any]
+SILENCE_SECONDS = 10.0  # a job that nobody has looked at for so long says that no operator is there
+
+
+class ClusterJobs:
+    """Every method may be called from any thread. `close` is called at exit for those who forget it."""
+
+    def __init__(self, access: Access, *, namespace: str | None = None) -> None:
+        self.access = access
+        self.home = namespace or access.namespace
+        self._bridge = bridge.shared()
+        self._stack: AsyncExitStack | None = None
+        self._kube: Kube | None = None
+        self._opening = asyncio.Lock()
+
+    # -- what is wanted ------------------------------------------------------------------------------
+    def submit(
+        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
+    ) -> JobRecord:
+        """Programs and variables are those of the image: neither environment nor folder goes to the cluster."""
+        job_from_document(document)
+        return self._ask(lambda kube: self._submit(kube, records.to_send(document, self.home), replace))
+
+    async def _submit(self, kube: Kube, document: Document, replace: bool) -> JobRecord:
+        key = f"{document['metadata']['namespace']}/{document['metadata']['name']}"
+        if replace:
+            await self._replace(kube, key)
+        try:
+            return records.record(await kube.create(records.resource_of(document), document))
+        except AlreadyExists as error:
+            hint = f"delete it first: oarsman delete {key}"
+            raise ConflictError(f"there is a job {key} already", hint=hint) from error
+
+    async def _replace(self, kube: Kube, key: str) -> None:
+        """Take a finished job of the same name away, and wait until it is gone."""
+        try:
+            found = await self._found(kube, key)
+        except NotFoundError:
+            return
+        if not records.record(found).status.finished:
+            hint = f"stop it first: oarsman stop {found['metadata']['name']}"
+            raise ConflictError(f"{key} has not ended; it is not replaced", hint=hint)
+        namespace, _, name = key.partition("/")
+        await kube.delete(resources.MPIJOBS, name, namespace, uid=found["metadata"]["uid"], propagation="Foreground")
+        async for _ in following.one(kube, resources.MPIJOBS, namespace, name):
+            pass
+
+    def scale(self, key: str, workers: int) -> JobRecord:
+        def edit(document: Document) -> Document:
+            if "Worker" not in document["spec"]["mpiReplicaSpecs"]:
+                raise UserError(f"{key} has no workers to scale", field="spec.mpiReplicaSpecs.Worker")
+            return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
+
+        return self._edit(key, edit, "scaled")
+
+    def suspend(self, key: str) -> JobRecord:
+        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, "suspended")
+
+    def resume(self, key: str) -> JobRecord:
+        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, "resumed")
+
+    def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
+        """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
+
+        async def work(kube: Kube) -> JobRecord:
+            found = await self._found(kube, key)
+            if records.record(found).status.finished:
+                raise ConflictError(f"{key} has ended; it cannot be {what}")
+            document = document_of(found)
+            patch = edit(document)
+            changed = _merged(document, patch)
+            if changed == document:
+                return records.record(found)
+            job_from_document(changed)
+            return await self._patch(kube, key, document, patch)
+
+        return self._ask(work)
+
+    def stop(self, key: str) -> JobRecord:
+        async def work(kube: Kube) -> JobRecord:
+            found = await self._found(kube, key)
+            if records.record(found).status.finished:
+                raise ConflictError(f"{key} has ended already")
+            patch = {"metadata": {"annotations": {names.ANNOTATION_STOP: "true"}}}
+            return await self._patch(kube, key, document_of(found), patch)
+
+        return self._ask(work)
+
+    async def _patch(self, kube: Kube, key: str, document: Document, patch: Document) -> JobRecord:
+        """Through the version the job was written in. Which one that was must not be forgotten by this change."""
+        namespace, _, name = key.partition("/")
+        if document["apiVersion"] == ApiVersion.V1.value:
+            patch = _merged(patch, {"metadata": {"annotations": {names.ANNOTATION_API_VERSION: ApiVersion.V1.value}}})
+        return records.record(await kube.patch(records.resource_of(document), name, patch, namespace))
+
+    def delete(self, key: str) -> None:
+        """The job is marked, and gone once nothing of it is left; `watch` ends then."""
+
+        async def work(kube: Kube) -> None:
+            found = await self._found(kube, key)
+            namespace, _, name = key.partition("/")
+            uid = found["metadata"]["uid"]
+            await kube.delete(resources.MPIJOBS, name, namespace, uid=uid, propagation="Foreground")
+
+        self._ask(work)
+
+    # -- what it became ------------------------------------------------------------------------------
+    def get(self, key: str) -> JobRecord:
+        return self._ask(lambda kube: self._record(kube, key))
+
+    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        """Of one namespace, or of all of them."""
+
+        async def work(kube: Kube) -> builtins.list[JobRecord]:
+            return [records.record(found) for found in await kube.list(resources.MPIJOBS, namespace)]
+
+        return self._ask(work)
+
+    def events(self, key: str) -> Sequence[EventRecord]:
+        async def work(kube: Kube) -> builtins.list[EventRecord]:
+            found = await self._found(kube, key)
+            return await events.of_object(kube, found)
+
+        return self._ask(work)
+
+    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+        async def source() -> AsyncGenerator[JobRecord]:
+            deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+            kube = await self._opened()
+            await self._found(kube, key)
+            namespace, _, name = key.partition("/")
+            changes = following.one(kube, resources.MPIJOBS, namespace, name)
+            async with aclosing(changes):
+                while True:
+                    async with asyncio.timeout_at(deadline):
+                        try:
+                            found = await anext(changes)
+                        except StopAsyncIteration:
+                            return
+                    yield records.record(found)
+
+        return self._stream(source)
+
+    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
+        async def source() -> AsyncGenerator[builtins.list[LogLine]]:
+            kube = await self._opened()
+            record = await self._record(kube, key)
+            async for lines in logs.read(kube, record, query):
+                yield lines
+
+        for lines in self._stream(source):
+            yield from lines
+
+    def usage(self, key: str) -> Sequence[HostUsage]:
+        async def work(kube: Kube) -> builtins.list[HostUsage]:
+            return await usage.of_job(kube, await self._record(kube, key))
+
+        return self._ask(work)
+
+    # -- what only a cluster can be asked --------------------------------------------------------------
+    def silence(self, key: str) -> str | None:
+        """Why nothing happens with a job that has been there for a while; None if something does."""
+
+        async def work(kube: Kube) -> str | None:
+            record = await self._record(kube, key)
+            age = (datetime.now(UTC) - record.created_at).total_seconds()
+            if record.status.conditions or age < SILENCE_SECONDS:
+                return None
+            return await leases.why_silent(kube)
+
+        with suppress(NotFoundError):
+            return self._ask(work)
+        return None
+
+    def ask(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
+        """For what is about the cluster and not about a job: `doctor` and `install`."""
+
+        async def whole() -> T:
+            return await work(await self._opened())
+
+        return self._bridge.run(whole())
+
+    def stream(self, source: Callable[[Kube], AsyncGenerator[T, None]]) -> Iterator[T]:
+        """The same for what takes a while and says how far it is."""
+
+        async def whole() -> AsyncGenerator[T, None]:
+            async with aclosing(source(await self._opened())) as steps:
+                async for step in steps:
+                    yield step
+
+        return self._stream(whole)
+
+    def close(self) -> None:
+        self._bridge.forget(self._close)
+        self._bridge.run(self._close())
+
+    # -- the way there ---------------------------------------------------------------------------------
+    async def _record(self, kube: Kube, key: str) -> JobRecord:
+        return records.record(await self._found(kube, key))
+
+    async def _found(self, kube: Kube, key: str) -> Document:
+        namespace, _, name = key.partition("/")
+        try:
+            return await kube.get(resources.MPIJOBS, name, namespace)
+        except NotFound as error:
+            if names.PLURAL not in error.message:  # the server does not know what an MPIJob is
+                raise
+            raise NotFoundError(f"there is no job {key}") from error
+
+    def _ask(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
+        with in_plain_words(self.access):
+            return self.ask(work)
+
+    def _stream(self, source: Callable[[], AsyncGenerator[T]]) -> Iterator[T]:
+        with in_plain_words(self.access):
+            yield from self._bridge.stream(source)
+
+    async def _opened(self) -> Kube:
+        async with self._opening:
+            if self._kube is None:
+                self._stack = AsyncExitStack()
+                self._kube = await self._stack.enter_async_context(Kube(self.access))
+                self._bridge.at_exit(self._close)
+            return self._kube
+
+    async def _close(self) -> None:
+        stack, self._stack, self._kube = self._stack, None, None
+        if stack is not None:
+            await stack.aclose()
+
+
+def _merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
+    """What a merge patch makes of a document."""
+    result = copy.deepcopy(dict(document))
+    for name, value in patch.items():
+        inner = result.get(name)
+        result[name] = _merged(inner if isinstance(inner, dict) else {}, value) if isinstance(value, dict) else value
+    return result

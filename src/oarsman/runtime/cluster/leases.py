@@ -1,0 +1,56 @@
+"""Whether an operator is there: it holds a lease and renews it every few seconds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from oarsman.engines.kube.client import Forbidden, Kube, resources
+from oarsman.runtime.operator_settings import LEASE_NAME
+
+_INSTALL = "`oarsman install` sets one up; `oarsman doctor --on kube` looks closer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    holder: str
+    namespace: str
+    silent_seconds: float
+    lasts_seconds: float
+
+    @property
+    def alive(self) -> bool:
+        return bool(self.holder) and self.silent_seconds <= self.lasts_seconds
+
+
+async def leaders(kube: Kube) -> list[Leader]:
+    """Every operator's lease, the liveliest first. Raises Forbidden if this user may not look."""
+    found = await kube.list(resources.LEASES, fields=f"metadata.name={LEASE_NAME}")
+    return sorted((_leader(item) for item in found), key=lambda leader: leader.silent_seconds)
+
+
+def _leader(item: dict[str, Any]) -> Leader:
+    spec = item.get("spec") or {}
+    renewed = spec.get("renewTime")
+    silent = (datetime.now(UTC) - datetime.fromisoformat(renewed)).total_seconds() if renewed else float("inf")
+    return Leader(
+        holder=spec.get("holderIdentity") or "", namespace=item["metadata"]["namespace"], silent_seconds=silent,
+        lasts_seconds=float(spec.get("leaseDurationSeconds") or 15),
+    )  # fmt: skip
+
+
+async def why_silent(kube: Kube) -> str:
+    """For a job that nobody has looked at."""
+    try:
+        found = await leaders(kube)
+    except Forbidden:
+        return f"no operator has looked at the job yet; {_INSTALL}"
+    if any(leader.alive for leader in found):
+        holder = next(leader.holder for leader in found if leader.alive)
+        return f"the operator ({holder}) has not looked at the job yet; does it watch this namespace?"
+    if found and found[0].holder:
+        return (
+            f"no operator is running: {found[0].holder} has been silent for {found[0].silent_seconds:.0f}s; {_INSTALL}"
+        )
+    return f"no operator seems to be running on this cluster; {_INSTALL}"

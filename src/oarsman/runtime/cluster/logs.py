@@ -1,0 +1,219 @@
+"""What a job on a cluster wrote: its launcher's log, read so that it looks as it would on one machine.
+
+The launcher's container has the words of every rank; mpirun's tags say whose they are. The containers of workers
+have words of their own (their sshd), which are shown to those who ask for a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from oarsman.engines.kube.client import Kube, NotFound, resources
+from oarsman.errors import NotFoundError
+from oarsman.job.job import Job
+from oarsman.job.state import Attempt
+from oarsman.runtime.cluster import following, pods, records
+from oarsman.runtime.cluster.lines import Reader
+from oarsman.runtime.cluster.podlog import PodLog, there
+from oarsman.runtime.jobs import JobRecord, LogLine, LogQuery
+from oarsman.store.logs import stamp
+
+Batch = list[LogLine]
+
+
+async def read(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    """Lines in batches: what is there now, or all until the attempt is over."""
+    source = _followed(kube, record, query) if query.follow else _present(kube, record, query)
+    async with aclosing(source):
+        async for batch in source:
+            if batch:
+                yield batch
+
+
+# -- what is there now -------------------------------------------------------------------------------
+async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    launcher = await _launcher(kube, record.job, query.attempt)
+    if launcher is None and not query.workers:
+        async for batch in _kept(record, query):
+            yield batch
+        return
+    reader = Reader(record, query)
+    at_once = query.tail is None and not query.workers
+    held: deque[LogLine] = deque(maxlen=query.tail)
+    if launcher is not None:
+        log = _log(kube, record.job, launcher)
+        async for written in there(log.read(tail=query.tail if reader.takes_all else None, since=query.since)):
+            batch = reader.read(written)
+            if at_once:
+                yield batch
+            else:
+                held.extend(batch)
+        held.extend(reader.rest())
+    if query.workers:
+        own = await _words_of_workers(kube, record.job, query, reader)
+        held = deque(sorted([*held, *own], key=lambda line: line.stamp), maxlen=query.tail)
+    yield list(held)
+    if not query.workers:
+        reader.check()
+
+
+async def _words_of_workers(kube: Kube, job: Job, query: LogQuery, reader: Reader) -> Batch:
+    lines: Batch = []
+    for index in query.workers:
+        async for written in there(_worker_log(kube, job, index).read(since=query.since)):
+            lines += reader.of_worker(job.worker_host(index), written)
+    return lines
+
+
+async def _kept(record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    """There is no pod. If there was one, what its failure left in the status is all there is."""
+    attempts = [a for a in record.status.attempts if query.attempt in (None, a.number)]
+    if not attempts:
+        return
+    lines = _last_lines(record, attempts[-1])
+    yield lines
+    raise NotFoundError(
+        f"the launcher pod of {record.job.key} is gone, and its log with it"
+        + (f"; its status kept the last {len(lines)} lines" if lines else ""),
+        hint="somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume",
+    )
+
+
+def _last_lines(record: JobRecord, attempt: Attempt) -> Batch:
+    newest = attempt is record.status.attempts[-1]
+    cause = attempt.cause or (record.status.cause if newest else None)
+    when = attempt.finished_at or record.status.completion_time or record.created_at
+    if cause is None:
+        return []
+    host = cause.host or record.job.launcher_host
+    return [LogLine(stamp(when), cause.rank, host, "err", text) for text in cause.last_lines]
+
+
+# -- as it comes -------------------------------------------------------------------------------------
+async def _followed(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    job = record.job
+    number = query.attempt or await _newest_attempt(kube, record)
+    launcher = await _first(_started(kube, job, number), _over(kube, record, number))
+    if launcher is None:  # over, perhaps with a log that we have not seen begin
+        launcher = await _launcher(kube, job, number)
+    if launcher is None:
+        async for batch in _kept(await _again(kube, record), replace(query, attempt=number)):
+            yield batch
+        return
+    reader = Reader(await _again(kube, record), query)
+    log = _log(kube, job, launcher)
+    tail = query.tail
+    if tail is not None and not reader.takes_all:
+        found: deque[LogLine] = deque(maxlen=tail)
+        async for written in there(log.read(since=query.since)):
+            found.extend(reader.read(written))
+        yield list(found)
+        tail = None
+    async with _workers_beside(kube, job, query, reader) as beside:
+        async for written in there(log.read(tail=tail, since=query.since, follow=True)):
+            yield [*beside.take(), *reader.read(written)]
+            reader.check(over=False)
+        yield [*beside.take(), *reader.rest()]
+    if not query.workers:
+        reader.check()
+
+
+class _workers_beside:
+    """Workers' own words, gathered while the launcher speaks."""
+
+    def __init__(self, kube: Kube, job: Job, query: LogQuery, reader: Reader) -> None:
+        self._kube, self._job, self._query, self._reader = kube, job, query, reader
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lines: Batch = []
+
+    async def __aenter__(self) -> _workers_beside:
+        self._tasks = [asyncio.create_task(self._gather(index)) for index in self._query.workers]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def take(self) -> Batch:
+        taken, self._lines = self._lines, []
+        return taken
+
+    async def _gather(self, index: int) -> None:
+        log = _worker_log(self._kube, self._job, index)
+        async for written in there(log.read(since=self._query.since, follow=True)):
+            self._lines += self._reader.of_worker(self._job.worker_host(index), written)
+
+
+async def _started(kube: Kube, job: Job, number: int) -> pods.Pod | None:
+    """The launcher pod of the attempt, once its program was started or cannot be any more."""
+    container = _container(job)
+    states = following.objects(kube, resources.PODS, job.namespace, labels=pods.selector(job, "launcher"))
+    async with aclosing(states):
+        async for found in states:
+            pod = pods.newest(found.values(), number)
+            if pod is not None and (pods.started(pod, container) or pods.ended(pod, container)):
+                return pod
+    return None
+
+
+async def _over(kube: Kube, record: JobRecord, number: int) -> None:
+    """Returns when the attempt, or the job, has ended."""
+    job = record.job
+    states = following.one(kube, resources.MPIJOBS, job.namespace, job.name)
+    async with aclosing(states):
+        async for found in states:
+            status = records.record(found).status
+            ended = any(a.number == number and a.finished_at is not None for a in status.attempts)
+            if ended or status.finished:
+                return
+
+
+async def _first(*works: Coroutine[Any, Any, pods.Pod | None]) -> pods.Pod | None:
+    """The result of the one that ends first; the others are ended."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next((result for task in tasks if task in done and (result := task.result()) is not None), None)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# -- where it is -------------------------------------------------------------------------------------
+async def _launcher(kube: Kube, job: Job, attempt: int | None) -> pods.Pod | None:
+    found = await kube.list(resources.PODS, job.namespace, labels=pods.selector(job, "launcher"))
+    return pods.newest(found, attempt)
+
+
+async def _newest_attempt(kube: Kube, record: JobRecord) -> int:
+    newest = await _launcher(kube, record.job, None)
+    known = [a.number for a in record.status.attempts]
+    return max([*known, pods.attempt_of(newest) if newest is not None else 1])
+
+
+async def _again(kube: Kube, record: JobRecord) -> JobRecord:
+    """As the job is now: where its ranks are may be known by now."""
+    try:
+        return records.record(await kube.get(resources.MPIJOBS, record.job.name, record.job.namespace))
+    except NotFound:
+        return record
+
+
+def _log(kube: Kube, job: Job, pod: pods.Pod) -> PodLog:
+    return PodLog(kube, job.namespace, pod["metadata"]["name"], _container(job))
+
+
+def _worker_log(kube: Kube, job: Job, index: int) -> PodLog:
+    container = job.worker.container.name if job.worker is not None else ""
+    return PodLog(kube, job.namespace, job.worker_host(index), container)
+
+
+def _container(job: Job) -> str:
+    return job.launcher.container.name

@@ -1,0 +1,113 @@
+"""The log of one container, line by line, each with its time. A stream that breaks is taken up where it was."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from oarsman.engines.kube.client import Invalid, Kube, NotFound, Unavailable, resources
+from oarsman.runtime.cluster import pods
+
+_BATCH: Final = 2000
+_SLACK_SECONDS: Final = 60  # clocks of machines differ; what comes twice is recognised
+_PAUSE_SECONDS: Final = 1.0
+_WIDTH: Final = 30  # of 2026-01-31T08:00:00.123456789Z
+
+
+class Written(NamedTuple):
+    stamp: str  # UTC, nanoseconds: text order is time order
+    text: str
+
+
+class PodLog:
+    """Remembers how far it was read, so that reading can go on after any break."""
+
+    def __init__(self, kube: Kube, namespace: str, pod: str, container: str) -> None:
+        self._kube, self._namespace, self._pod, self._container = kube, namespace, pod, container
+        self._last, self._times = "", 0  # the newest time, and how many lines carry it
+
+    async def read(
+        self, *, tail: int | None = None, since: datetime | None = None, follow: bool = False
+    ) -> AsyncGenerator[list[Written]]:
+        """What is there now; with `follow`, all until the container has ended for good."""
+        while True:
+            try:
+                async with aclosing(self._stream(tail, since, follow)) as batches:
+                    async for batch in batches:
+                        yield batch
+            except Unavailable:
+                if not follow:
+                    raise
+            if not follow or await self._over():
+                return
+            tail = None
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def _stream(self, tail: int | None, since: datetime | None, follow: bool) -> AsyncGenerator[list[Written]]:
+        if self._last:
+            since = datetime.fromisoformat(self._last[:19] + "+00:00")
+        seconds = None if since is None else max(1, math.ceil(time.time() - since.timestamp()) + _SLACK_SECONDS)
+        lines = self._kube.log(
+            self._pod, self._namespace, container=self._container, follow=follow, tail=tail, since_seconds=seconds,
+            timestamps=True,
+        )  # fmt: skip
+        before, skipped = self._last, 0
+        batch: list[Written] = []
+        async with aclosing(lines):
+            async for raw in lines:
+                line = parse(raw)
+                if before:
+                    if line.stamp < before or (line.stamp == before and skipped < self._times):
+                        skipped += line.stamp == before
+                        continue
+                    before = ""
+                self._times = self._times + 1 if line.stamp == self._last else 1
+                self._last = line.stamp
+                batch.append(line)
+                if follow or len(batch) >= _BATCH:
+                    yield batch
+                    batch = []
+        if batch:
+            yield batch
+
+    async def _over(self) -> bool:
+        try:
+            pod = await self._kube.get(resources.PODS, self._pod, self._namespace)
+        except NotFound:
+            return True
+        except Unavailable:
+            return False
+        return pods.ended(pod, self._container)
+
+
+async def there(log: AsyncGenerator[list[Written]]) -> AsyncGenerator[list[Written]]:
+    """The log, or nothing where there is none yet or none any more."""
+    try:
+        async for batch in log:
+            yield batch
+    except (Invalid, NotFound):  # the container waits to be started, or the pod is gone
+        return
+
+
+def parse(raw: bytes) -> Written:
+    stamp, _, text = raw.decode(errors="surrogateescape").partition(" ")
+    if len(stamp) != _WIDTH or stamp[-1] != "Z":
+        stamp = _normal(stamp)
+    return Written(stamp, text.rstrip("\r"))
+
+
+def _normal(stamp: str) -> str:
+    """Trailing zeros may be missing, and the zone may be the node's own."""
+    whole, _, rest = stamp.partition(".")
+    digits = rest.rstrip("Z").partition("+")[0].partition("-")[0]
+    zone = rest[len(digits) :] if rest else ""
+    try:
+        moment = datetime.fromisoformat(whole + (zone or ("" if whole[-1:] == "Z" else "Z")))
+    except (ValueError, IndexError):
+        moment, digits = datetime.fromtimestamp(0, UTC), ""
+    return f"{moment.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{digits[:9]:0<9}Z"
