@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -57,8 +58,9 @@ class _Known:
 class Operator:
     def __init__(
         self, kube: Kube, settings: OperatorSettings, metrics: Metrics, turns: Turns, *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        may_act: Callable[[], bool] = lambda: True, now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:  # fmt: skip
+        self._may_act = may_act
         self._kube = kube
         self._settings = settings
         self._metrics = metrics
@@ -66,7 +68,7 @@ class Operator:
         self._now = now
         self.caches = Caches(kube, settings.namespaces)
         self.engine = KubeEngine(kube, self.caches, _options(settings))
-        self._recorder = EventRecorder(kube)
+        self._recorder = EventRecorder(kube, instance=socket.gethostname())
         self.queue = WorkQueue()
         self._known: dict[str, _Known] = {}
         self._states: dict[str, str] = {}
@@ -160,6 +162,7 @@ class Operator:
     async def _act(self, assignment: Assignment, plan: Plan) -> OarsmanError | None:
         """Carry the plan out as far as it goes. What is left undone is planned again."""
         for step in in_steps(plan.actions):
+            self._check_office()
             outcomes = await asyncio.gather(
                 *(self.engine.apply(assignment, action) for action in step), return_exceptions=True
             )
@@ -178,6 +181,7 @@ class Operator:
             wire |= {"writtenAs": job.api_version.value}
             wire["replicaStatuses"]["Worker"]["selector"] = _selector(job)
         if wire != before:
+            self._check_office()
             meta = stored.metadata
             body = {
                 "apiVersion": kinds.MPIJOBS.api_version,
@@ -197,6 +201,11 @@ class Operator:
         self._count(key, from_wire(before), plan.status, job)
         for event in plan.events:
             await self._recorder.record(_reference(stored, job), event.severity.value, event.reason, event.message)
+
+    def _check_office(self) -> None:
+        """A leader that could not renew its lease must not act any more, whatever turn it is in."""
+        if not self._may_act():
+            raise RetryableError("the lease was lost in the middle of a turn")
 
     # -- what is known of a job ------------------------------------------------------------------------
     def _job_of(self, key: str, stored: views.MPIJob) -> Job:
@@ -279,12 +288,13 @@ async def run(settings: OperatorSettings, access: Access) -> None:
         Kube(access, observe=request) as lease_kube,
     ):
         await _require_definition(kube)
-        office = _Office(kube, settings, metrics, turns)
         election = Election(
             lease_kube, namespace=settings.lock_namespace, name=settings.lease_name,
             duration=settings.lease_seconds, renew_deadline=settings.renew_deadline_seconds,
             retry=settings.retry_seconds,
         )  # fmt: skip
+        may_act = (lambda: election.leading) if settings.leader_elect else (lambda: True)
+        office = _Office(lambda: Operator(kube, settings, metrics, turns, may_act=may_act), metrics)
         health = HealthServer(
             alive={"lease": lease_is_renewed(election), "turns": turns},
             ready={"api": reachable, "caches": office.trouble},
@@ -301,8 +311,8 @@ async def run(settings: OperatorSettings, access: Access) -> None:
 class _Office:
     """What a leader does, and whether it can. A replica that only waits is ready too."""
 
-    def __init__(self, kube: Kube, settings: OperatorSettings, metrics: Metrics, turns: Turns) -> None:
-        self._make: Callable[[], Operator] = lambda: Operator(kube, settings, metrics, turns)
+    def __init__(self, make: Callable[[], Operator], metrics: Metrics) -> None:
+        self._make = make
         self._metrics = metrics
         self._operator: Operator | None = None
 

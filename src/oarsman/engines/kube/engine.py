@@ -149,7 +149,7 @@ class KubeEngine:
             found = await self._kube.get(resource, name, job.namespace, view=PartialObject)
         except NotFound:
             found = None
-        if found is None or self._own(found, job) is not None:
+        if found is None or self._own(found, job) is not None or found.metadata.deletion_timestamp is not None:
             self._conflicts.pop(job.uid, None)
             return None
         return what
@@ -185,11 +185,18 @@ class KubeEngine:
 
     def _check_owner(self, job: Job, resource: Resource, metadata: Mapping[str, Any]) -> None:
         owners = metadata.get("ownerReferences") or ()
-        if any(o.get("controller") and o.get("uid") == job.uid for o in owners):
-            return
-        self._in_the_way(job, resource, metadata["name"])
+        if not any(o.get("controller") and o.get("uid") == job.uid for o in owners):
+            self._in_the_way(job, resource, metadata["name"], going=bool(metadata.get("deletionTimestamp")))
 
-    def _in_the_way(self, job: Job, resource: Resource, name: str) -> NoReturn:
+    def _check_own(self, job: Job, resource: Resource, found: HasMeta) -> None:
+        if self._own(found, job) is None:
+            going = found.metadata.deletion_timestamp is not None
+            self._in_the_way(job, resource, found.metadata.name, going=going)
+
+    def _in_the_way(self, job: Job, resource: Resource, name: str, *, going: bool) -> NoReturn:
+        """What is left of an earlier job of the same name goes by itself; anything else is for people to sort out."""
+        if going:
+            raise RetryableError(f"{resource.kind} {name} of an earlier job is still going away")
         what = f'"{name}" of Kind "{resource.kind}"'
         self._conflicts[job.uid] = (resource, name, what)
         raise RetryableError(f"Resource {what} already exists and is not managed by MPIJob")
@@ -240,10 +247,10 @@ class KubeEngine:
         name = config_map.name(job)
         known: views.ConfigMap | None = self._caches.config_maps.get(job.namespace, name)
         if known is None:
-            made = await self._create(job, kinds.CONFIG_MAPS, wanted, views.ConfigMap)
-            known = made or await self._kube.get(kinds.CONFIG_MAPS, name, job.namespace, view=views.ConfigMap)
-        if known is None or self._own(known, job) is None:
-            self._in_the_way(job, kinds.CONFIG_MAPS, name)
+            known = await self._create(job, kinds.CONFIG_MAPS, wanted, views.ConfigMap)
+        if known is None:
+            known = await self._kube.get(kinds.CONFIG_MAPS, name, job.namespace, view=views.ConfigMap)
+        self._check_own(job, kinds.CONFIG_MAPS, known)
         if known.data != wanted["data"]:
             known = await self._kube.patch(
                 kinds.CONFIG_MAPS, name, {"data": wanted["data"]}, job.namespace, view=views.ConfigMap
@@ -277,8 +284,7 @@ class KubeEngine:
         found: views.Job | None = await self._create(job, kinds.JOBS, body, views.Job)
         if found is None:
             found = await self._kube.get(kinds.JOBS, job.launcher_host, job.namespace, view=views.Job)
-        if self._own(found, job) is None:
-            self._in_the_way(job, kinds.JOBS, job.launcher_host)
+        self._check_own(job, kinds.JOBS, found)
         self._caches.jobs.put(found)
         _check_attempt(found.metadata.annotations, action.attempt, job)
 
@@ -286,8 +292,7 @@ class KubeEngine:
         """What we created is in the cache before anybody looks again."""
         if found is None:
             found = await self._kube.get(kinds.PODS, name, job.namespace, view=views.Pod)
-        if self._own(found, job) is None:
-            self._in_the_way(job, kinds.PODS, name)
+        self._check_own(job, kinds.PODS, found)
         self._caches.pods.put(found)
         if found.metadata.deletion_timestamp is not None:
             raise RetryableError(f"{name} is still going away")
