@@ -84,7 +84,7 @@ def _worker(turn: Turn, index: int) -> _Waiting | None:
         host=worker.name,
         because=worker.not_ready_because or worker.message or worker.reason or state,
         since=worker.started_at,
-        for_room=worker.waits_for_room,
+        for_room=worker.waits_for_room or worker.terminating,  # one that goes away makes room for its successor
         coming=not worker.terminating and not worker.phase.ended,
         explained=bool(worker.not_ready_because),
     )

@@ -5,6 +5,7 @@
 # address and does not answer gets OARSMAN_BARRIER_SECONDS. What is wrong is said in the log whenever it changes, and in
 # the end as the reason of this container.
 set -u
+trap 'exit 143' TERM # a container's first process is not ended by a signal it does not handle
 run=/run/oarsman
 self=$OARSMAN_LAUNCHER agent=$OARSMAN_AGENT limit=$OARSMAN_BARRIER_SECONDS at_once=32
 export OARSMAN_PROBE=yes
