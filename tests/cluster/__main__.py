@@ -11,27 +11,31 @@ import sys
 import time
 
 from cluster import build, cleaning, containers
-from cluster.cluster import start
+from cluster.cluster import refresh, start
 from cluster.places import locked, running, say
 
 
 def prepare() -> None:
     build.build()
     containers.fill(build.programs())
+    containers.drop_old()
 
 
 def up(name: str) -> None:
     kubeconfig = running() / name / "control-plane" / "kubeconfig"
     with locked(running() / f"{name}.up"):
         if cleaning.alive(name):
-            say(f"{name} is up already")
+            prepare()
+            say(f"{name} is up already; it gets the images as they are now")
+            names = refresh(name)
         else:
             prepare()
             began = time.monotonic()
             cluster = start(name, detached=True)
             say(f"{name} is ready after {time.monotonic() - began:.0f} s, with {len(cluster.nodes)} nodes")
-            for image in cluster.images.values():
-                say(f"image {image}")
+            names = list(cluster.images.values())
+        for image in names:
+            say(f"image {image}")
     kubectl = build.programs()["kubectl"]
     print(f"\n    export KUBECONFIG={kubeconfig}\n    {kubectl} get nodes\n\nmake cluster-down removes it.")
 

@@ -14,7 +14,7 @@ from cluster.build import Programs, programs
 from cluster.client import Client, Refused
 from cluster.control_plane import ControlPlane, may_run_nodes
 from cluster.kubectl import Kubectl
-from cluster.node import Node
+from cluster.node import Node, Place
 from cluster.places import HERE, locked, running, try_lock
 from cluster.world import PATIENCE, Program, World
 
@@ -65,26 +65,15 @@ class Cluster(Kubectl):
         self.apiserver = self.control_plane.apiserver
         self.client: Client = self.control_plane.client
         for number, name in enumerate(names, 1):
-            node_world = self._world(name, network=True)
-            self.nodes.append(
-                Node(
-                    number,
-                    NODES,
-                    node_world,
-                    self.control_plane,
-                    self._programs,
-                    addresses,
-                    cleaning.group_of(self.name),
-                )
-            )
+            place = Place(number, NODES, addresses, cleaning.group_of(self.name))
+            self.nodes.append(Node(self._world(name, network=True), place, self.control_plane, self._programs))
+        self.images = images.NAMES | {"operator": self.load_operator()} if self.runs_pods else {}
         with ThreadPoolExecutor() as pool:
             started = [pool.submit(node.start) for node in self.nodes]
             self.control_plane.wait()
             for node in started:
                 node.result()
         self._wait_for_nodes()
-        if self.runs_pods:
-            self.images = images.NAMES | {"operator": self.load_operator()}
 
     def _wait_for_nodes(self) -> None:
         deadline = time.monotonic() + PATIENCE
@@ -154,6 +143,18 @@ def start(name: str = "test", *, pods: bool = True, detached: bool = False) -> C
     if detached:
         cluster._leave()
     return cluster
+
+
+def refresh(name: str) -> list[str]:
+    """Brings the images as they are now into a running cluster, the operator's among them; their names."""
+    wanted = [recipe() for recipe in images.RECIPES.values()] + [images.operator()]
+    for folder in sorted((running() / name).glob("node-*")):
+        world = World(folder.name, folder, network=True, owner=None)
+        world.attach()
+        containerd = containers.Containerd(world, programs(), folder / "containerd", pods=True)
+        for image in wanted:
+            containerd.load(image)
+    return [image.name for image in wanted]
 
 
 def _choose(name: str) -> tuple[str, IO[str]]:

@@ -10,14 +10,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 
 from cluster import images
 from cluster.build import Programs
-from cluster.places import cache, locked, say
+from cluster.places import cache, locked, running, say
 from cluster.world import PATIENCE, Program, World
 
 BLOBS = "io.containerd.content.v1.content/blobs/sha256"
@@ -61,6 +60,7 @@ class Containerd(Program):
             )
         )
         self._ctr = programs["ctr"]
+        self._root = root
         super().__init__(world, "containerd", [programs["containerd"], "--config", config, "--log-level", "warn"])
 
     def wait(self) -> None:
@@ -78,9 +78,10 @@ class Containerd(Program):
     def ctr(self, *words: str) -> str:
         return self.world.run(str(self._ctr), "--address", SOCKET, "--namespace", "k8s.io", "--timeout", "60s", *words)
 
-    def load(self, image: images.Image, *, without: frozenset[str] = frozenset()) -> None:
+    def load(self, image: images.Image) -> None:
+        has = frozenset(os.listdir(self._root / BLOBS)) if (self._root / BLOBS).exists() else frozenset()
         with tempfile.TemporaryDirectory(dir=self.world.work) as folder:
-            file = images.archive(image, Path(folder) / "image.tar", without=without)
+            file = images.archive(image, Path(folder) / "image.tar", without=has)
             self.ctr("images", "import", str(file))
 
 
@@ -136,24 +137,24 @@ def _share_blobs(wanted: list[images.Image], root: Path) -> None:
         os.link(layer.tar, blob)
 
 
-def link(root: Path) -> frozenset[str]:
-    """Makes a containerd's root folder that has every image; the digests of its blobs."""
+def link(root: Path) -> None:
+    """Makes a containerd's root folder that has every image."""
     source = store()
     for name in DATABASES:
         (root / name).parent.mkdir(parents=True)
         shutil.copyfile(source / name, root / name)
-    blobs = [path.name for path in (source / BLOBS).iterdir()]
     for folder in (BLOBS, SNAPSHOTS):
         (root / folder).mkdir(parents=True)
         for path in (source / folder).iterdir():
             (root / folder / path.name).symlink_to(path)
-    return frozenset(blobs)
 
 
-def drop_old() -> None:
-    """Stores of images that changed since."""
-    keep = store()
-    for folder in cache().glob("images-*"):
-        if folder.is_dir() and folder != keep:
-            subprocess.run(["rm", "-rf", str(folder)], check=False)
-            folder.with_suffix(".lock").unlink(missing_ok=True)
+def drop_old(days: int = 14) -> None:
+    """Stores of images that changed since, unless a running cluster has links into them."""
+    newest = store()
+    os.utime(newest)
+    used = {os.path.realpath(path) for path in running().glob(f"*/node-*/containerd/{SNAPSHOTS}/1")}
+    for folder in cache().glob("images-????????????"):
+        old = time.time() - folder.stat().st_mtime > days * 86400
+        if old and not any(path.startswith(f"{folder}/") for path in used):
+            shutil.rmtree(folder)

@@ -48,10 +48,10 @@ class ControlPlane:
         self.kubeconfig = self.certificates.kubeconfig("admin", self.server, world.work / "kubeconfig")
         self.client = Client(self.kubeconfig)
         self.etcd = Etcd(world, "etcd", self._etcd())
-        self.apiserver = ApiServer(world, "kube-apiserver", self._apiserver(services), self._environment())
+        self.apiserver = ApiServer(world, "kube-apiserver", self._apiserver(services))
         self.apiserver.client = self.client
         self.others = [
-            Program(world, name, command, self._environment())
+            Program(world, name, command)
             for name, command in (
                 ("kube-controller-manager", self._controller_manager()),
                 ("kube-scheduler", self._scheduler()),
@@ -78,10 +78,6 @@ class ControlPlane:
 
     def user(self, name: str) -> Path:
         return self.certificates.kubeconfig(name, self.server, self.world.work / f"{name.replace(':', '-')}.kubeconfig")
-
-    def _environment(self) -> dict[str, str]:
-        """Go programs take the machine's proxies from their environment; nothing here is reached through one."""
-        return {"NO_PROXY": "*", "no_proxy": "*"}
 
     def _etcd(self) -> list[str | Path]:
         here, peer = (f"http://127.0.0.1:{self._ports[name]}" for name in ("etcd", "peer"))

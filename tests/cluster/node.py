@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,25 @@ KERNEL = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Place:
+    """Which of the cluster's nodes one is."""
+
+    number: int
+    of: int
+    addresses: Addresses
+    group: str  # its control groups lie in this one
+
+
 class Node:
-    def __init__(
-        self, number: int, count: int, world: World, control_plane: ControlPlane, programs: Programs,
-        addresses: Addresses, group: str,
-    ) -> None:  # fmt: skip
+    def __init__(self, world: World, place: Place, control_plane: ControlPlane, programs: Programs) -> None:
         self.name = world.name
         self.world = world
-        self.address = addresses.node(number)
-        self._number, self._count = number, count
+        self.address = place.addresses.node(place.number)
+        self._place = place
         self._control_plane = control_plane
-        self._addresses = addresses
-        self._group = f"{group}/{self.name}"
-        self._blobs: frozenset[str] = frozenset()
+        self._group = f"{place.group}/{self.name}"
+        self._loaded: dict[str, images.Image] = {}
         work = world.work
         self._root = work / "containerd"
         self.containerd = Containerd(world, programs, self._root, pods=True)
@@ -43,7 +50,7 @@ class Node:
             f"--hostname-override={self.name}", f"--node-ip={self.address}", "--container-runtime=remote",
             f"--container-runtime-endpoint=unix://{SOCKET}", "--root-dir=/var/lib/kubelet",
             "--cert-dir=/var/lib/kubelet/pki",
-        ])  # fmt: skip
+        ], {"AWS_EC2_METADATA_DISABLED": "true"})  # fmt: skip  # it looks for that cloud, too, for four seconds
         self.kube_proxy = Program(world, "kube-proxy", [programs["kube-proxy"], f"--config={work / 'kube-proxy.json'}"])
 
     @property
@@ -53,19 +60,20 @@ class Node:
     def start(self) -> None:
         """Switches the machine on; also after it was killed."""
         self._prepare()
-        self._control_plane.wait()  # a kubelet that finds no API server tries again only seconds later
         self.containerd.wait()
-        self.kubelet.start()
+        self.kubelet.start()  # before there is an API server: it first looks for a Docker, for five seconds
         self.kube_proxy.start()
+        for image in self._loaded.values():
+            self.containerd.load(image)
 
     def _prepare(self) -> None:
         """All that can be done before there is an API server."""
         self.world.start()
         work = self.world.work
         cgroups.make(self._group)
-        connect(self._control_plane.world, self.world, self._number, self._addresses, self._count)
+        connect(self._control_plane.world, self.world, self._place.number, self._place.addresses, self._place.of)
         shutil.rmtree(self._root, ignore_errors=True)
-        self._blobs = containers.link(self._root)
+        containers.link(self._root)
         for folder in ("lib", "log", "cni", "kernel"):
             (work / folder).mkdir(exist_ok=True)
         (work / "cni" / "pods.conflist").write_text(json.dumps(self._cni()))
@@ -86,7 +94,10 @@ class Node:
             program.forget()
 
     def load(self, image: images.Image) -> None:
-        self.containerd.load(image, without=self._blobs)
+        """Brings an image onto the node; it stays there when the node loses its power."""
+        self._loaded[image.name.partition(":")[0]] = image
+        if self.world.pid:
+            self.containerd.load(image)
 
     def _kernel(self, folder: Path) -> str:
         lines = []
@@ -101,7 +112,7 @@ class Node:
         # which a service would not work between two pods of one node.
         addresses = {
             "type": "host-local",
-            "subnet": self._addresses.pods(self._number),
+            "subnet": self._place.addresses.pods(self._place.number),
             "routes": [{"dst": "0.0.0.0/0"}],
         }
         ports = {"type": "portmap", "capabilities": {"portMappings": True}}
@@ -114,7 +125,7 @@ class Node:
             # Only this machine reaches it.
             "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
-            "clusterDomain": "cluster.local", "clusterDNS": [self._addresses.control_plane], "resolvConf": "",
+            "clusterDomain": "cluster.local", "clusterDNS": [self._place.addresses.control_plane], "resolvConf": "",
             # A fairly full disk is no reason to throw out a test's pods or the images.
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
             "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
@@ -129,8 +140,8 @@ class Node:
         )
         return {
             "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
-            "clientConnection": {"kubeconfig": str(kubeconfig)}, "clusterCIDR": self._addresses.every_pod,
-            "hostnameOverride": self.name, "bindAddress": "0.0.0.0", "detectLocalMode": "ClusterCIDR",
+            "clientConnection": {"kubeconfig": str(kubeconfig)}, "clusterCIDR": self._place.addresses.every_pod,
+            "hostnameOverride": self.name, "bindAddress": self.address, "detectLocalMode": "ClusterCIDR",
             "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
             "iptables": {"minSyncPeriod": "0s", "syncPeriod": "30s"},
         }  # fmt: skip
