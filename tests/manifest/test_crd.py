@@ -115,3 +115,17 @@ def test_tables_show_state_workers_and_age() -> None:
             "State", "Workers", "Ready", "Slots", "Cause", "Age",
         ]  # fmt: skip
     assert crd()["spec"]["names"]["shortNames"] == ["mj", "mpij"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_texts_of_the_status_may_be_empty_even_where_empty_counts_as_null(version: str) -> None:
+    """Seen on a Kubernetes 1.20 compiled with Go 1.19: a failed job with an empty last line could never say so."""
+    fields = dict(schemas(VERSIONS[version]["schema"]["openAPIV3Schema"]["properties"]["status"]))
+    texts = (
+        ".cause.summary",
+        ".cause.hint",
+        ".cause.lastLines.<items>",
+        ".conditions.<items>.message",
+        ".queue.reason",
+    )
+    assert [path for path in texts if fields[path].get("nullable") is not True] == []

@@ -11,6 +11,11 @@ def _text(description: str, **more: Any) -> Schema:
     return {"type": "string", "description": description, **more}
 
 
+def _words(description: str) -> Schema:
+    """A text that may be empty: an API server compiled with a newer Go than its own takes an empty text for null."""
+    return _text(description, nullable=True)
+
+
 def _time(description: str) -> Schema:
     return _text(description, format="date-time")
 
@@ -32,8 +37,8 @@ def _condition() -> Schema:
         "One thing that is, was or is not true of the job.",
         type=_text("Created, Queued, Running, Restarting, Suspended, Succeeded or Failed."),
         status=_text("Whether it is true.", enum=["True", "False", "Unknown"]),
-        reason=_text("Why, in one word for programs."),
-        message=_text("Why, in a sentence for people."),
+        reason=_words("Why, in one word for programs."),
+        message=_words("Why, in a sentence for people."),
         lastUpdateTime=_time("When this condition was last written."),
         lastTransitionTime=_time("When its status last changed."),
     )
@@ -43,14 +48,14 @@ def _condition() -> Schema:
 def _cause() -> Schema:
     return _mapping(
         "Why the job failed.",
-        summary=_text("The cause in one line."),
+        summary=_words("The cause in one line."),
         rank=_whole("The rank that failed first."),
-        host=_text("The host it ran on."),
+        host=_words("The host it ran on."),
         exitCode=_whole("The code it ended with, as a shell counts."),
         signal=_whole("The signal that ended it."),
         memoryLimitHit={"type": "boolean", "description": "True when it was ended for using too much memory."},
-        lastLines=_list("The last lines it wrote.", {"type": "string"}),
-        hint=_text("What may help."),
+        lastLines=_list("The last lines it wrote.", {"type": "string", "nullable": True}),
+        hint=_words("What may help."),
     )
 
 
@@ -76,7 +81,7 @@ def _attempt() -> Schema:
         number=_whole("Counted from 1."),
         startedAt=_time("When it started."),
         finishedAt=_time("When it ended."),
-        outcome=_text("Succeeded, Failed, Suspended, NotStarted, or nothing while it runs."),
+        outcome=_words("Succeeded, Failed, Suspended, NotStarted, or nothing while it runs."),
         cause=_cause(),
         workers=_whole("Workers it ran with."),
         launcher=_text("The pod that served it."),
@@ -109,7 +114,7 @@ def status_schema() -> Schema:
         queue=_mapping(
             "The place in the queue, while the job waits for room.",
             position=_whole("1 is next."),
-            reason=_text("What the job waits for."),
+            reason=_words("What the job waits for."),
         ),
         timeline={
             "type": "object",
