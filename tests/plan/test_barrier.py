@@ -14,7 +14,6 @@ WAITING = [
     pytest.param(a_worker(1, ready=False), "it is running", id="not ready"),
     pytest.param(a_worker(1, ready=False, not_ready_because="no sshd"), "no sshd", id="says why"),
     pytest.param(a_worker(1, Phase.PENDING, reason="ErrImagePull"), "ErrImagePull", id="reason of the pod"),
-    pytest.param(a_worker(1, terminating=True), "it is going away", id="terminating"),
 ]
 
 
@@ -39,6 +38,13 @@ def test_after_five_minutes_the_job_fails_and_names_the_host(worker: Member, wor
     assert plan.status.attempts == ()  # no retry is spent
     assert plan.status.cause is not None
     assert plan.status.cause.host == "pi-worker-1"
+
+
+def test_a_worker_that_is_going_away_is_waited_for_without_a_limit() -> None:
+    seen = Observed(status=a_status(), workers=(a_worker(0), a_worker(1, terminating=True)), published_hosts=())
+    plan = reconcile(a_job(), seen, at(3600))
+    assert CreateLauncher(1) not in plan.actions
+    assert not plan.status.finished
 
 
 def test_in_a_retry_the_five_minutes_count_from_the_end_of_the_back_off() -> None:

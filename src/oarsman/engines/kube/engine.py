@@ -52,6 +52,7 @@ from oarsman.plan.actions import (
 log = logging.getLogger("oarsman")
 _RETIRED_KEPT: Final = 5  # launchers of earlier attempts whose logs stay readable
 _GRACE: Final = 10
+_KUBELET_PAUSE: Final = 2.0  # until a changed file has reached its pod
 Found = TypeVar("Found", bound=HasMeta)
 
 
@@ -251,17 +252,18 @@ class KubeEngine:
         if known is None:
             known = await self._kube.get(kinds.CONFIG_MAPS, name, job.namespace, view=views.ConfigMap)
         self._check_own(job, kinds.CONFIG_MAPS, known)
+        before = config_map.published(known.data)
         if known.data != wanted["data"]:
             known = await self._kube.patch(
                 kinds.CONFIG_MAPS, name, {"data": wanted["data"]}, job.namespace, view=views.ConfigMap
             )
-            await self._refresh_mounted_hosts(job, known)
+            await self._refresh_mounted_hosts(job, known, fewer=bool(set(before) - set(action.hosts)))
         self._caches.config_maps.put(known)
 
-    async def _refresh_mounted_hosts(self, job: Job, config: views.ConfigMap) -> None:
+    async def _refresh_mounted_hosts(self, job: Job, config: views.ConfigMap, *, fewer: bool) -> None:
         """A kubelet looks at mounted files about once a minute, but at once when the pod itself changes."""
         pod = launcher_pod(job, self._caches.pods_of(job), self._launcher_job(job))
-        if pod is None or pod.metadata.deletion_timestamp is not None:
+        if pod is None or pod.metadata.deletion_timestamp is not None or _ended(pod):
             return
         mark = {"metadata": {"annotations": {names.ANNOTATION_HOSTS: config.metadata.resource_version}}}
         try:
@@ -269,6 +271,8 @@ class KubeEngine:
         except NotFound:
             return
         self._caches.pods.put(changed)
+        if fewer and pod.status.phase == "Running":
+            await asyncio.sleep(_KUBELET_PAUSE)  # whoever reads the list must not find a host that is already going
 
     async def _create_worker(self, assignment: Assignment, action: CreateWorker) -> None:
         job = assignment.job
