@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,19 +112,36 @@ def test_the_operators_user_is_that_of_the_chart() -> None:
     assert RUNS_AS["operator"] == f"{values['runAsUser']}:{values['runAsGroup']}"
 
 
+def copied_for_the_operator() -> dict[str, str]:
+    """Where each thing that is copied from the tree comes to lie, below the folder where the image is built."""
+    lines = [line.rest for line in recipe("operator") if line.word == "COPY" and not line.rest.startswith("--from")]
+    return {
+        source: target if not target.endswith("/") else f"{target}{Path(source).name}"
+        for rest in lines
+        for source in sources(rest)
+        for target in shlex.split(rest)[-1:]
+    }
+
+
 def test_the_operators_context_has_what_is_copied_and_little_else() -> None:
-    kept = {
-        line[1:]
-        for line in (IMAGES / "operator" / "Dockerfile.dockerignore").read_text().splitlines()
-        if line.startswith("!")
-    }
-    copied = {
-        source.removeprefix("./")
-        for line in recipe("operator")
-        if line.word == "COPY" and not line.rest.startswith("--from")
-        for source in sources(line.rest)
-    }
-    assert kept == copied
+    ignore = (IMAGES / "operator" / "Dockerfile.dockerignore").read_text().splitlines()
+    assert {line[1:] for line in ignore if line.startswith("!")} == copied_for_the_operator().keys()
+
+
+def test_the_operator_can_be_packaged_from_what_is_copied(tmp_path: Path) -> None:
+    for source, target in copied_for_the_operator().items():
+        place = tmp_path / target
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / source).is_dir():
+            shutil.copytree(ROOT / source, place, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(ROOT / source, place)
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [path.name for path in tmp_path.glob("dist/*")] == [f"oarsman-{__version__}-py3-none-any.whl"]
 
 
 def test_the_intel_mpi_is_the_one_the_tests_run() -> None:
