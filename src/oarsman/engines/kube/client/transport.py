@@ -82,6 +82,9 @@ class Transport:
                     answer = await self._send(request, self._limits, renew=renew)
                     try:
                         return await answer.read()
+                    except BaseException:
+                        self._cut_short = True
+                        raise
                     finally:
                         answer.release()
 
