@@ -122,16 +122,7 @@ class MPIJob(_View, frozen=True):
     def document(self) -> dict[str, Any]:
         """As `manifest` reads it. The API version is still the stored one; see `versions`."""
         meta = self.metadata
-        managed = [
-            {
-                "apiVersion": entry.api_version,
-                "subresource": entry.subresource,
-                "fieldsV1": {"f:spec": {}}
-                if entry.fields_v1 is not None and entry.fields_v1.spec
-                else {"f:status": {}},
-            }
-            for entry in meta.managed_fields
-        ]
+        managed = [entry.document() for entry in meta.managed_fields]
         metadata = {
             "name": meta.name,
             "namespace": meta.namespace,
