@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from cluster.cluster import Cluster, start, why_no_pods
+from cluster.operator import Operator, installed
 from cluster.provided import provided
 
 WITHOUT = "OARSMAN_WITHOUT"  # what a machine cannot do and shall not be asked to, by name: pods
@@ -36,6 +37,13 @@ def cluster() -> Iterator[Cluster]:
     found = ours or start("test")
     yield found  # type: ignore[misc]  # what only our own cluster can do is refused by the other in its own words
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def operator(cluster: Cluster) -> Iterator[Operator]:
+    """The operator of this source, running in `cluster` as its chart installs it."""
+    with installed(cluster) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")
