@@ -99,7 +99,7 @@ def test_every_flag_of_upstream_is_understood(called: Called) -> None:
     )  # fmt: skip
     assert settings == OperatorSettings(
         namespaces=("team",), threadiness=3, monitoring_port=9090, gang_scheduling="volcano", lock_namespace="kubeflow",
-        qps=50, burst=70, queue_rate=20, queue_burst=30, cluster_domain="cluster.local",
+        qps=50, burst=70, cluster_domain="cluster.local",
         kubectl_delivery_image="image:1",
     )  # fmt: skip
     assert settings.rate == (50, 70)

@@ -15,6 +15,7 @@ OPERATOR: Rights = {
     "kubeflow.org/mpijobs/status": {"get", "patch", "update"},
     "kubeflow.org/mpijobs/finalizers": {"update"},
     "pods": {"get", "list", "watch", "create", "delete", "patch"},
+    "pods/log": {"get"},
     "services": {"get", "create", "patch", "update"},
     "configmaps": {"get", "list", "watch", "create", "update", "patch"},
     "secrets": {"get", "create", "update", "patch"},

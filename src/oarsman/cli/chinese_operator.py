@@ -39,7 +39,6 @@ OPERATOR = {
     "Jobs that are worked on at the same time; default 16.": "同时处理的作业数；默认 16。",
     "Requests per second to the API server; default 0, no limit.": "每秒向 API server 发出的请求数；默认 0，不限。",
     "How many may exceed that at once; default: twice as many.": "允许的突发数量；默认为其两倍。",
-    "Turns of jobs per second; default 0, no limit.": "每秒处理作业的次数；默认 0，不限。",
     "Port of /healthz and /readyz; default 8080, 0: none.": "/healthz 和 /readyz 的端口；默认 8080，0 为关闭。",
     "Port of /metrics; default 8081, 0: none.": "/metrics 的端口；默认 8081，0 为关闭。",
     "The address of both ports; default: all.": "两个端口绑定的地址；默认全部。",

@@ -36,7 +36,6 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-_SAME_FOR_BOTH = t("How many may exceed that at once; default: twice as many.")
 _FLAGS = [
     click.Option(["--namespace", "namespaces"], metavar="NS,...", multiple=True,
                  help=t("Look after these namespaces only (also: KUBEFLOW_NAMESPACE); default: all.")),
@@ -61,10 +60,11 @@ _FLAGS = [
                  help=t("Jobs that are worked on at the same time; default 16.")),
     click.Option(["--kube-api-qps"], metavar="N", type=int, default=0,
                  help=t("Requests per second to the API server; default 0, no limit.")),
-    click.Option(["--kube-api-burst"], metavar="N", type=int, default=0, help=_SAME_FOR_BOTH),
-    click.Option(["--controller-queue-rate-limit"], metavar="N", type=int, default=0,
-                 help=t("Turns of jobs per second; default 0, no limit.")),
-    click.Option(["--controller-queue-burst"], metavar="N", type=int, default=0, help=_SAME_FOR_BOTH),
+    click.Option(["--kube-api-burst"], metavar="N", type=int, default=0,
+                 help=t("How many may exceed that at once; default: twice as many.")),
+    # Upstream limits its turns because each costs requests; ours are taken only when something changed.
+    click.Option(["--controller-queue-rate-limit"], type=int, hidden=True, expose_value=False),
+    click.Option(["--controller-queue-burst"], type=int, hidden=True, expose_value=False),
     click.Option(["--health-port"], metavar="PORT", type=_PORT, default=8080,
                  help=t("Port of /healthz and /readyz; default 8080, 0: none.")),
     click.Option(["--monitoring-port"], metavar="PORT", type=_PORT, default=8081,
@@ -153,8 +153,6 @@ def settings_from(
         threadiness=given["threadiness"],
         qps=_positive(given["kube_api_qps"]),
         burst=_positive(given["kube_api_burst"]),
-        queue_rate=_positive(given["controller_queue_rate_limit"]),
-        queue_burst=_positive(given["controller_queue_burst"]),
         health_port=given["health_port"],
         monitoring_port=given["monitoring_port"],
         bind_address=given["bind_address"],

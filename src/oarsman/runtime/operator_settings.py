@@ -29,8 +29,6 @@ class OperatorSettings:
     threadiness: int = 16  # jobs that have their turn at the same time
     qps: float | None = None  # requests per second to the API server; None: no limit
     burst: int | None = None
-    queue_rate: float | None = None  # turns per second; None: no limit
-    queue_burst: int | None = None
 
     # -- what others see ---------------------------------------------------------------------------------
     bind_address: str = ""  # empty: every address

@@ -19,6 +19,10 @@ It watches nothing it can do without, and never lists secrets.
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch, create, delete, patch]
+# What a launcher still waits for when all its workers are up. Without this right, a failed start says less.
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
 # The headless service that gives the pods of a job their names.
 - apiGroups: [""]
   resources: [services]
