@@ -48,7 +48,7 @@ ANNOTATION_HOSTS: Final = "oarsman.dev/hosts"
 ANNOTATION_ANY_USER: Final = "oarsman.dev/any-user"
 # "false": the launcher's command starts at once, whether its workers answer or not.
 ANNOTATION_BARRIER: Final = "oarsman.dev/start-barrier"
-# Who schedules this job's pods as a gang: volcano, another scheduler's name, or none. Default: as the operator was told.
+# Who schedules the pods as a gang: volcano, another scheduler's name, or none. Default: as the operator was told.
 ANNOTATION_GANG: Final = "oarsman.dev/gang-scheduler"
 
 # -- Labels of what a job consists of on Kubernetes --------------------------------------------------
