@@ -6,7 +6,7 @@ The loop has no queue, no logs, no hosts and no record; it is the least that any
 from __future__ import annotations
 
 import psutil
-from measure import Oarsman, bare, oarsman, report, seconds
+from measure import Oarsman, bare, most_memory, oarsman, report, seconds
 
 JOBS, LOOP = 200, 50
 COMMAND = ["mpirun", "-n", "2", "true"]
@@ -22,15 +22,6 @@ def supervisor(ours: Oarsman) -> psutil.Process:
         except psutil.Error:
             continue
     raise SystemExit("no supervisor was found")
-
-
-def most_memory(process: psutil.Process) -> int:
-    """The largest resident size so far; where the system does not keep it, the present one."""
-    try:
-        with open(f"/proc/{process.pid}/status") as file:
-            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
-    except OSError:
-        return int(process.memory_info().rss)
 
 
 def main() -> None:

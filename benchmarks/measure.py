@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent  # the project's environment: oarsman, mpirun and python3 of one make
 
@@ -106,6 +108,15 @@ def in_turn(rounds: int, *actions: Callable[[], object]) -> list[float]:
         for mine, action in zip(times, actions, strict=True):
             mine.append(seconds(action))
     return [statistics.median(mine) for mine in times]
+
+
+def most_memory(process: psutil.Process) -> int:
+    """The largest resident size so far; where the system does not keep it, the present one."""
+    try:
+        with open(f"/proc/{process.pid}/status") as file:
+            return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
+    except OSError:
+        return int(process.memory_info().rss)
 
 
 def report(claim: str, ours: str, rival: str, ratio: float, *notes: str) -> None:
