@@ -16,7 +16,7 @@ WITHOUT = "OARSMAN_WITHOUT"  # what a machine cannot do and shall not be asked t
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if {"cluster", "namespace"} & set(getattr(item, "fixturenames", ())):
+        if {"cluster", "namespace", "spare"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("cluster")
 
 
@@ -52,6 +52,21 @@ def api() -> Iterator[Cluster]:
     found = provided() or start("api", pods=False)
     yield found  # type: ignore[misc]
     found.stop()
+
+
+@pytest.fixture(scope="session")
+def spare() -> Iterator[Cluster]:
+    """Another one that runs pods, without an operator: for tests that install one, or kill what others need."""
+    _insist_on_pods()
+    found = start("spare")
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def spare_namespace(spare: Cluster) -> Iterator[str]:
+    with spare.fresh_namespace() as name:
+        yield name
 
 
 @pytest.fixture
