@@ -43,7 +43,10 @@ class Caches:
     async def start(self, notify: Callable[[str], None]) -> None:
         """Follow, and return when everything that is there has been read once."""
         self._notify = notify
-        self._tasks = [asyncio.create_task(informer.run()) for informer in self._informers]
+        # Jobs first: whatever a status says was made is then in the lists of what there is.
+        self._tasks = [asyncio.create_task(self.mpijobs.run())]
+        await self.mpijobs.synced.wait()
+        self._tasks += [asyncio.create_task(informer.run()) for informer in self._informers[1:]]
         for informer in self._informers:
             await informer.synced.wait()
 

@@ -107,11 +107,20 @@ def _worker(job: Job, pod: views.Pod) -> Member:
 
 def _launcher(job: Job, pod: views.Pod | None, seen: Seen) -> Member | None:
     if pod is None:
-        return _launcher_without_pod(job, seen.launcher_job)
+        return _launcher_without_pod(job, seen.launcher_job) or _left_over(job, seen.pods)
     attempt = pod.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
     # Pods of a Job have a suffix; the launcher is known by the name it has as a host.
     number = int(attempt) if attempt.isdigit() else 1
     return _member(pod, job.launcher, job.launcher_host, attempt=number, says=seen.barrier_says)
+
+
+def _left_over(job: Job, pods: Collection[views.Pod]) -> Member | None:
+    """A launcher whose Job is gone and that has not ended yet. It serves no attempt, and none may start beside it."""
+    for pod in pods:
+        alive = _phase(pod, _main(pod, job.launcher), job.launcher) in (Phase.PENDING, Phase.RUNNING)
+        if alive and pod.metadata.labels.get(names.LABEL_ROLE) == "launcher" and _owner(pod) != job.uid:
+            return Member(name=job.launcher_host, phase=Phase.RUNNING, attempt=0, terminating=True)
+    return None
 
 
 def _launcher_without_pod(job: Job, found: views.Job | None) -> Member | None:
