@@ -119,7 +119,7 @@ def _left_over(job: Job, pods: Collection[views.Pod]) -> Member | None:
     for pod in pods:
         alive = _phase(pod, _main(pod, job.launcher), job.launcher) in (Phase.PENDING, Phase.RUNNING)
         if alive and pod.metadata.labels.get(names.LABEL_ROLE) == "launcher" and _owner(pod) != job.uid:
-            return Member(name=job.launcher_host, phase=Phase.RUNNING, attempt=0, terminating=True)
+            return Member(name=job.launcher_host, phase=Phase.PENDING, attempt=0, terminating=True)
     return None
 
 
