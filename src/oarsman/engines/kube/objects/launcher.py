@@ -41,7 +41,8 @@ def launcher(job: Job, attempt: int, options: KubeOptions) -> Object:
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": metadata(job, job.launcher_host, annotations=annotations),
-        "spec": {"backoffLimit": 0, "template": draft.template()},
+        # No second pod beside one that is still ending, where the server knows how to promise that.
+        "spec": {"backoffLimit": 0, "podReplacementPolicy": "Failed", "template": draft.template()},
     }
 
 
