@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from oarsman import names
-from oarsman.job.observed import Phase
+from oarsman.job.observed import Observed, Phase
 from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteWorker, Prepare, PublishHosts
 from oarsman.plan.policies.elastic import hosts_now
 from oarsman.plan.reconcile import reconcile
@@ -31,14 +31,14 @@ def test_scaling_up_creates_workers_in_order_and_publishes_them_when_ready() -> 
 def test_scaling_down_publishes_first_and_removes_the_highest_numbers(elastic: bool) -> None:
     job = a_job(workers=2, elastic=elastic, generation=2)
     plan = reconcile(job, running(a_job(workers=4, elastic=elastic)), at(10))
-    assert plan.actions == (PublishHosts(hosts(0, 1)), DeleteWorker(3), DeleteWorker(2))
+    assert plan.actions == (Prepare(), PublishHosts(hosts(0, 1)), DeleteWorker(3), DeleteWorker(2))
     assert [e.reason for e in plan.events] == [names.REASON_SCALED]
 
 
 def test_a_launcher_as_worker_costs_no_worker_when_scaling_down() -> None:
     job = a_job(workers=2, as_worker=True, generation=2)
     plan = reconcile(job, running(a_job(workers=3, as_worker=True)), at(10))
-    assert plan.actions == (PublishHosts(("pi-launcher", *hosts(0, 1))), DeleteWorker(2))
+    assert plan.actions == (Prepare(), PublishHosts(("pi-launcher", *hosts(0, 1))), DeleteWorker(2))
 
 
 def test_the_list_is_in_numeric_order_and_has_only_hosts_that_answer() -> None:
@@ -84,7 +84,7 @@ def test_a_worker_added_to_a_running_ordinary_job_does_not_end_its_attempt_when_
     seen = running(a_job(workers=2), workers=(*workers(2), a_worker(2, Phase.FAILED, finished_at=at(1))))
     plan = reconcile(job, seen, at(10))
     assert plan.status.is_true(names.RUNNING)
-    assert plan.actions == (DeleteWorker(2),)
+    assert plan.actions == (Prepare(), DeleteWorker(2))
 
 
 def test_the_next_attempt_uses_the_new_size() -> None:
@@ -101,3 +101,37 @@ def test_a_worker_that_keeps_dying_is_not_replaced_as_fast_as_the_loop_turns() -
     plan = reconcile(job, running(job, workers=(a_worker(0), dead)), at(10))
     assert plan.actions == (PublishHosts(hosts(0)),)
     assert plan.look_again_in == timedelta(seconds=4)
+
+
+def test_an_edit_reaches_what_was_prepared_although_no_member_changes() -> None:
+    edited = a_job(generation=2)
+    plan = reconcile(edited, running(a_job()), at(10))
+    assert plan.actions == (Prepare(),)
+    assert plan.events == ()
+    assert reconcile(edited, running(a_job(), status=plan.status), at(11)).actions == ()
+
+
+def test_before_anything_exists_an_edit_has_nothing_to_follow() -> None:
+    status = a_status(retry_at=at(100))
+    plan = reconcile(a_job(workers=0, generation=2), Observed(status=status, published_hosts=()), at(10))
+    assert plan.actions == ()
+
+
+def test_edits_without_effect_are_a_condition_as_long_as_they_are() -> None:
+    seen = running(outdated=("spec.mpiReplicaSpecs.Worker.template",))
+    first = reconcile(a_job(), seen, at(10))
+    condition = first.status.condition(names.OUTDATED)
+    assert condition is not None
+    assert condition.message == (
+        "edited, and without effect on members that exist: spec.mpiReplicaSpecs.Worker.template"
+    )  # fmt: skip
+    assert [e.reason for e in first.events] == [names.REASON_OUTDATED]
+    again = reconcile(a_job(), replace(seen, status=first.status), at(11))
+    assert (again.events, again.status) == ((), first.status)
+    later = reconcile(a_job(), running(status=again.status), at(12))
+    assert not later.status.is_true(names.OUTDATED)
+    assert later.events == ()
+
+
+def test_a_job_that_was_never_edited_has_no_word_about_edits() -> None:
+    assert reconcile(a_job(), running(), at(10)).status.condition(names.OUTDATED) is None

@@ -116,6 +116,7 @@ _STORY: Final[tuple[Chapter, ...]] = (
     retry.clear_away,
     elastic.tell_scaling,
     elastic.tell_outdated,
+    elastic.follow_edits,
     elastic.follow,  # the list of hosts shrinks before workers go
     elastic.scale_down,
     replacement.keep_the_gang,

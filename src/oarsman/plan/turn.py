@@ -104,7 +104,7 @@ class Turn:
         return next(planned, self.seen.published_hosts)
 
     def worker(self, index: int) -> Member | None:
-        return next((w for w in self.seen.workers if w.index == index), None)
+        return self.seen.worker(index)
 
     # -- the outcome ----------------------------------------------------------------------------
     def plan(self) -> Plan:

@@ -240,7 +240,7 @@ class KubeEngine:
         wanted = gang.pod_group(job, self._options, await self._caches.priorities())
         found = await self._ensure(job, resource, wanted)
         if gang.differs(wanted, found):
-            await self._kube.patch(resource, job.name, {"spec": wanted["spec"]}, job.namespace)
+            await self._kube.patch(resource, job.name, gang.correction(wanted, found), job.namespace)
 
     async def _publish(self, assignment: Assignment, action: PublishHosts) -> None:
         job = assignment.job

@@ -52,11 +52,15 @@ def scale_down(turn: Turn) -> Turn:
     return turn.do(*(DeleteWorker(w.index) for w in surplus if not w.terminating))
 
 
+def follow_edits(turn: Turn) -> Turn:
+    """What was prepared follows an edit, also where no member changes: the queue and the size of a gang, say."""
+    return turn.prepare() if _edited(turn) and (turn.seen.workers or turn.seen.launcher) else turn
+
+
 def tell_scaling(turn: Turn) -> Turn:
     """One event per edit of the replicas; the generation tells an edit from a worker that is missing."""
     before = _workers_before(turn)
-    edited = 0 < turn.seen.status.observed_generation < turn.job.generation
-    if not edited or not before or before == turn.job.workers:
+    if not _edited(turn) or not before or before == turn.job.workers:
         return turn
     return turn.tell(
         names.REASON_SCALED, f"MPIJob {turn.job.key} is scaled from {before} to {turn.job.workers} workers"
@@ -72,6 +76,10 @@ def tell_outdated(turn: Turn) -> Turn:
             turn = turn.tell(names.REASON_OUTDATED, message, warning=True)
         return turn.say(names.OUTDATED, True, names.REASON_OUTDATED, message, refresh=True)
     return turn.unsay(names.OUTDATED, names.REASON_OUTDATED, "all members are as asked for")
+
+
+def _edited(turn: Turn) -> bool:
+    return 0 < turn.seen.status.observed_generation < turn.job.generation
 
 
 def _workers_before(turn: Turn) -> int:

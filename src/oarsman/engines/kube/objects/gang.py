@@ -18,6 +18,7 @@ from oarsman.engines.kube.objects.pod import PodDraft
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job, LauncherCreation
 from oarsman.job.role import Role
+from oarsman.manifest.quantity import parse
 
 VOLCANO: Final = "volcano"
 NOBODY: Final = "none"
@@ -77,7 +78,16 @@ def pod_group(job: Job, options: KubeOptions, priorities: Mapping[str, int] | No
 def differs(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
     """Only our own fields count: schedulers fill in others, and would otherwise be corrected for ever."""
     theirs = found.get("spec") or {}
-    return any(theirs.get(name) != value for name, value in wanted["spec"].items())
+    return any(_compared(name, theirs.get(name)) != _compared(name, value) for name, value in wanted["spec"].items())
+
+
+def correction(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> Object:
+    """The merge patch that makes it as wanted: amounts nobody asks for any more are taken out."""
+    spec = dict(wanted["spec"])
+    if "minResources" in spec:
+        there = (found.get("spec") or {}).get("minResources") or {}
+        spec["minResources"] = {**dict.fromkeys(there), **spec["minResources"]}
+    return {"spec": spec}
 
 
 def priority_class(job: Job) -> str:
@@ -121,6 +131,11 @@ def _needs(role: Role) -> dict[str, Decimal]:
         for name in {**container.resources.limits, **container.resources.requests}:
             needs[name] = needs.get(name, Decimal(0)) + container.resources.effective(name)
     return needs
+
+
+def _compared(field: str, value: Any) -> Any:
+    """Amounts by what they mean: whoever writes a group back may spell 1073741824 as 1Gi, and leave out what is empty."""
+    return {name: parse(amount) for name, amount in (value or {}).items()} if field == "minResources" else value
 
 
 def _written(amount: Decimal) -> str:
