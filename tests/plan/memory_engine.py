@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from oarsman import names
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
 from oarsman.job.state import Status
@@ -34,6 +35,7 @@ class MemoryEngine:
     job: Job
     keeps_idle_members: bool = True
     slow_deletion: bool = False
+    launcher_holds: bool = False  # as on Kubernetes: made early, Pending until its workers answer
     now: datetime = T0
     status: Status = field(default_factory=Status)
     workers: dict[int, Member] = field(default_factory=dict)
@@ -46,6 +48,8 @@ class MemoryEngine:
     work_done: bool = False  # a launcher has ended well and has not been harmed since
     events: list[Event] = field(default_factory=list)
     last_plan: Plan | None = None
+    launchers_made: int = 0
+    served: dict[int, str] = field(default_factory=dict)  # attempt -> the launcher that ran its command
 
     def observe(self) -> Observed:
         return Observed(
@@ -57,6 +61,7 @@ class MemoryEngine:
             admission=self.admission,
             stop_requested=self.stop_requested,
             keeps_idle_members=self.keeps_idle_members,
+            launcher_holds=self.launcher_holds,
         )
 
     def turn(self, *, crash_after: int | None = None) -> Plan:
@@ -124,9 +129,19 @@ class MemoryEngine:
         known = {a.number for a in self.status.attempts}
         assert attempt not in known, "an attempt on record is never started a second time"
         usable = {w.name for w in self.workers.values() if w.phase is Phase.RUNNING and w.ready and not w.terminating}
-        dead = set(self.published or ()) - usable - {self.job.launcher_host}
-        assert not dead, f"published but not usable: {dead}"
-        self.launcher = a_launcher(Phase.PENDING, attempt=attempt)
+        if self.launcher_holds:
+            coming = {w.name for w in self.workers.values() if not w.phase.ended and not w.terminating}
+            assert self.published == self.job.hosts, "one that waits finds the complete list"
+            assert set(self.published) <= coming | {self.job.launcher_host}, "no host has to go away first"
+        else:
+            dead = set(self.published or ()) - usable - {self.job.launcher_host}
+            assert not dead, f"published but not usable: {dead}"
+        self.launcher = self._new_launcher(attempt)
+
+    def _new_launcher(self, attempt: int) -> Member:
+        self.launchers_made += 1
+        instance = f"pi-launcher-{self.launchers_made}" if self.launcher_holds else ""
+        return a_launcher(Phase.PENDING, attempt=attempt, instance=instance)
 
     def _delete_launcher(self, attempt: int) -> None:
         launcher, policy = self.launcher, self.job.run_policy
@@ -169,15 +184,40 @@ class MemoryEngine:
             self.workers[index] = replace(ended, exit=Exit(code=1))
 
     def launcher_up(self) -> None:
-        if self.launcher is not None and self.launcher.phase is Phase.PENDING and not self.launcher.terminating:
-            self.launcher = replace(self.launcher, phase=Phase.RUNNING, started_at=self.now)
+        """Its command begins; one that holds waits until every worker answers."""
+        if self.launcher is None or self.launcher.phase is not Phase.PENDING or self.launcher.terminating:
+            return
+        if self.launcher_holds and not self.all_answer:
+            return
+        self.launcher = replace(self.launcher, phase=Phase.RUNNING, started_at=self.now)
+        self.served.setdefault(self.launcher.attempt, self.launcher.instance)
+
+    @property
+    def all_answer(self) -> bool:
+        found = [self.workers.get(i) for i in range(self.job.workers)]
+        return all(w is not None and w.phase is Phase.RUNNING and w.ready and not w.terminating for w in found)
+
+    def launcher_gives_up(self) -> None:
+        """The barrier inside has lost its patience."""
+        if self.launcher_holds and self.launcher is not None and self.launcher.phase is Phase.PENDING:
+            if self.launcher.terminating or not self.job.workers:
+                return
+            failed = replace(self.launcher, phase=Phase.FAILED, finished_at=self.now, reason=names.REASON_BARRIER)
+            self.launcher = replace(failed, message="pi-worker-0: connection refused (waited 300 s)")
+
+    def launcher_is_replaced(self) -> None:
+        """A controller of the cluster's puts another in the place of one that went."""
+        if self.launcher_holds and self.launcher is not None and not self.launcher.phase.ended:
+            if not self.launcher.terminating:
+                self.launcher = self._new_launcher(self.launcher.attempt)
 
     def launcher_ends(self, code: int) -> None:
         if self.launcher is not None and self.launcher.phase is Phase.RUNNING:
             phase = Phase.FAILED if code else Phase.SUCCEEDED
             exit_ = Exit(code=code, signal=code - 128 if 128 < code < 192 else None)
             closed = {a.number for a in self.status.attempts if a.outcome}
-            self.work_done = code == 0 and self.launcher.attempt not in closed
+            first = self.served.get(self.launcher.attempt) == self.launcher.instance
+            self.work_done = code == 0 and self.launcher.attempt not in closed and first
             self.launcher = replace(self.launcher, phase=phase, exit=exit_, finished_at=self.now)
 
     def launcher_vanishes(self) -> None:

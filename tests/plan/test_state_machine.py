@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from oarsman import names
+from oarsman.job.job import LauncherCreation
 from oarsman.job.observed import Admission, Phase
 from oarsman.job.policies import CleanPodPolicy, RestartPolicy
 from oarsman.plan.policies import retry
@@ -35,17 +36,22 @@ class Worlds(RuleBasedStateMachine):
         deadline=st.sampled_from([None, 300]),
         keeps=st.booleans(),
         slow=st.booleans(),
+        holds=st.booleans(),
+        creation=st.sampled_from(list(LauncherCreation)),
         final_code=codes,
     )
     def begin(
         self, workers: int, restart: RestartPolicy, limit: int | None, elastic: bool, clean: CleanPodPolicy,
-        ttl: int | None, deadline: int | None, keeps: bool, slow: bool, final_code: int,
+        ttl: int | None, deadline: int | None, keeps: bool, slow: bool, holds: bool,
+        creation: LauncherCreation, final_code: int,
     ) -> None:  # fmt: skip
         job = a_job(
             workers=workers, restart=restart, elastic=elastic and workers > 0, backoff_limit=limit,
             clean_pod_policy=clean, ttl_seconds_after_finished=ttl, active_deadline_seconds=deadline,
         )  # fmt: skip
-        self.engine = MemoryEngine(job, keeps_idle_members=keeps, slow_deletion=slow)
+        job = replace(job, launcher_creation=creation)
+        holds = holds and creation is LauncherCreation.AT_STARTUP
+        self.engine = MemoryEngine(job, keeps_idle_members=keeps, slow_deletion=slow, launcher_holds=holds)
         self.final_code = final_code
 
     # -- the crank --------------------------------------------------------------------------------
@@ -116,6 +122,20 @@ class Worlds(RuleBasedStateMachine):
         self.engine.launcher_vanishes()
 
     @rule()
+    def launcher_gives_up(self) -> None:
+        self.engine.launcher_gives_up()
+
+    @rule()
+    def launcher_is_replaced(self) -> None:
+        self.engine.launcher_is_replaced()
+
+    @rule()
+    def pods_vanish_while_the_launcher_waits(self) -> None:
+        launcher = self.engine.launcher
+        if launcher is not None and launcher.phase is Phase.PENDING:
+            self.engine.workers.clear()
+
+    @rule()
     def settle(self) -> None:
         self.engine.settle()
 
@@ -171,6 +191,22 @@ class Worlds(RuleBasedStateMachine):
         assert numbers == sorted(set(numbers))
         assert sum(a.outcome == "Failed" for a in status.attempts) <= retry.limit(self.engine.job) + 1
         assert sum(not a.outcome for a in status.attempts) <= 1
+
+    @invariant()
+    def attempts_that_never_began_are_not_counted(self) -> None:
+        status = self.engine.status
+        assert status.launcher.failed == sum(a.outcome == "Failed" for a in status.attempts)
+        for attempt in status.attempts:
+            if attempt.outcome == "NotStarted":
+                assert self.engine.launcher_holds
+                assert attempt.cause is not None
+
+    @invariant()
+    def no_attempt_is_served_by_two(self) -> None:
+        """Success is only ever that of the launcher which first ran the attempt's command."""
+        for attempt in self.engine.status.attempts:
+            if attempt.outcome == "Succeeded" and attempt.launcher:
+                assert self.engine.served[attempt.number] == attempt.launcher
 
     @invariant()
     def a_world_that_rests_gets_a_status_that_rests(self) -> None:
