@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO
 
@@ -48,23 +49,23 @@ class Cluster(Kubectl):
     def _world(self, name: str, *, network: bool) -> World:
         return World(name, self.folder / name, network=network, owner=None if self._detached else self._reading)
 
-    def _start(self) -> None:
+    def _start(self, admission: Sequence[str]) -> None:
         names = [f"node-{number}" for number in range(1, NODES + 1)] if self.runs_pods else []
         world = self._world("control-plane", network=self.runs_pods)
         world.start()
+        addresses = None
         if self.runs_pods:
             with locked(running() / "addresses.lock"):
                 addresses = network.free_addresses()
                 network.lay(world, addresses, cleaning.link_of(self.name))
-            self.control_plane = ControlPlane(world, self._programs, addresses, names)
-        else:
-            self.control_plane = ControlPlane(world, self._programs, None, names)
+        self.control_plane = ControlPlane(world, self._programs, addresses, names, admission)
         self.control_plane.start()
         self.kubeconfig = self.control_plane.kubeconfig
         self.etcd = self.control_plane.etcd
         self.apiserver = self.control_plane.apiserver
         self.client: Client = self.control_plane.client
         for number, name in enumerate(names, 1):
+            assert addresses
             place = Place(number, NODES, addresses, cleaning.group_of(self.name))
             self.nodes.append(Node(self._world(name, network=True), place, self.control_plane, self._programs))
         self.images = images.NAMES | {"operator": self.load_operator()} if self.runs_pods else {}
@@ -122,10 +123,11 @@ class Cluster(Kubectl):
         self._lock.close()
 
 
-def start(name: str = "test", *, pods: bool = True, detached: bool = False) -> Cluster:
+def start(name: str = "test", *, pods: bool = True, detached: bool = False, admission: Sequence[str] = ()) -> Cluster:
     """A cluster of this name, or, while another has it, of this name and a number. Without pods: no nodes.
 
-    It ends with this process, however this process ends, unless it is detached.
+    It ends with this process, however this process ends, unless it is detached. admission: plugins beside the usual
+    ones, such as PodSecurityPolicy.
     """
     if len(name) > 8:
         raise ValueError(f"{name} is too long: a network link is called after it")
@@ -136,7 +138,7 @@ def start(name: str = "test", *, pods: bool = True, detached: bool = False) -> C
     chosen, lock = _choose(name)
     cluster = Cluster(chosen, pods=pods, detached=detached, lock=lock, found=found)
     try:
-        cluster._start()
+        cluster._start(admission)
     except BaseException:
         cluster.stop()
         raise

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cluster.build import Programs
@@ -22,10 +23,13 @@ FEATURES = "--feature-gates=TTLAfterFinished=true"  # still needs to be asked fo
 class ControlPlane:
     """With addresses it has a network of its own that nodes join; without, it listens on the machine's loopback."""
 
-    def __init__(self, world: World, programs: Programs, addresses: Addresses | None, nodes: list[str]) -> None:
+    def __init__(
+        self, world: World, programs: Programs, addresses: Addresses | None, nodes: list[str], admission: Sequence[str]
+    ) -> None:
         self.world = world
         self._programs = programs
         self._addresses = addresses
+        self._admission = admission
         self.address = addresses.control_plane if addresses else "127.0.0.1"
         self._ports = dict(
             zip(("etcd", "peer", "secure"), (2379, 2380, 6443) if addresses else _free_ports(3), strict=True)
@@ -60,7 +64,7 @@ class ControlPlane:
         ]
         if addresses:
             dns = self.certificates.kubeconfig("dns", self.server, world.work / "dns.kubeconfig")
-            command = [sys.executable, "-m", "cluster.dns", dns, self.address]
+            command = [sys.executable, "-m", "cluster.dns", str(dns), self.address]
             self.others.append(Program(world, "dns", command, {"PYTHONPATH": str(HERE.parent)}))
 
     def start(self) -> None:
@@ -104,6 +108,7 @@ class ControlPlane:
             "--enable-aggregator-routing=true",  # webhooks are called at their pods: no kube-proxy runs here
             # The controller manager makes service accounts; where there is none, no pod could ever be created.
             *([] if self._programs.find("kube-controller-manager") else ["--disable-admission-plugins=ServiceAccount"]),
+            *([f"--enable-admission-plugins={','.join(self._admission)}"] if self._admission else []),
             *([FEATURES] if self._programs.built_here else []),
         ]  # fmt: skip
 
@@ -166,4 +171,5 @@ def may_run_nodes() -> str:
     """Why this machine cannot run nodes; empty if it can."""
     if os.geteuid() != 0:
         return "nodes need root: they mount file systems and make control groups and network namespaces"
-    return ""
+    tried = subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True, text=True, check=False)
+    return f"nodes need namespaces of their own: {tried.stderr.strip()}" if tried.returncode else ""

@@ -20,6 +20,7 @@ from dnslib.server import BaseResolver, DNSHandler, DNSServer
 from cluster.client import Client, Refused
 
 ZONE = "cluster.local"
+LONGEST = 512  # bytes of an answer over UDP
 TTL = 1  # nobody shall remember what a watch has just changed
 
 
@@ -100,6 +101,9 @@ class Resolver(BaseResolver):
                     reply.add_answer(RR(request.q.qname, QTYPE.A, rdata=A(address), ttl=TTL))
         else:
             reply.header.rcode = RCODE.NXDOMAIN
+        if handler.protocol == "udp" and len(reply.pack()) > LONGEST:
+            reply = request.reply()
+            reply.header.tc = 1  # the asker comes again over TCP
         return reply
 
 

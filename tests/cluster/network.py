@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from cluster.world import World
 
-SHARED = ipaddress.ip_network("100.64.0.0/10")  # for networks that are not routed outside: RFC 6598
+SHARED = ipaddress.IPv4Network("100.64.0.0/10")  # for networks that are not routed outside: RFC 6598
 
 
 @dataclass(frozen=True)
@@ -66,9 +66,9 @@ def _used() -> Iterable[ipaddress.IPv4Network]:
     routes = json.loads(_ip("-json", "-4", "route", "show", "table", "all") or "[]")
     for route in routes:
         if route["dst"] != "default":
-            yield ipaddress.ip_network(route["dst"], strict=False)
+            yield ipaddress.IPv4Network(route["dst"], strict=False)
     for name in _name_servers():
-        yield ipaddress.ip_network(name)
+        yield ipaddress.IPv4Network(name)
 
 
 def _name_servers() -> Iterable[str]:

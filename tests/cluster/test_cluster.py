@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from cluster.cluster import Cluster
@@ -21,12 +24,13 @@ def peers(cluster: Cluster, namespace: str) -> str:
     return namespace
 
 
-def _nodes(cluster: Cluster) -> list[dict]:
-    return cluster.get("nodes")["items"]
+def _nodes(cluster: Cluster) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = cluster.get("nodes")["items"]
+    return found
 
 
 def _address(cluster: Cluster, namespace: str, name: str) -> str:
-    return cluster.get("pod", name, namespace)["status"]["podIP"]
+    return str(cluster.get("pod", name, namespace)["status"]["podIP"])
 
 
 def test_every_node_is_ready(cluster: Cluster) -> None:
@@ -60,6 +64,20 @@ def test_dns_knows_pods_forward_and_backward(cluster: Cluster, peers: str) -> No
 def test_dns_lists_every_pod_of_a_headless_service(cluster: Cluster, peers: str) -> None:
     found = {line.split()[0] for line in cluster.run_in(peers, "one", "getent", "ahostsv4", "peers").splitlines()}
     assert found == {_address(cluster, peers, name) for name in ("one", "two")}
+
+
+def test_dns_lists_more_addresses_than_one_packet_holds(cluster: Cluster, peers: str) -> None:
+    many = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "many"}, "spec": {"clusterIP": "None"}}
+    addresses = {f"192.0.2.{number}" for number in range(1, 101)}
+    subset = {"addresses": [{"ip": address} for address in sorted(addresses)], "ports": [{"port": 1}]}
+    endpoints = {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"name": "many"}, "subsets": [subset]}
+    cluster.apply(many, endpoints, namespace=peers)
+
+    def found() -> set[str]:
+        said = cluster.run_in(peers, "one", "getent", "ahostsv4", "many", check=False)
+        return {line.split()[0] for line in said.splitlines()}
+
+    until(lambda: found() == addresses, lambda: f"all are listed: {found()}")
 
 
 def test_dns_does_not_know_a_pod_that_is_gone(cluster: Cluster, peers: str) -> None:
@@ -143,7 +161,9 @@ def test_the_operator_image_holds_the_source_and_what_it_needs(cluster: Cluster,
     assert said == ["65532", "/opt/oarsman/src/oarsman"]
 
 
-def test_custom_resources_are_served(cluster: Cluster, namespace: str) -> None:
+@pytest.fixture
+def things(cluster: Cluster) -> Iterator[str]:
+    """A kind of custom resource, gone again after the test."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": "Thing", "plural": "things", "singular": "thing"}
@@ -153,11 +173,11 @@ def test_custom_resources_are_served(cluster: Cluster, namespace: str) -> None:
         "spec": {"group": "test.oarsman", "scope": "Namespaced", "names": names, "versions": [version]},
     })  # fmt: skip
     cluster.kubectl("wait", "--for=condition=Established", "crd/things.test.oarsman", "--timeout=60s")
-    thing = {
-        "apiVersion": "test.oarsman/v1",
-        "kind": "Thing",
-        "metadata": {"name": "it", "labels": {"a": "b"}},
-        "size": 1,
-    }
-    cluster.apply(thing, namespace=namespace)
-    assert cluster.get("things", "it", namespace)["size"] == 1
+    yield "things"
+    cluster.kubectl("delete", "crd", "things.test.oarsman", "--wait=false")
+
+
+def test_custom_resources_are_served(cluster: Cluster, namespace: str, things: str) -> None:
+    named = {"name": "it", "labels": {"a": "b"}}
+    cluster.apply({"apiVersion": "test.oarsman/v1", "kind": "Thing", "metadata": named, "size": 1}, namespace=namespace)
+    assert cluster.get(things, "it", namespace)["size"] == 1

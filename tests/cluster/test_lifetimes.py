@@ -61,6 +61,19 @@ def test_a_cluster_that_is_stopped_leaves_nothing_behind() -> None:
     assert _traces() - before == set()
 
 
+def test_a_cluster_can_be_started_with_more_admission_plugins() -> None:
+    found = start("strict", pods=False, admission=["PodSecurityPolicy"])
+    try:
+        found.kubectl("create", "serviceaccount", "somebody")
+        until(lambda: "secrets" in found.get("serviceaccount", "somebody"), "its token is made")
+        found.kubectl("create", "rolebinding", "edit", "--clusterrole=edit", "--serviceaccount=default:somebody")
+        create = ("run", "pod", "--image=none", "--dry-run=server", "--as=system:serviceaccount:default:somebody")
+        refused = found.kubectl(*create, check=False)
+        assert "PodSecurityPolicy" in refused.stderr
+    finally:
+        found.stop()
+
+
 OWNER = """
 import sys, time
 from cluster.cluster import start
