@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
@@ -97,3 +97,11 @@ class Observed:
     out_of_memory: tuple[str, ...] = ()  # hosts on which a process was killed at the memory limit
     refused: str | None = None  # a member that cannot be created as it is asked for, and why
     outdated: tuple[str, ...] = ()  # fields that were edited and cannot reach members that exist
+    _by_index: dict[int, Member] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_index", {worker.index: worker for worker in reversed(self.workers)})
+
+    def worker(self, index: int) -> Member | None:
+        """At once, however many there are."""
+        return self._by_index.get(index)
