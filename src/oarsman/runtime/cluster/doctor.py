@@ -78,7 +78,7 @@ async def _operator(kube: Kube) -> list[Finding]:
 
 
 async def _rights(kube: Kube, namespace: str) -> list[Finding]:
-    found = []
+    found: list[Finding] = []
     for what, needed, wanted in _RIGHTS:
         asked = [(group, name, sub, verb) for group, name, sub, verbs in wanted for verb in verbs]
         answers = await asyncio.gather(*(_may(kube, namespace, *one) for one in asked))
@@ -88,7 +88,7 @@ async def _rights(kube: Kube, namespace: str) -> list[Finding]:
         level = OK if not lacking else MISSING if needed else WARN
         advice = "ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed"
         found.append(Finding(subject="rights", level=level, message=message, blocking=needed,
-                             advice=advice if lacking else None))  # fmt: skip
+                             advice=advice if lacking and not any(one.advice for one in found) else None))  # fmt: skip
     return found
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from importlib import resources as packaged
@@ -26,6 +26,7 @@ _MANAGER: Final = "oarsman-install"
 _APPLY_SINCE: Final = (1, 18)
 _LABEL: Final = ("app.kubernetes.io/name", "oarsman")
 _ESTABLISHED_SECONDS: Final = 60.0
+_GONE_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,16 @@ def _placed(document: Document, settings: Settings) -> Document:
         if settings.watch:
             args.append(f"--namespace={','.join(settings.watch)}")
         container["args"] = args
+        _complete(container.get("ports") or ())
+    if document["kind"] == "Service":
+        _complete(document["spec"]["ports"])
     return document
+
+
+def _complete(ports: Iterable[Document]) -> None:
+    """Older servers do not fill in the protocol before they compare what is applied with what is there."""
+    for port in ports:
+        port.setdefault("protocol", "TCP")
 
 
 # -- bringing ----------------------------------------------------------------------------------------
@@ -95,6 +105,9 @@ async def apply(kube: Kube, wanted: Sequence[Document]) -> AsyncGenerator[Step, 
 async def _apply(kube: Kube, document: Document, merges: bool) -> str:
     resource, name, namespace = _address(document)
     before = await _found(kube, resource, name, namespace)
+    if before is not None and "deletionTimestamp" in before["metadata"]:
+        await _gone(kube, document)
+        before = None
     if merges:
         after = await kube.patch(resource, name, document, namespace, kind="apply", field_manager=_MANAGER, force=True)
     elif before is None:
@@ -104,6 +117,18 @@ async def _apply(kube: Kube, document: Document, merges: bool) -> str:
     if before is None:
         return "created"
     return "unchanged" if _version(before) == _version(after) else "configured"
+
+
+async def _gone(kube: Kube, document: Document) -> None:
+    """What is being deleted has to go before it can come again."""
+    resource, name, namespace = _address(document)
+    try:
+        async with asyncio.timeout(_GONE_SECONDS):
+            async for _ in following.one(kube, resource, namespace, name):
+                pass
+    except TimeoutError as error:
+        hint = f"kubectl get {name_of(document)} -o yaml shows what keeps it"
+        raise RetryableError(f"{name_of(document)} is still being deleted", hint=hint) from error
 
 
 async def _established(kube: Kube, name: str) -> None:
