@@ -53,7 +53,7 @@ class Session:
             return self.factory(self.engine)
         from oarsman.runtime import open_jobs
 
-        return open_jobs(self.engine, context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
+        return open_jobs(self.engine, context=self.context, kubeconfig=self.kubeconfig)
 
     @property
     def jobs(self) -> Jobs:

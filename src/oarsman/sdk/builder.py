@@ -13,6 +13,7 @@ from typing import Any
 
 from oarsman import names
 
+_ROOT_IS_FINE = [{"name": f"OMPI_ALLOW_RUN_AS_ROOT{more}", "value": "1"} for more in ("", "_CONFIRM")]
 _LONGEST_STEM = 40  # leaves room for a suffix, "-worker-" and the number within a DNS label
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|node|bash|sh|zsh|dash|ksh|env|Rscript)[\d.]*(\.exe)?")
 _IMPLEMENTATIONS = {"openmpi": "OpenMPI", "mpich": "MPICH", "intel": "Intel"}
@@ -61,6 +62,7 @@ def document(command: Sequence[str], shape: Shape, settings: Settings, *, suffix
     worker: dict[str, Any] = {"name": "worker"}
     if shape.image:
         launcher["image"] = worker["image"] = shape.image
+        env = [*_ROOT_IS_FINE, *env]  # most images run as root, and a container is no machine to protect
     if env:
         launcher["env"], worker["env"] = env, [dict(item) for item in env]
     if limits := _limits(shape):
