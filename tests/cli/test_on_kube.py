@@ -1,0 +1,205 @@
+"""`--on kube`: the options, whose words are sent where, and what is said when something is missing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from oarsman.cli.main import cli
+from oarsman.cli.session import Session
+from oarsman.runtime.cluster import install
+from oarsman.runtime.cluster.install import Settings, documents
+from oarsman.sdk import connect
+
+from .fakes import MANIFEST, NOW, FakeJobs, oarsman
+
+
+class ClusterFake(FakeJobs):
+    home = "lab"
+
+
+def on_kube(jobs: FakeJobs, *words: str, stdin: str | None = None) -> Result:
+    session = Session(factory=lambda engine: jobs, now=lambda: NOW)
+    env = {"TZ": "UTC", "OARSMAN_ON": "kube"}
+    return CliRunner().invoke(cli, words, input=stdin, obj=session, env=env, catch_exceptions=False)
+
+
+@pytest.fixture
+def jobs() -> ClusterFake:
+    return ClusterFake()
+
+
+# -- namespaces --------------------------------------------------------------------------------------
+
+
+def test_names_that_mention_no_namespace_are_in_that_of_the_context(jobs: ClusterFake) -> None:
+    jobs.add("pi", namespace="lab")
+    assert on_kube(jobs, "stop", "pi").stdout == "pi is being stopped\n"
+    assert jobs.calls == [("stop", "lab/pi")]
+
+
+@pytest.mark.parametrize("option", ["-n", "--namespace"])
+def test_another_namespace_can_be_named(jobs: ClusterFake, option: str) -> None:
+    jobs.add("pi", namespace="other")
+    assert on_kube(jobs, "stop", option, "other", "pi").stdout == "other/pi is being stopped\n"
+
+
+def test_only_the_namespace_that_is_meant_goes_unmentioned(jobs: ClusterFake) -> None:
+    for namespace in ("lab", "default"):
+        jobs.add("pi", namespace=namespace)
+    names = on_kube(jobs, "list", "--all-namespaces", "-o", "name").stdout.split()
+    assert sorted(names) == ["mpijob/default/pi", "mpijob/pi"]
+    assert on_kube(jobs, "list", "-o", "name").stdout == "mpijob/pi\n"
+
+
+def test_one_machine_lists_every_namespace_as_before() -> None:
+    jobs = FakeJobs()
+    jobs.add("pi")
+    jobs.add("tau", namespace="other")
+    for words in (["list", "-o", "name"], ["list", "-A", "-o", "name"]):
+        assert oarsman(jobs, *words).stdout == "mpijob/pi\nmpijob/other/tau\n"
+
+
+def test_delete_all_stays_in_the_namespace_of_the_context(jobs: ClusterFake) -> None:
+    jobs.add("pi", namespace="lab")
+    jobs.add("tau", namespace="other")
+    assert on_kube(jobs, "delete", "--all").stdout == "pi deleted\n"
+    assert list(jobs.records) == ["other/tau"]
+
+
+# -- options -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--context", "--kubeconfig"])
+def test_options_of_clusters_are_refused_elsewhere(option: str) -> None:
+    result = oarsman(FakeJobs(), "list", option, "x")
+    assert (result.exit_code, result.stderr) == (2, f"error: {option} needs --on kube\n")
+
+
+def test_a_command_needs_an_image(jobs: ClusterFake) -> None:
+    result = on_kube(jobs, "run", "-n", "4", "--", "./solver", "--fast")
+    assert result.exit_code == 2
+    assert "needs --image" in result.stderr
+    assert "oarsman run --on kube -n 4 --image IMAGE -- ./solver --fast" in result.stderr
+    assert on_kube(jobs, "run", "-n", "4", "--image", "pi:1", "--name", "pi", "--", "./solver").exit_code == 0
+    containers = [
+        role["template"]["spec"]["containers"][0]
+        for role in jobs.records["default/pi"].job.document["spec"]["mpiReplicaSpecs"].values()
+    ]
+    assert {container["image"] for container in containers} == {"pi:1"}
+
+
+def test_an_image_does_not_go_with_a_manifest(jobs: ClusterFake, manifest: str) -> None:
+    result = on_kube(jobs, "run", "--image", "x", manifest)
+    assert (result.exit_code, "--image needs -n" in result.stderr) == (2, True)
+
+
+def test_the_operator_is_said_to_finish_what_is_left(jobs: ClusterFake) -> None:
+    from oarsman.cli.patience import keeper
+
+    assert keeper(Session(engine="kube")) == "the operator"
+    assert keeper(Session()) == "the supervisor"
+
+
+def test_a_job_that_nobody_looks_at_is_explained_once(
+    jobs: ClusterFake, manifest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from threading import Event
+
+    from oarsman.cli import patience
+
+    told = Event()
+    monkeypatch.setattr(patience, "_LOOK_AFTER_SECONDS", 0.0)
+    heard = []
+
+    def tell(why: str) -> None:
+        heard.append(why)
+        told.set()
+
+    jobs.silence = lambda key: f"no operator for {key}"  # type: ignore[attr-defined]
+    with patience.told_if_nothing_happens(Session(factory=lambda _: jobs, engine="kube"), "lab/pi", tell):
+        assert told.wait(10)
+    assert heard == ["no operator for lab/pi"]
+
+
+# -- what is missing ---------------------------------------------------------------------------------
+
+
+def python(script: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    clean = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "HOME": "/nonexistent", **env}
+    return subprocess.run([sys.executable, "-c", script, *words], env=clean, capture_output=True, text=True)
+
+
+def test_without_the_extra_its_name_is_given() -> None:
+    script = "import sys; sys.modules['aiohttp'] = None; from oarsman.cli.main import main; main()"
+    done = python(script, "list", "--on", "kube")
+    assert done.returncode == 2
+    assert "hint: pip install 'oarsman[kube]'" in done.stderr
+
+
+def test_without_a_kubeconfig_the_places_are_named() -> None:
+    done = python("from oarsman.cli.main import main; main()", "list", "--on", "kube")
+    assert done.returncode == 2
+    assert "no cluster is known" in done.stderr
+    assert "--kubeconfig" in done.stderr
+
+
+def test_programs_choose_a_cluster_as_the_command_does(tmp_path: Path) -> None:
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {}}],
+        "contexts": [{"name": "far", "context": {"cluster": "c", "user": "u", "namespace": "lab"}}],
+    }
+    path = tmp_path / "config"
+    path.write_text(json.dumps(config))
+    assert connect("kube", context="far", kubeconfig=str(path)).home == "lab"
+    assert connect("kube", context="far", kubeconfig=str(path), namespace="other").home == "other"
+
+
+# -- what is installed -------------------------------------------------------------------------------
+
+
+def test_the_manifest_is_the_one_of_the_source_tree() -> None:
+    kinds = [one["kind"] for one in documents(Settings())]
+    assert kinds[:2] == ["CustomResourceDefinition", "Namespace"]
+    assert {"Deployment", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"} <= set(kinds)
+
+
+def test_every_object_moves_to_the_namespace_that_was_asked_for() -> None:
+    found = documents(Settings(namespace="elsewhere", image="own:2", watch=("a", "b")))
+    assert "mpi-operator" not in {one["metadata"].get("namespace") for one in found}
+    assert [one["metadata"]["name"] for one in found if one["kind"] == "Namespace"] == ["elsewhere"]
+    assert {s["namespace"] for one in found for s in one.get("subjects") or () if "namespace" in s} == {"elsewhere"}
+    container = next(one for one in found if one["kind"] == "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "own:2"
+    assert {"--lock-namespace=elsewhere", "--namespace=a,b"} <= set(container["args"])
+    assert container["args"][0] == "operator"
+
+
+def test_the_objects_can_be_printed_for_another_tool() -> None:
+    from yaml import safe_load_all
+
+    result = on_kube(FakeJobs(), "install", "-o", "yaml", "--image", "own:2")
+    assert result.exit_code == 0
+    assert list(safe_load_all(result.stdout)) == documents(Settings(image="own:2"))
+
+
+def test_uninstall_asks_where_somebody_can_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
+    path.write_text(json.dumps({"clusters": [cluster], "users": [], "contexts": [
+        {"name": "x", "context": {"cluster": "c"}}], "current-context": "x"}))  # fmt: skip
+    monkeypatch.setattr(install, "remove", None)  # nothing may be removed
+    result = on_kube(FakeJobs(), "uninstall", "--kubeconfig", str(path))
+    assert result.exit_code == 2
+    assert "hint: --yes answers the question" in result.stderr
+
+
+def test_a_manifest_goes_to_the_cluster_as_it_goes_to_this_machine(jobs: ClusterFake) -> None:
+    assert on_kube(jobs, "submit", "-", stdin=MANIFEST).exit_code == 0
+    assert [call[0] for call in jobs.calls] == ["submit"]
