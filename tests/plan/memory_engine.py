@@ -207,9 +207,12 @@ class MemoryEngine:
 
     def launcher_is_replaced(self) -> None:
         """A controller of the cluster's puts another in the place of one that went."""
-        if self.launcher_holds and self.launcher is not None and not self.launcher.phase.ended:
-            if not self.launcher.terminating:
-                self.launcher = self._new_launcher(self.launcher.attempt)
+        old = self.launcher
+        if not self.launcher_holds or old is None or old.phase.ended or old.terminating:
+            return
+        noticed = any(a.launcher == old.instance for a in self.status.attempts)
+        if old.phase is Phase.PENDING or noticed:  # one that ran and went unseen nobody can know of
+            self.launcher = self._new_launcher(old.attempt)
 
     def launcher_ends(self, code: int) -> None:
         if self.launcher is not None and self.launcher.phase is Phase.RUNNING:

@@ -101,17 +101,19 @@ ROOM = "not scheduled: 0/2 nodes are available"
     [
         pytest.param(
             {"workers": (a_worker(0), a_worker(1, PENDING, waits_for_room=True, not_ready_because=ROOM))},
-            "pi-worker-1", id="a worker",
+            "pi-worker-1",
+            id="a worker",
         ),
         pytest.param(
             {
                 "workers": workers(2),
                 "launcher": a_launcher(PENDING, waits_for_room=True, not_ready_because=ROOM, instance="pi-launcher-a"),
             },
-            "pi-launcher", id="the launcher",
+            "pi-launcher",
+            id="the launcher",
         ),
     ],
-)  # fmt: skip
+)
 def test_waiting_for_a_place_has_no_end_and_is_told_once(given: dict[str, Any], host: str) -> None:
     seen = held(**given)
     plan = reconcile(a_job(), seen, at(100_000))
@@ -147,17 +149,21 @@ STUCK = "ErrImagePull: not found"
     [
         pytest.param(
             {"workers": (a_worker(0), a_worker(1, PENDING, not_ready_because=STUCK, started_at=at(50)))},
-            f"pi-worker-1 was not ready after 40 s: {STUCK}", 50, id="a worker, from its place on",
+            f"pi-worker-1 was not ready after 40 s: {STUCK}",
+            50,
+            id="a worker, from its place on",
         ),
         pytest.param(
             {
                 "workers": workers(2, started_at=at(70)),
                 "launcher": a_launcher(PENDING, not_ready_because="it waits for its workers", instance="pi-launcher-a"),
             },
-            "pi-launcher was not ready after 40 s: it waits for its workers", 70, id="the launcher, from the last worker on",
+            "pi-launcher was not ready after 40 s: it waits for its workers",
+            70,
+            id="the launcher, from the last worker on",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_host_that_has_its_place_gets_the_engines_patience(given: dict[str, Any], message: str, since: int) -> None:
     seen = held(patience=timedelta(seconds=40), **given)
     if since == 70:  # the launcher has its place since then, too
@@ -282,9 +288,11 @@ def test_a_refusal_does_not_end_a_job_that_runs() -> None:
 def test_hosts_that_ran_out_of_memory_are_in_the_cause() -> None:
     blamed = "mpirun noticed that process rank 1 with PID 42 on node pi-worker-1 exited on signal 9 (Killed)."
     seen = running(
-        launcher=a_launcher(Phase.FAILED, code=137), launcher_lines=(blamed,), out_of_memory=("pi-worker-1",),
+        launcher=a_launcher(Phase.FAILED, code=137),
+        launcher_lines=(blamed,),
+        out_of_memory=("pi-worker-1",),
         ranks_report=False,
-    )  # fmt: skip
+    )
     status = reconcile(a_job(backoff_limit=0), seen, at(10)).status
     assert status.cause is not None
     assert status.cause.memory_limit_hit

@@ -198,8 +198,8 @@ class Worlds(RuleBasedStateMachine):
         assert status.launcher.failed == sum(a.outcome == "Failed" for a in status.attempts)
         for attempt in status.attempts:
             if attempt.outcome == "NotStarted":
-                assert self.engine.launcher_holds
                 assert attempt.cause is not None
+                assert not attempt.launcher or self.engine.served.get(attempt.number) != attempt.launcher
 
     @invariant()
     def no_attempt_is_served_by_two(self) -> None:

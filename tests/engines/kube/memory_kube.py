@@ -65,9 +65,7 @@ class MemoryKube:
         return self.objects[resource.plural, namespace, name]
 
     def writes(self, *verbs: str, of: Resource | None = None) -> list[Ask]:
-        return [
-            ask for ask in self.asked if (not verbs or ask[0] in verbs) and (of is None or ask[1] == of.plural)
-        ]  # fmt: skip
+        return [ask for ask in self.asked if (not verbs or ask[0] in verbs) and (of is None or ask[1] == of.plural)]
 
     @contextmanager
     def trouble(self, error: Exception, verb: str, resource: Resource, name: str = "") -> Iterator[None]:
@@ -107,9 +105,15 @@ class MemoryKube:
         return _shown(self._store(resource, made, "ADDED"), view)
 
     async def replace(
-        self, resource: Resource, name: str, body: Mapping[str, Any], namespace: str | None = None, *,
-        subresource: str | None = None, view: Any = dict,
-    ) -> Any:  # fmt: skip
+        self,
+        resource: Resource,
+        name: str,
+        body: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        view: Any = dict,
+    ) -> Any:
         self._note("replace", resource, name, body)
         await asyncio.sleep(0)
         found = self._found("replace", resource, name, namespace)
@@ -120,9 +124,16 @@ class MemoryKube:
         return _shown(self._store(resource, changed, "MODIFIED"), view)
 
     async def patch(
-        self, resource: Resource, name: str, body: Any, namespace: str | None = None, *,
-        subresource: str | None = None, view: Any = dict, **_: Any,
-    ) -> Any:  # fmt: skip
+        self,
+        resource: Resource,
+        name: str,
+        body: Any,
+        namespace: str | None = None,
+        *,
+        subresource: str | None = None,
+        view: Any = dict,
+        **_: Any,
+    ) -> Any:
         self._note("patch", resource, name, body)
         await asyncio.sleep(0)
         found = self._found("patch", resource, name, namespace)
@@ -157,9 +168,16 @@ class MemoryKube:
         yield Page(found, str(self._version), first=True)
 
     async def watch(
-        self, resource: Resource, namespace: str | None = None, *, labels: str = "", since: str, view: Any = dict,
-        opened: Callable[[], None] | None = None, **_: Any,
-    ) -> AsyncGenerator[Change[Any], None]:  # fmt: skip
+        self,
+        resource: Resource,
+        namespace: str | None = None,
+        *,
+        labels: str = "",
+        since: str,
+        view: Any = dict,
+        opened: Callable[[], None] | None = None,
+        **_: Any,
+    ) -> AsyncGenerator[Change[Any], None]:
         if opened:
             opened()
         told = int(since)
@@ -175,9 +193,8 @@ class MemoryKube:
 
     # -- inside ---------------------------------------------------------------------------------------
     def _all(self, resource: Resource, namespace: str | None) -> list[Object]:
-        return [
-            o for (plural, ns, _), o in self.objects.items() if plural == resource.plural and namespace in (None, ns)
-        ]
+        found = ((ns, o) for (plural, ns, _), o in self.objects.items() if plural == resource.plural)
+        return [o for ns, o in found if namespace in (None, ns)]
 
     def _found(self, verb: str, resource: Resource, name: str, namespace: str | None) -> Object:
         found = self.objects.get((resource.plural, namespace or "", name))
@@ -240,15 +257,13 @@ def bring_up_to_date(kube: MemoryKube, caches: Any) -> None:
     from oarsman.engines.kube import views
 
     kept = (
-        (kinds.MPIJOBS, caches.mpijobs, views.MPIJob), (kinds.PODS, caches.pods, views.Pod),
-        (kinds.JOBS, caches.jobs, views.Job), (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap),
-    )  # fmt: skip
+        (kinds.MPIJOBS, caches.mpijobs, views.MPIJob),
+        (kinds.PODS, caches.pods, views.Pod),
+        (kinds.JOBS, caches.jobs, views.Job),
+        (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap),
+    )
     for resource, informer, view in kept:
-        there = {
-            (ns, name): found
-            for (plural, ns, name), found in kube.objects.items()
-            if plural == resource.plural
-        }  # fmt: skip
+        there = {(ns, name): found for (plural, ns, name), found in kube.objects.items() if plural == resource.plural}
         for item in informer.all():
             if (item.metadata.namespace, item.metadata.name) not in there:
                 informer.drop(item.metadata.namespace, item.metadata.name, item.metadata.uid)

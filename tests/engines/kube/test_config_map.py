@@ -19,8 +19,10 @@ WORKERS = tuple(f"pi-worker-{i}.pi.tenant-a.svc" for i in range(12))
 HOSTFILES = [
     pytest.param({"runLauncherAsWorker": True}, "", [f"{LAUNCHER} slots=1", f"{WORKERS[0]} slots=1"], id="C28"),
     pytest.param(
-        {"runLauncherAsWorker": True}, "cluster.local",
-        [f"{LAUNCHER}.cluster.local slots=1", f"{WORKERS[0]}.cluster.local slots=1"], id="C29",
+        {"runLauncherAsWorker": True},
+        "cluster.local",
+        [f"{LAUNCHER}.cluster.local slots=1", f"{WORKERS[0]}.cluster.local slots=1"],
+        id="C29",
     ),
     pytest.param({"runLauncherAsWorker": True, "workers": None}, "", [f"{LAUNCHER} slots=1"], id="C30"),
     pytest.param({"workers": None}, "", [f"{LAUNCHER} slots=1"], id="C30, where ours runs on its launcher"),
@@ -29,15 +31,19 @@ HOSTFILES = [
     pytest.param({"slotsPerWorker": 10}, "cluster.local", [f"{WORKERS[0]}.cluster.local slots=10"], id="C33"),
     pytest.param({"slotsPerWorker": 10, "mpiImplementation": "Intel"}, "", [f"{WORKERS[0]}:10"], id="C34"),
     pytest.param(
-        {"slotsPerWorker": 10, "mpiImplementation": "Intel"}, "cluster.local",
-        [f"{WORKERS[0]}.cluster.local:10"], id="C35",
+        {"slotsPerWorker": 10, "mpiImplementation": "Intel"},
+        "cluster.local",
+        [f"{WORKERS[0]}.cluster.local:10"],
+        id="C35",
     ),
     pytest.param({"slotsPerWorker": 10, "mpiImplementation": "MPICH"}, "", [f"{WORKERS[0]}:10"], id="C36"),
     pytest.param(
-        {"slotsPerWorker": 10, "mpiImplementation": "MPICH"}, "cluster.local",
-        [f"{WORKERS[0]}.cluster.local:10"], id="C37",
+        {"slotsPerWorker": 10, "mpiImplementation": "MPICH"},
+        "cluster.local",
+        [f"{WORKERS[0]}.cluster.local:10"],
+        id="C37",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("given", "domain", "lines"), HOSTFILES)
@@ -61,14 +67,19 @@ def test_the_hostfile_is_in_numeric_order_and_has_workers_that_are_not_there_yet
         pytest.param(("pi-launcher", "pi-worker-0"), "", [f"{LAUNCHER}:2", f"{WORKERS[0]}:2"], id="C41: both"),
         pytest.param(("pi-worker-0",), "c.local", [f"{WORKERS[0]}.c.local:2"], id="C42: domain"),
         pytest.param(
-            ("pi-launcher", "pi-worker-0"), "c.local",
-            [f"{LAUNCHER}.c.local:2", f"{WORKERS[0]}.c.local:2"], id="C43: domain, both",
+            ("pi-launcher", "pi-worker-0"),
+            "c.local",
+            [f"{LAUNCHER}.c.local:2", f"{WORKERS[0]}.c.local:2"],
+            id="C43: domain, both",
         ),
         pytest.param(
-            ("pi-worker-2", "pi-worker-10"), "", [f"{WORKERS[2]}:2", f"{WORKERS[10]}:2"], id="C44: numeric order",
+            ("pi-worker-2", "pi-worker-10"),
+            "",
+            [f"{WORKERS[2]}:2", f"{WORKERS[10]}:2"],
+            id="C44: numeric order",
         ),
     ],
-)  # fmt: skip
+)
 def test_discover_hosts_echoes_the_hosts_of_the_moment_with_slots(
     hosts: tuple[str, ...], domain: str, lines: list[str]
 ) -> None:
@@ -87,11 +98,20 @@ def test_what_was_published_by_nobody_is_nothing() -> None:
     [
         (
             V2BETA1,
-            {"hostfile", "discover_hosts.sh", "passwd.sh", "barrier.sh", "launch.sh", "worker.sh", "ssh.sh", "ssh_config"},
+            {
+                "hostfile",
+                "discover_hosts.sh",
+                "passwd.sh",
+                "barrier.sh",
+                "launch.sh",
+                "worker.sh",
+                "ssh.sh",
+                "ssh_config",
+            },
         ),
         (V1, {"hostfile", "discover_hosts.sh", "passwd.sh", "barrier.sh", "launch.sh", "kubexec.sh"}),
     ],
-)  # fmt: skip
+)
 def test_each_version_has_its_scripts(version: str, files: set[str]) -> None:
     made = config_map.config_map(a_kube_job(version=version), (), KubeOptions())
     assert set(made["data"]) == files

@@ -26,8 +26,11 @@ def container(
 ) -> dict[str, Any]:
     amounts = {"requests": requests, "limits": limits}
     return {
-        "name": "mpi", "image": "pi", "resources": {part: found for part, found in amounts.items() if found}, **more,
-    }  # fmt: skip
+        "name": "mpi",
+        "image": "pi",
+        "resources": {part: found for part, found in amounts.items() if found},
+        **more,
+    }
 
 
 def sized(
@@ -38,9 +41,7 @@ def sized(
     parts["worker"] = worker or [container({"cpu": "10", "memory": "32Gi"})]
     classes = given.pop("classes", {})
     for role, containers in parts.items():
-        given[role] = {"containers": containers} | (
-            {"priorityClassName": classes[role]} if role in classes else {}
-        )  # fmt: skip
+        given[role] = {"containers": containers} | ({"priorityClassName": classes[role]} if role in classes else {})
     return a_kube_job(**given)
 
 
@@ -63,12 +64,14 @@ def group(job: Any, options: KubeOptions, priorities: dict[str, int] | None = No
     ("options", "api_version", "spec"),
     [
         pytest.param(
-            VOLCANO, "scheduling.volcano.sh/v1beta1",
-            {"queue": "policy-queue", "priorityClassName": "policy-class"}, id="volcano",
+            VOLCANO,
+            "scheduling.volcano.sh/v1beta1",
+            {"queue": "policy-queue", "priorityClassName": "policy-class"},
+            id="volcano",
         ),
         pytest.param(PLUGINS, "scheduling.x-k8s.io/v1alpha1", {"scheduleTimeoutSeconds": 100}, id="plugins"),
     ],
-)  # fmt: skip
+)
 def test_p1_what_the_policy_says_is_taken(options: KubeOptions, api_version: str, spec: dict[str, Any]) -> None:
     job = sized(runPolicy={"schedulingPolicy": POLICY}, annotations={"scheduling.volcano.sh/queue-name": "other"})
     assert gang.pod_group(job, options) == {
@@ -222,11 +225,14 @@ def test_requests_win_over_limits(amounts: Resources, name: str, needed: int) ->
         pytest.param({"launcherCreationPolicy": "WaitForWorkersReady"}, 2, id="a launcher that comes later"),
         pytest.param(
             {"launcherCreationPolicy": "WaitForWorkersReady", "runPolicy": {"schedulingPolicy": {"minAvailable": 3}}},
-            2, id="never more than can be there",
+            2,
+            id="never more than can be there",
         ),
-        pytest.param({"launcherCreationPolicy": "WaitForWorkersReady", "workers": None}, 1, id="no workers to wait for"),
+        pytest.param(
+            {"launcherCreationPolicy": "WaitForWorkersReady", "workers": None}, 1, id="no workers to wait for"
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_group_never_waits_for_a_member_that_waits_for_the_group(given: dict[str, Any], members: int) -> None:
     for options in (VOLCANO, PLUGINS):
         assert group(a_kube_job(**given), options)["minMember"] == members

@@ -80,9 +80,12 @@ def test_the_launcher_of_a_silent_manifest_is_a_pod_with_kubectl() -> None:
     found = variables(main)
     agent = "/etc/mpi/kubexec.sh"
     assert {name for name, value in found.items() if value == agent} == {
-        "OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent", "HYDRA_LAUNCHER_EXEC", "I_MPI_HYDRA_BOOTSTRAP_EXEC",
+        "OMPI_MCA_plm_rsh_agent",
+        "PRTE_MCA_plm_ssh_agent",
+        "HYDRA_LAUNCHER_EXEC",
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC",
         "OARSMAN_AGENT",
-    }  # fmt: skip
+    }
     assert (found["NVIDIA_VISIBLE_DEVICES"], found["NVIDIA_DRIVER_CAPABILITIES"]) == ("", "")
     files = ("hostfile", "discover_hosts.sh", "kubexec.sh", "passwd.sh", "barrier.sh", "launch.sh")
     assert spec["volumes"] == [
@@ -198,18 +201,24 @@ def test_exit_code_is_a_policy_of_ours_and_pods_know_only_never() -> None:
         pytest.param([], {"I_MPI_HYDRA_BOOTSTRAP": "ssh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/kubexec.sh"}, id="-"),
         pytest.param(
             [{"name": "I_MPI_HYDRA_BOOTSTRAP", "value": "rsh"}],
-            {"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/kubexec.sh"}, id="the way",
+            {"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/etc/mpi/kubexec.sh"},
+            id="the way",
         ),
         pytest.param(
             [{"name": "I_MPI_HYDRA_BOOTSTRAP_EXEC", "value": "/mine"}],
-            {"I_MPI_HYDRA_BOOTSTRAP": "ssh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/mine"}, id="the program",
+            {"I_MPI_HYDRA_BOOTSTRAP": "ssh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/mine"},
+            id="the program",
         ),
         pytest.param(
-            [{"name": "I_MPI_HYDRA_BOOTSTRAP", "value": "rsh"}, {"name": "I_MPI_HYDRA_BOOTSTRAP_EXEC", "value": "/mine"}],
-            {"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/mine"}, id="both",
+            [
+                {"name": "I_MPI_HYDRA_BOOTSTRAP", "value": "rsh"},
+                {"name": "I_MPI_HYDRA_BOOTSTRAP_EXEC", "value": "/mine"},
+            ],
+            {"I_MPI_HYDRA_BOOTSTRAP": "rsh", "I_MPI_HYDRA_BOOTSTRAP_EXEC": "/mine"},
+            id="both",
         ),
     ],
-)  # fmt: skip
+)
 def test_intels_bootstrap_is_what_the_user_says_or_ours(mine: list[Any], value: dict[str, str]) -> None:
     main = {"name": "mpi", "image": "pi", "command": ["mpirun", "a"], "env": mine}
     made = launcher(a_kube_job(version=V1, launcher={"containers": [main]}), 1, OPTIONS)

@@ -142,6 +142,7 @@ def test_the_launcher_of_a_silent_manifest() -> None:
         },
         "spec": {
             "backoffLimit": 0,
+            "podReplacementPolicy": "Failed",
             "template": {
                 "metadata": {
                     "labels": {**LABELS, "training.kubeflow.org/job-role": "launcher"},
@@ -317,7 +318,7 @@ def test_the_users_variables_win_over_ours() -> None:
 
 def test_limits_of_the_job_are_not_given_to_the_launchers_job_which_never_retries() -> None:
     spec = launcher(a_kube_job(**OVERRIDES), 1, OPTIONS)["spec"]
-    assert set(spec) == {"backoffLimit", "template"}
+    assert set(spec) == {"backoffLimit", "podReplacementPolicy", "template"}
     assert spec["backoffLimit"] == 0
     assert spec["template"]["spec"]["restartPolicy"] == "Never"
 
@@ -393,18 +394,28 @@ def test_on_a_hosts_network_a_worker_has_a_port_of_its_own_that_the_scheduler_kn
         pytest.param({"command": ["mpirun", "-bind-to", "none", "a"]}, ["mpirun", "--bind-to", "none", "a"], id="two"),
         pytest.param(
             {"command": ["mpirun", "-bind-to", "none", "a"], "mpiImplementation": "MPICH"},
-            ["mpirun", "-bind-to", "none", "a"], id="Hydra takes one dash",
+            ["mpirun", "-bind-to", "none", "a"],
+            id="Hydra takes one dash",
         ),
         pytest.param(
-            {"command": ["mpirun", "-bind-to", "none", "a"], "annotations": {"oarsman.dev/rewrite-launch-line": "false"}},
-            ["mpirun", "-bind-to", "none", "a"], id="not wanted",
+            {
+                "command": ["mpirun", "-bind-to", "none", "a"],
+                "annotations": {"oarsman.dev/rewrite-launch-line": "false"},
+            },
+            ["mpirun", "-bind-to", "none", "a"],
+            id="not wanted",
         ),
         pytest.param(
-            {"command": ["mpirun", "a"], "annotations": {"oarsman.dev/tag-output": "true"}, "mpiImplementation": "MPICH"},
-            ["mpirun", "-prepend-rank", "a"], id="tagged by Hydra",
+            {
+                "command": ["mpirun", "a"],
+                "annotations": {"oarsman.dev/tag-output": "true"},
+                "mpiImplementation": "MPICH",
+            },
+            ["mpirun", "-prepend-rank", "a"],
+            id="tagged by Hydra",
         ),
     ],
-)  # fmt: skip
+)
 def test_the_command_runs_under_our_script(given: dict[str, Any], command: list[str]) -> None:
     main = pod_of(a_kube_job(**given))["spec"]["containers"][0]
     assert main["command"] == ["/bin/sh", "/etc/mpi/launch.sh", *command]
@@ -423,7 +434,9 @@ def test_what_an_image_starts_by_itself_is_left_to_it() -> None:
     [
         pytest.param({}, ["/bin/sh", "/etc/mpi/worker.sh"], id="none: our sshd"),
         pytest.param(
-            {"command": ["/usr/sbin/sshd"], "args": ["-De"]}, ["/bin/sh", "/etc/mpi/worker.sh", "-De"], id="an sshd",
+            {"command": ["/usr/sbin/sshd"], "args": ["-De"]},
+            ["/bin/sh", "/etc/mpi/worker.sh", "-De"],
+            id="an sshd",
         ),
         pytest.param(
             {"command": ["/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config"]},
@@ -432,7 +445,7 @@ def test_what_an_image_starts_by_itself_is_left_to_it() -> None:
         ),
         pytest.param({"command": ["sh", "-c", "start"]}, ["sh", "-c", "start"], id="something else"),
     ],
-)  # fmt: skip
+)
 def test_the_sshd_of_a_worker(container: dict[str, Any], command: list[str]) -> None:
     job = a_kube_job(worker={"containers": [{**PI, **container}]})
     main = worker(job, 0, OPTIONS)["spec"]["containers"][0]
@@ -449,11 +462,12 @@ def test_the_sshd_of_a_worker(container: dict[str, Any], command: list[str]) -> 
         pytest.param({"main": {"securityContext": {"runAsUser": 1000}}}, True, id="of the container"),
         pytest.param(
             {"pod": {"securityContext": {"runAsUser": 1000}}, "main": {"securityContext": {"runAsUser": 0}}},
-            False, id="the container's root wins",
+            False,
+            id="the container's root wins",
         ),
         pytest.param({"annotations": {"oarsman.dev/any-user": "true"}}, True, id="whom an admission plugin chooses"),
     ],
-)  # fmt: skip
+)
 def test_a_user_the_image_may_not_know_gets_a_name(given: dict[str, Any], named: bool) -> None:
     pod = {"containers": [{**PI, "command": ["mpirun", "a"], **given.get("main", {})}], **given.get("pod", {})}
     worker_pod = {"containers": [{**PI, **given.get("main", {})}], **given.get("pod", {})}
@@ -503,12 +517,14 @@ def test_how_long_the_barrier_waits_is_the_operators_to_say() -> None:
     [
         pytest.param({"command": ["mpirun", "-np", "1", "a"]}, "pi-worker-0", id="one rank, one host"),
         pytest.param({"command": ["mpirun", "a"]}, "pi-worker-0 pi-worker-1", id="all slots"),
-        pytest.param({"command": ["mpirun", "a"], "runLauncherAsWorker": True}, "pi-worker-0 pi-worker-1", id="but itself"),
+        pytest.param(
+            {"command": ["mpirun", "a"], "runLauncherAsWorker": True}, "pi-worker-0 pi-worker-1", id="but itself"
+        ),
         pytest.param({"command": ["sh", "train.sh"]}, "", id="nobody knows"),
         pytest.param({"command": ["mpirun", "-mca", "plm_rsh_agent", "x", "a"]}, "", id="by a way of its own"),
         pytest.param({"command": ["horovodrun", "-np", "2", "a"]}, "", id="horovod finds its own"),
     ],
-)  # fmt: skip
+)
 def test_hosts_that_mpirun_must_go_to_are_told_to_the_script_that_checks(given: dict[str, Any], expected: str) -> None:
     main = pod_of(a_kube_job(**given))["spec"]["containers"][0]
     assert variables(main)["OARSMAN_EXPECTED"] == expected

@@ -134,7 +134,7 @@ def _needs(role: Role) -> dict[str, Decimal]:
 
 
 def _compared(field: str, value: Any) -> Any:
-    """Amounts by what they mean: whoever writes a group back may spell 1073741824 as 1Gi, and leave out what is empty."""
+    """Amounts by what they mean: whoever writes a group back may spell 1073741824 as 1Gi, or leave out nothing."""
     return {name: parse(amount) for name, amount in (value or {}).items()} if field == "minResources" else value
 
 
