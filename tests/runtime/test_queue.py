@@ -103,3 +103,66 @@ def test_trouble_that_never_ends_is_tried_again_for_ever() -> None:
         assert {queue.retry("a") for _ in range(1100)} >= {60.0}
 
     run(story())
+
+
+def test_what_is_added_while_a_key_rests_is_worked_on_together_when_it_has_rested() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        queue.add("crowd")
+        key = await queue.take()
+        queue.done(key, rest=0.05)
+        began = asyncio.get_running_loop().time()
+        for _ in range(1000):
+            queue.add(key)
+        queue.add("other")
+        assert await queue.take() == "other"
+        queue.done("other")
+        assert await queue.take() == key
+        assert asyncio.get_running_loop().time() - began >= 0.04
+        queue.done(key)
+        await queue.idle()  # all thousand were one
+
+    run(story())
+
+
+def test_a_key_that_nobody_adds_while_it_rests_stays_away() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        queue.add("a")
+        queue.done(await queue.take(), rest=0.01)
+        await queue.idle()
+        assert len(queue) == 0
+
+    run(story())
+
+
+def test_work_that_goes_on_is_taken_before_work_that_begins_and_never_shuts_it_out() -> None:
+    async def story() -> None:
+        queue = WorkQueue(ahead=lambda key: key.startswith("known"))
+        queue.add("new-1")
+        queue.add("new-2")
+        for number in range(20):
+            queue.add(f"known-{number}")
+        taken = [await queue.take() for _ in range(22)]
+        assert taken[0] == "known-0"
+        assert taken.index("new-1") <= 8
+        assert taken.index("new-2") <= 16
+        assert [key for key in taken if key.startswith("known")] == [f"known-{number}" for number in range(20)]
+
+    run(story())
+
+
+def test_a_worker_that_is_stopped_while_it_waits_takes_no_key_with_it() -> None:
+    async def story() -> None:
+        queue = WorkQueue()
+        stopped = asyncio.create_task(queue.take())
+        await asyncio.sleep(0)
+        queue.add("a")
+        stopped.cancel()
+        await asyncio.gather(stopped, return_exceptions=True)
+        if stopped.cancelled():
+            assert await queue.take() == "a"
+        else:
+            assert stopped.result() == "a"
+
+    run(story())

@@ -45,6 +45,7 @@ from oarsman.status.wire import from_wire, to_wire
 
 log = logging.getLogger("oarsman")
 _CONCURRENT_REQUESTS: Final = 64
+_LONGEST_REST: Final = 0.1  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class Operator:
         self.caches = Caches(kube, settings.namespaces)
         self.engine = KubeEngine(kube, self.caches, _options(settings))
         self._recorder = EventRecorder(kube, instance=socket.gethostname())
-        self.queue = WorkQueue()
         self._known: dict[str, _Known] = {}
+        self.queue = WorkQueue(ahead=self._known.__contains__)  # a flood of new jobs must not delay news of the others
         self._states: dict[str, str] = {}
         metrics.watch_queue(lambda: len(self.queue))
 
@@ -90,6 +91,7 @@ class Operator:
     async def _work(self) -> None:
         while not self._stopping:
             key = await self.queue.take()
+            started = time.monotonic()
             turn = asyncio.ensure_future(self._timed(key))
             try:
                 await asyncio.shield(turn)
@@ -97,7 +99,8 @@ class Operator:
                 await asyncio.wait([turn], timeout=self._settings.shutdown_seconds)
                 raise
             finally:
-                self.queue.done(key)
+                # The pods of a large job change in crowds: what happens while it rests is looked at in one turn.
+                self.queue.done(key, rest=min(time.monotonic() - started, _LONGEST_REST))
 
     async def _timed(self, key: str) -> None:
         started, result = time.monotonic(), "ok"
