@@ -1,0 +1,90 @@
+"""Bringing MPIJobs and the operator to a real API server, and taking them away. No pod ever runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster.cluster import Cluster
+
+from oarsman.engines.kube.client import load_access, resources
+from oarsman.errors import RetryableError
+from oarsman.runtime.cluster import ClusterJobs, doctor, install
+from oarsman.runtime.cluster.install import Settings, Step, documents
+
+WANTED = documents(Settings(namespace="oarsman-under-test"))
+
+
+@pytest.fixture
+def door(served: Cluster) -> Iterator[ClusterJobs]:
+    found = ClusterJobs(load_access(kubeconfig=Path(str(served.kubeconfig))))
+    yield found
+    removed(found)
+    found.close()
+
+
+def applied(door: ClusterJobs) -> list[Step]:
+    return list(door.stream(lambda kube: install.apply(kube, WANTED)))
+
+
+def removed(door: ClusterJobs) -> list[Step]:
+    return list(door.stream(lambda kube: install.remove(kube, WANTED, with_definition=False)))
+
+
+def test_everything_is_made_once_and_then_left_alone(door: ClusterJobs) -> None:
+    first = {step.object: step.what for step in applied(door)}
+    assert first.pop("customresourcedefinition mpijobs.kubeflow.org") in ("configured", "unchanged")
+    assert set(first.values()) == {"created"}
+    assert {step.what for step in applied(door)} == {"unchanged"}
+    assert {step.what for step in door.stream(lambda kube: install.preview(kube, WANTED))} == {"present"}
+
+
+def test_what_somebody_changed_is_put_right(door: ClusterJobs) -> None:
+    applied(door)
+    change = {"spec": {"replicas": 7}}
+    door.ask(lambda kube: kube.patch(resources.DEPLOYMENTS, "oarsman", change, "oarsman-under-test"))
+    assert [step.object for step in applied(door) if step.what == "configured"] == [
+        "deployment oarsman-under-test/oarsman"
+    ]
+
+
+def test_an_operator_that_does_not_start_is_not_waited_for_for_ever(door: ClusterJobs) -> None:
+    applied(door)
+    steps = door.stream(lambda kube: install.ready(kube, WANTED, 1.0))
+    assert next(steps).what == "waiting"
+    with pytest.raises(RetryableError, match="deployment oarsman-under-test/oarsman is not available"):
+        list(steps)
+
+
+def test_without_the_operator_the_definition_and_the_jobs_stay(door: ClusterJobs, jobs: ClusterJobs) -> None:
+    applied(door)
+    steps = {step.object: step.what for step in removed(door)}
+    assert steps.pop("customresourcedefinition mpijobs.kubeflow.org") == "kept"
+    assert set(steps.values()) == {"deleted"}
+    assert jobs.list(jobs.home) == []
+
+
+def test_what_is_being_deleted_is_waited_for(door: ClusterJobs) -> None:
+    applied(door)
+    removed(door)
+    assert {step.what for step in applied(door)} <= {"created", "unchanged"}
+
+
+def test_the_doctor_finds_what_is_missing(door: ClusterJobs) -> None:
+    found = {finding.subject: finding for finding in doctor.examine(door)}
+    assert found["server"].level == found["MPIJobs"].level == "ok"
+    assert (found["operator"].level, found["operator"].advice) == ("missing", "oarsman install")
+    assert found["rights"].message.endswith("yes")
+    assert found["metrics"].level == "warn"
+
+
+def test_a_server_that_is_not_there_is_the_only_finding(door: ClusterJobs, tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    lost = ClusterJobs(replace(door.access, server="https://127.0.0.1:1"))
+    try:
+        found = doctor.examine(lost)
+        assert [(one.subject, one.level, one.blocking) for one in found] == [("server", "missing", True)]
+    finally:
+        lost.close()
