@@ -10,6 +10,9 @@ import pytest
 from cluster.cluster import Cluster, start, why_no_pods
 from cluster.operator import Operator, installed
 from cluster.provided import provided
+from cluster.together import bodies
+
+__all__ = ["bodies"]  # the fixtures that are written elsewhere
 
 WITHOUT = "OARSMAN_WITHOUT"  # what a machine cannot do and shall not be asked to, by name: pods
 

@@ -30,6 +30,12 @@ RESTRICTED_POD = {"runAsNonRoot": True, "runAsUser": 12345, "seccompProfile": {"
 RESTRICTED_CONTAINER = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
+class InVain(AssertionError):
+    """Waited in vain. The message has the job's whole story."""
+
+    tells_all = True
+
+
 def mpijob(
     name: str,
     image: str,
@@ -128,10 +134,11 @@ class Submitted:
     def worker(self, index: int) -> str:
         return f"{self.name}-worker-{index}"
 
-    def log(self, container: str = "mpi", check: bool = True) -> str:
+    def log(self, container: str = "", check: bool = True) -> str:
         """What the launcher wrote; of several attempts, the newest that is still there."""
-        newest = self.pods("launcher")[-1]["metadata"]["name"]
-        return self.kubectl("logs", newest, f"--container={container}", check=check)
+        newest = self.pods("launcher")[-1]
+        chosen = container or newest["spec"]["containers"][0]["name"]
+        return self.kubectl("logs", newest["metadata"]["name"], f"--container={chosen}", check=check)
 
     def run_in(self, pod: str, *command: str) -> str:
         return self.cluster.run_in(self.namespace, pod, *command)
@@ -147,7 +154,7 @@ class Submitted:
         def arrived(job: Object) -> bool:
             now = job.get("status", {}).get("phase")
             if now in FINISHED and now != phase:
-                raise AssertionError(f"{self.name} is {now}, not {phase}\n{self.story()}")
+                raise InVain(f"{self.name} is {now}, not {phase}\n{self.story()}")
             return bool(now == phase)
 
         found: Object = self.until(arrived, f"to be {phase}", timeout).get("status", {})
@@ -189,7 +196,7 @@ class Submitted:
         deadline = time.monotonic() + timeout
         while not holds():
             if time.monotonic() > deadline:
-                raise AssertionError(f"waited {timeout:.0f} s in vain for {self.name} {what}\n{self.story()}")
+                raise InVain(f"waited {timeout:.0f} s in vain for {self.name} {what}\n{self.story()}")
             time.sleep(0.5)
 
     # -- when something went wrong -------------------------------------------------------------------------
