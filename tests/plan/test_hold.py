@@ -45,6 +45,19 @@ def test_a_launcher_that_can_wait_is_made_together_with_its_workers() -> None:
     assert "hostsUp" not in plan.status.timeline
 
 
+def test_the_first_list_of_hosts_is_written_once_and_before_any_member_is_made() -> None:
+    plan = reconcile(a_job(), Observed(launcher_holds=True), at(0))
+    published = PublishHosts(hosts(0, 1))
+    assert plan.actions == (Prepare(), published, CreateWorker(0), CreateWorker(1), CreateLauncher(1))
+
+
+def test_a_worker_that_could_not_be_made_yet_is_not_said_to_have_vanished() -> None:
+    seen = Observed(launcher_holds=True, published_hosts=hosts(0, 1), workers=workers(1, PENDING))
+    plan = reconcile(a_job(), seen, at(0))
+    assert CreateWorker(1) in plan.actions
+    assert not [e for e in plan.events if "vanished" in e.message]
+
+
 @pytest.mark.parametrize(
     ("workers_", "made"),
     [

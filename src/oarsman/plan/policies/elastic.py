@@ -13,6 +13,7 @@ that carry ranks ends this one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from oarsman import names
 from oarsman.job.job import Job
@@ -29,7 +30,14 @@ def hosts_now(job: Job, workers: Iterable[Member]) -> tuple[str, ...]:
 
 
 def publish(turn: Turn, hosts: tuple[str, ...]) -> Turn:
-    return turn if hosts == turn.published else turn.do(PublishHosts(hosts))
+    """The first list of a job is read by nobody before the turn is over, so it is written once, as it shall be."""
+    if hosts == turn.published:
+        return turn
+    if turn.published is None or turn.seen.published_hosts is not None:
+        return turn.do(PublishHosts(hosts))
+    return replace(
+        turn, actions=tuple(PublishHosts(hosts) if isinstance(a, PublishHosts) else a for a in turn.actions)
+    )
 
 
 def follow(turn: Turn) -> Turn:

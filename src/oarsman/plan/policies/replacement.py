@@ -60,8 +60,8 @@ def _take_away_the_dead(turn: Turn) -> Turn:
 
 
 def _tell_vanished(turn: Turn, missing: list[int]) -> Turn:
-    """A worker that was listed when we looked and is not there has vanished; others are simply new."""
-    listed = set(turn.seen.published_hosts or ())
+    """A worker that was listed for an attempt and is not there has vanished; others are simply new."""
+    listed = set(turn.seen.published_hosts or ()) if turn.attempt is not None else set()
     for host in (turn.job.worker_host(i) for i in missing):
         if host in listed:
             turn = turn.tell(names.REASON_WORKER_REPLACED, f"{host} is replaced: it vanished", warning=True)
