@@ -7,6 +7,7 @@ once; every creation may find that the object is there already, and then checks 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -216,9 +217,11 @@ class KubeEngine:
     async def _keys(self, job: Job, shard: int) -> None:
         """Keys are made once and kept; workers that come later get theirs added."""
         name = secret.shard_name(job, shard)
-        try:
-            found: dict[str, Any] = await self._kube.get(kinds.SECRETS, name, job.namespace)
-        except NotFound:
+        found: dict[str, Any] | None = None
+        if self._caches.config_maps.get(job.namespace, config_map.name(job)) is not None:  # else the job only begins
+            with contextlib.suppress(NotFound):
+                found = await self._kube.get(kinds.SECRETS, name, job.namespace)
+        if found is None:
             data = await asyncio.to_thread(secret.missing, job, shard, {})
             if await self._create(job, kinds.SECRETS, secret.secret(job, shard, data), PartialObject) is not None:
                 return

@@ -35,9 +35,7 @@ def publish(turn: Turn, hosts: tuple[str, ...]) -> Turn:
         return turn
     if turn.published is None or turn.seen.published_hosts is not None:
         return turn.do(PublishHosts(hosts))
-    return replace(
-        turn, actions=tuple(PublishHosts(hosts) if isinstance(a, PublishHosts) else a for a in turn.actions)
-    )
+    return replace(turn, actions=tuple(PublishHosts(hosts) if isinstance(a, PublishHosts) else a for a in turn.actions))
 
 
 def follow(turn: Turn) -> Turn:
