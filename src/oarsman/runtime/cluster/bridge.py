@@ -62,6 +62,8 @@ class Bridge:
                     items.put(item)
                     await room.acquire()
                 items.put(_End(None))
+            except asyncio.CancelledError:  # by those who left, or at the very end
+                items.put(_End(None))
             except BaseException as error:
                 items.put(_End(error))
             finally:
@@ -91,7 +93,12 @@ class Bridge:
             self._closers.remove(closer)
 
     def close(self) -> None:
-        """Before Python goes: connections are closed, the thread ends."""
+        """Before Python goes: what is under way ends, connections are closed, the thread ends."""
+        if self.loop.is_closed():
+            return
+        atexit.unregister(self.close)
+        with suppress(Exception):
+            self.run(_end_everything())
         for closer in self._closers:
             with suppress(Exception):
                 self.run(closer())
@@ -115,6 +122,13 @@ class Bridge:
         if not ended.is_set():
             future.cancel()
             ended.wait(_LAST_WORDS_SECONDS)
+
+
+async def _end_everything() -> None:
+    others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
 
 
 _shared: Bridge | None = None

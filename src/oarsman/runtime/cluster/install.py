@@ -25,6 +25,7 @@ NAMESPACE: Final = "mpi-operator"  # the one the manifest is written for
 _MANAGER: Final = "oarsman-install"
 _APPLY_SINCE: Final = (1, 18)
 _LABEL: Final = ("app.kubernetes.io/name", "oarsman")
+_SECCOMP_SINCE: Final = (1, 19)
 _ESTABLISHED_SECONDS: Final = 60.0
 _GONE_SECONDS: Final = 120.0
 
@@ -95,11 +96,23 @@ def _complete(ports: Iterable[Document]) -> None:
 
 # -- bringing ----------------------------------------------------------------------------------------
 async def apply(kube: Kube, wanted: Sequence[Document]) -> AsyncGenerator[Step, None]:
-    merges = await kube.server_version() >= _APPLY_SINCE
-    for document in wanted:
+    version = await kube.server_version()
+    merges = version >= _APPLY_SINCE
+    for document in wanted if version >= _SECCOMP_SINCE else [_without_seccomp(one) for one in wanted]:
         yield Step(await _apply(kube, document, merges), name_of(document))
         if document["kind"] == "CustomResourceDefinition":
             await _established(kube, document["metadata"]["name"])
+
+
+def _without_seccomp(document: Document) -> Document:
+    """Servers that do not know a field refuse what is applied with it."""
+    if document["kind"] != "Deployment":
+        return document
+    document = copy.deepcopy(document)
+    pod = document["spec"]["template"]["spec"]
+    for holder in (pod, *pod["containers"]):
+        (holder.get("securityContext") or {}).pop("seccompProfile", None)
+    return document
 
 
 async def _apply(kube: Kube, document: Document, merges: bool) -> str:
