@@ -33,11 +33,11 @@ def test_a_pod_outlives_its_kubelet(cluster: Cluster, namespace: str) -> None:
     node = cluster.nodes[0]
     cluster.apply(headless(), sleeping("pod", cluster.images["busy"], nodeName=node.name), namespace=namespace)
     cluster.wait_for_pods(namespace, "pod")
-    began = cluster.get("pod", "pod", namespace)["status"]["containerStatuses"][0]["containerID"]
+    cluster.run_in(namespace, "pod", "touch", "/tmp/mark")
     node.kubelet.kill()
     node.kubelet.start()
-    until(lambda: bool(cluster.run_in(namespace, "pod", "true", check=False) == ""), "the kubelet answers")
-    assert cluster.get("pod", "pod", namespace)["status"]["containerStatuses"][0]["containerID"] == began
+    asked = ("ls", "/tmp/mark")  # by way of the kubelet, which is away for some seconds
+    until(lambda: cluster.run_in(namespace, "pod", *asked, check=False) == "/tmp/mark\n", "the same container answers")
 
 
 def test_a_node_that_lost_its_power_runs_pods_again(cluster: Cluster, namespace: str) -> None:
