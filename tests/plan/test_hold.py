@@ -197,6 +197,8 @@ def test_what_the_barrier_inside_says_is_the_reason_and_no_retry_is_spent() -> N
     failed = status.condition(names.FAILED)
     assert failed is not None
     assert (failed.reason, failed.message) == (names.REASON_BARRIER, words)
+    assert status.cause is not None
+    assert status.cause.host == "pi-worker-1"
     assert status.completion_time is not None
 
 

@@ -58,7 +58,8 @@ def attempt_failed(turn: Turn) -> Turn:
             return turn.wake_at(missed_at).end()
         return _verdict(turn, causes.of_missing_launcher(turn.job, turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_BARRIER:
-        return barrier.not_ready(turn, launcher.message, launcher.name)
+        said = launcher.message.partition(":")[0]  # the barrier begins with the host it waited for
+        return barrier.not_ready(turn, launcher.message, said if said in turn.job.hosts else launcher.name)
     if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_PLACEMENT:
         return finish.fail(turn, names.REASON_PLACEMENT, launcher.message, Cause(summary=launcher.message))
     if launcher.phase is Phase.PENDING and lost:
