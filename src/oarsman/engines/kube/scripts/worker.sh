@@ -38,6 +38,7 @@ variables() {
         HOME | USER | LOGNAME | SHELL | PWD | OLDPWD | SHLVL | TERM | HOSTNAME | _ | OARSMAN_SSH_PORT) continue ;;
         KUBERNETES_* | *_SERVICE_HOST | *_SERVICE_PORT* | *_PORT_*_TCP* | *_PORT_*_UDP*) continue ;;
         esac
+        value=
         eval "value=\${$name-}"
         case $value in
         *'"'* | *\\* | *'
