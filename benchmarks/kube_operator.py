@@ -30,7 +30,7 @@ from measure import MANIFEST, ROOT, environment, most_memory, report
 sys.path.insert(0, str(ROOT / "tests"))
 
 from cluster.cluster import Cluster, start
-from cluster.pretend import SCHEDULER, Pretended
+from cluster.pretend import SCHEDULER, Pretended, has_job_controller
 
 from oarsman import names
 from oarsman.engines.kube import views
@@ -152,7 +152,7 @@ class Result:
     workers: int
     objects: float  # seconds until the last one was there
     running: float  # seconds until every status was right
-    lags: list[float]  # of each job, from the last change of a pod to a status that says so
+    lags: list[float]  # of each job, from the watch telling of the last change of a pod to a status that says so
     cpu: float
     memory: int
     counts: dict[str, float]
@@ -165,7 +165,7 @@ class Result:
 async def measure(cluster: Cluster, jobs: int, workers: int, *command: str) -> Result:
     with cluster.fresh_namespace() as namespace, operator(cluster, namespace, *command) as ours:
         access = load_access(kubeconfig=cluster.kubeconfig)
-        real = any(program.name == "kube-controller-manager" for program in cluster.programs)
+        real = has_job_controller(cluster)
         async with Kube(access) as kube, Pretended(kube, namespace, workers=workers, job_controller=real) as pods:
             watched = Watched(workers)
             statuses = Informer(kube, MPIJOBS, views.MPIJob, namespaces=[namespace], changed=watched.changed)
@@ -178,10 +178,10 @@ async def measure(cluster: Cluster, jobs: int, workers: int, *command: str) -> R
             objects = time.monotonic() - began
             await asyncio.gather(*creating)
             await _until(lambda: len(watched.running) >= jobs)
-            lags = [watched.running[name] - pods.told[name] for name in all_names]
+            lags = [max(watched.running[name] - pods.seen[name], 0) for name in all_names]
             await asyncio.gather(*(pods.end(name) for name in all_names))
             await _until(lambda: len(watched.succeeded) >= jobs)
-            lags += [watched.succeeded[name] - pods.told[name] for name in all_names]
+            lags += [max(watched.succeeded[name] - pods.seen[name], 0) for name in all_names]
             cpu, counts = ours.spent()
             memory = ours.memory
             following.cancel()

@@ -16,6 +16,8 @@ from typing import Any, Self
 
 import msgspec
 
+from cluster.kubectl import Kubectl
+from cluster.world import Program
 from oarsman import names
 from oarsman.engines.kube.client import Informer, Kube, Meta
 from oarsman.engines.kube.client.resources import JOBS, PODS
@@ -30,7 +32,7 @@ class _Object(msgspec.Struct, frozen=True):
 
 
 class Pretended:
-    """`told` has, per job, the moment at which the status of one of its pods was last changed."""
+    """`seen` has, per job, the moment at which a watch last told of a change of one of its pods."""
 
     def __init__(self, kube: Kube, namespace: str, *, workers: int, job_controller: bool = True) -> None:
         """`job_controller`: whether a real one makes the pods of launchers."""
@@ -41,7 +43,7 @@ class Pretended:
         self._up: defaultdict[str, set[str]] = defaultdict(set)
         self._complete: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self._launched: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        self.told: dict[str, float] = {}
+        self.seen: dict[str, float] = {}
         self.pods: Informer[_Object] = Informer(
             kube, PODS, _Object, namespaces=[namespace], labels=names.LABEL_JOB, changed=self._pod_changed
         )
@@ -83,8 +85,10 @@ class Pretended:
             task.result()  # told by the loop if it was an error
 
     def _pod_changed(self, old: _Object | None, new: _Object | None) -> None:
-        if old is None and new is not None:
-            self._start(self._live(new))
+        if new is not None:
+            self.seen[_job(new)] = time.monotonic()
+            if old is None:
+                self._start(self._live(new))
 
     def _job_changed(self, old: _Object | None, new: _Object | None) -> None:
         if old is None and new is not None:
@@ -125,9 +129,14 @@ class Pretended:
                 {"name": _role(pod), "ready": ready, "restartCount": 0, "image": "", "imageID": "", "state": state}
             ]
         async with self._room:
-            self.told[_job(pod)] = time.monotonic()
             meta = pod.metadata
             await self._kube.patch(PODS, meta.name, {"status": status}, meta.namespace, subresource="status", view=_Any)
+
+
+def has_job_controller(cluster: Kubectl) -> bool:
+    """A control plane of two programs has none; one that somebody else runs has."""
+    programs: list[Program] | None = getattr(cluster, "programs", None)
+    return programs is None or any(program.name == "kube-controller-manager" for program in programs)
 
 
 class _Any(msgspec.Struct, frozen=True):
