@@ -17,7 +17,7 @@ from cluster.cluster import Cluster
 from cluster.jobs import Submitted, submit
 from cluster.operator import Operator
 
-AT_ONCE = 5  # each starts three pods or four; more at a time than that only start later
+AT_ONCE = 8  # each starts three pods or four; more at a time than that only start later
 
 Body = Callable[..., None]
 
