@@ -1,7 +1,7 @@
-"""Everything that was ever made in a namespace, out of the history that etcd keeps: nothing is missed between two looks.
+"""Everything that was ever made in a namespace, out of etcd's own history: nothing is missed between two looks.
 
-A watch of the API server forgets what happened while that server was dead. etcd numbers every change, and tells them all
-from any number on, whoever was killed meanwhile, itself included.
+A watch of the API server forgets what happened while that server was dead. etcd numbers every change, and tells them
+all from any number on, whoever was killed meanwhile, itself included.
 """
 
 from __future__ import annotations

@@ -6,8 +6,10 @@ import contextlib
 import json
 import os
 import runpy
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from cluster.kubectl import Kubectl, until
@@ -50,9 +52,10 @@ class Release:
         return self.helm("upgrade", self.name, str(CHART), *words, values=values)
 
     def uninstall(self) -> None:
-        """And until none of its pods is left: the next operator must be alone."""
+        """And until none of its pods is left: the next operator must be alone, and need not wait for a dead one."""
         self.helm("uninstall", self.name, check=False)
         until(lambda: not self.pods(), f"the pods of {self.name} are gone")
+        self.kubectl("delete", "lease", "mpi-operator", "--ignore-not-found")
 
     def _image(self) -> dict[str, Any]:
         repository, tag = self.cluster.images["operator"].rsplit(":", 1)
@@ -64,7 +67,9 @@ class Release:
         return self.cluster.kubectl(f"--namespace={self.namespace}", *words, check=check).stdout
 
     def pods(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.kubectl("get", "pods", f"--selector={PODS}", "-o", "json"))["items"]
+        found: list[dict[str, Any]] = json.loads(self.kubectl("get", "pods", f"--selector={PODS}", "-o", "json"))[
+            "items"
+        ]
         return found
 
     def leader(self) -> str:
@@ -76,6 +81,17 @@ class Release:
     def until_led(self, *, other_than: str = "", patience: float = 60.0) -> str:
         until(lambda: self.leader() not in ("", other_than), "a pod of the operator leads", patience)
         return self.leader()
+
+    def kill(self, pod: str) -> None:
+        """kill -9 of the operator's process in it: no word of farewell, and the lease is not given back."""
+        uid = self.kubectl("get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
+        for folder in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):  # others end while we look
+                ours = folder.name.isdigit() and f"pod{uid}" in (folder / "cgroup").read_text()
+                if ours and b"oarsman" in (folder / "cmdline").read_bytes():
+                    os.kill(int(folder.name), signal.SIGKILL)
+                    return
+        raise ProcessLookupError(f"no operator runs in {pod}")
 
     def until_whole(self) -> None:
         self.kubectl("rollout", "status", f"deployment/{self.name}", "--timeout=90s")

@@ -1,0 +1,218 @@
+"""The chart and the plain manifest on a real cluster, by the real Helm: installed, changed and taken away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from cluster.cluster import Cluster, start
+from cluster.jobs import V1, V2BETA1, mpijob, submit, submit_one
+from cluster.kubectl import until
+from cluster.places import ROOT
+from cluster.releases import CHART, Release
+
+MANIFEST = ROOT / "deploy" / "oarsman.yaml"
+SMALL = {"replicaCount": 1}
+POLICY = {"cleanPodPolicy": "All", "backoffLimit": 0}
+
+
+@pytest.fixture
+def release(spare: Cluster) -> Iterator[Release]:
+    """Not installed yet; taken away at the end, whatever the test has left."""
+    found = Release(spare)
+    yield found
+    found.uninstall()
+
+
+@pytest.fixture
+def fresh() -> Iterator[Cluster]:
+    """A control plane on which nothing was ever installed."""
+    found = start("fresh", pods=False)
+    yield found
+    found.stop()
+
+
+def test_helm_finds_nothing_to_complain_about(spare: Cluster) -> None:
+    assert "0 chart(s) failed" in Release(spare).helm("lint", "--strict", str(CHART))
+
+
+def test_a_job_outlives_an_upgrade_and_the_end_of_the_release(
+    spare: Cluster, spare_namespace: str, release: Release
+) -> None:
+    said = release.install(SMALL)
+    assert "looks after MPIJobs in all namespaces" in said
+    waiting = mpijob("patient", spare.images["openmpi4"], ["sh", "-c", WAIT], policy=POLICY)
+    job = submit_one(spare, spare_namespace, waiting)
+    job.wait_for("Running")
+    before = {pod["metadata"]["uid"] for pod in job.pods()}
+
+    release.upgrade({"replicaCount": 2, "resources": {"requests": {"cpu": "50m"}, "limits": {"memory": "512Mi"}}})
+    pods = [pod for pod in release.pods() if "deletionTimestamp" not in pod["metadata"]]
+    assert [pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] for pod in pods] == ["50m", "50m"]
+    release.until_led()
+    assert {pod["metadata"]["uid"] for pod in job.pods()} == before
+
+    release.uninstall()
+    assert json.loads(release.helm("list", "--output=json")) == []
+    kinds = "deployments,services,serviceaccounts,roles,rolebindings"
+    left = release.kubectl("get", kinds, "-o", "name").split()
+    assert left == ["serviceaccount/default"]
+    assert "oarsman" not in spare.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
+    assert spare.get("crd", "mpijobs.kubeflow.org")
+    assert job.status["phase"] == "Running"
+    assert {pod["metadata"]["uid"] for pod in job.pods()} == before
+
+    (launcher,) = job.pod_names("launcher")
+    job.run_in(launcher, "touch", "/tmp/go")  # it ends while there is no operator
+    job.until_pods(lambda pods: pods[0]["status"]["phase"] == "Succeeded", "the launcher's end", role="launcher")
+    release.install(SMALL)
+    job.wait_for("Succeeded")
+
+
+WAIT = "until test -e /tmp/go; do sleep 0.2; done"
+
+
+def test_an_operator_for_one_namespace_has_rights_in_that_one_alone(
+    spare: Cluster, spare_namespace: str, release: Release
+) -> None:
+    """Jobs of both versions run to their end there; a job elsewhere is nobody's."""
+    image = spare.images["openmpi4"]
+    with spare.fresh_namespace() as elsewhere:
+        spare.kubectl("apply", "-f", str(ROOT / "deploy" / "crd"))
+        here = Release(spare, name="team", namespace=spare_namespace)
+        there = submit_one(spare, elsewhere, mpijob("untouched", image, workers=1))
+        try:
+            values = {**SMALL, "namespace": {"name": spare_namespace}, "watchNamespaces": [spare_namespace]}
+            here.install(values, "--skip-crds")
+            old = mpijob("old", image, version=V1, workers=1, policy=POLICY)
+            new = mpijob("new", image, version=V2BETA1, workers=1, policy=POLICY)
+            for job in submit(spare, spare_namespace, old, new):
+                job.wait_for("Succeeded")
+            assert there.status == {}
+            assert there.pods() == []
+            account = f"--as=system:serviceaccount:{spare_namespace}:team-oarsman"
+            assert allowed(spare, account, "list", "mpijobs.kubeflow.org", spare_namespace)
+            for verb, resource in ANYWHERE:
+                assert not allowed(spare, account, verb, resource, elsewhere), (verb, resource)
+                assert not allowed(spare, account, verb, resource), (verb, resource)
+            assert "team" not in spare.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
+        finally:
+            here.uninstall()
+
+
+ANYWHERE = [
+    (verb, resource)
+    for resource in ("mpijobs.kubeflow.org", "pods", "secrets", "configmaps", "jobs.batch", "leases", "namespaces")
+    for verb in ("get", "list", "watch", "create", "update", "delete")
+]
+
+
+def allowed(cluster: Cluster, account: str, verb: str, resource: str, namespace: str = "") -> bool:
+    where = f"--namespace={namespace}" if namespace else "--all-namespaces"
+    return cluster.kubectl("auth", "can-i", verb, resource, account, where, check=False).stdout.strip() == "yes"
+
+
+def test_whoever_may_view_or_edit_a_namespace_may_do_so_with_its_jobs(
+    spare: Cluster, spare_namespace: str, release: Release
+) -> None:
+    release.install(SMALL)
+    for role in ("view", "edit", "admin"):
+        spare.kubectl(
+            f"--namespace={spare_namespace}", "create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}"
+        )
+    reads = {role: allowed(spare, f"--as={role}", "list", "mpijobs.kubeflow.org", spare_namespace) for role in ROLES}
+    writes = {role: allowed(spare, f"--as={role}", "create", "mpijobs.kubeflow.org", spare_namespace) for role in ROLES}
+    assert reads == {"view": True, "edit": True, "admin": True}
+    assert writes == {"view": False, "edit": True, "admin": True}
+    assert not allowed(spare, "--as=edit", "list", "mpijobs.kubeflow.org", "default")
+
+
+ROLES = ("view", "edit", "admin")
+
+
+def test_metrics_and_health_are_served_and_right(spare: Cluster, spare_namespace: str, release: Release) -> None:
+    """Two jobs that succeed and one that fails are counted as that, by name, and forgotten when they are deleted."""
+    release.install(SMALL)
+    image = spare.images["openmpi4"]
+    good = [mpijob(f"good-{number}", image, ["true"], workers=0, policy=POLICY) for number in range(2)]
+    bad = mpijob("bad", image, ["false"], workers=0, policy=POLICY)
+    for job, phase in zip(
+        submit(spare, spare_namespace, *good, bad), ["Succeeded", "Succeeded", "Failed"], strict=True
+    ):
+        job.wait_for(phase)
+    pod = release.until_led()
+    assert release.ask(pod, 8080, "/healthz").strip() == "ok"
+    assert release.ask(pod, 8080, "/readyz").strip() == "ok"
+    # As a Prometheus in the cluster would: by the name of the Service.
+    asked = f"http://oarsman-metrics.{release.namespace}.svc:8081/metrics"
+    code = f"import urllib.request as u; print(u.urlopen('{asked}', timeout=20).read().decode())"
+    words = ("--restart=Never", f"--image={spare.images['busy']}", "--", "python3", "-c", code)
+    spare.kubectl(f"--namespace={spare_namespace}", "run", "scrape", *words)
+    spare.wait_for_pods(spare_namespace, "scrape", phase="Succeeded")
+    told = samples(spare.kubectl(f"--namespace={spare_namespace}", "logs", "scrape").stdout)
+    assert told["mpi_operator_jobs_created_total"] == 3
+    assert told["mpi_operator_jobs_successful_total"] == 2
+    assert told["mpi_operator_jobs_failed_total"] == 1
+    assert told["mpi_operator_is_leader"] == 1
+    assert told[info("bad", spare_namespace)] == 1
+    spare.kubectl(f"--namespace={spare_namespace}", "delete", "mpijob", "bad")
+    gone = lambda: info("bad", spare_namespace) not in samples(release.ask(pod, 8081, "/metrics"))  # noqa: E731
+    until(gone, "a job that was deleted is no longer among the metrics")
+
+
+def info(job: str, namespace: str) -> str:
+    return f'mpi_operator_job_info{{launcher="{job}-launcher",namespace="{namespace}"}}'
+
+
+def samples(text: str) -> dict[str, float]:
+    lines = [line.rpartition(" ") for line in text.splitlines() if line and not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+
+# -- without Helm, and without an operator: the definition and the plain manifest ------------------------------------
+def test_the_plain_manifest_makes_the_same_as_the_chart_and_can_be_applied_twice(fresh: Cluster) -> None:
+    documents = [document for document in yaml.safe_load_all(MANIFEST.read_text()) if document]
+    names = {f"{document['kind'].lower()}/{document['metadata']['name']}" for document in documents}
+    said = fresh.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines()
+    assert {plain(line) for line in said} == names
+    assert all(line.endswith(" created") for line in said)
+    assert all(line.endswith(" unchanged") for line in fresh.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines())
+    dry = fresh.kubectl("apply", "--dry-run=server", "-f", str(MANIFEST)).stdout.splitlines()
+    assert all(line.endswith(" unchanged (server dry run)") for line in dry)
+    until(lambda: replicas(fresh) == 2, "a controller takes the Deployment up")
+
+
+def plain(line: str) -> str:
+    """`deployment.apps/oarsman created` without its group."""
+    kind, _, name = line.split()[0].partition("/")
+    return f"{kind.partition('.')[0]}/{name}"
+
+
+def replicas(cluster: Cluster) -> int:
+    found: dict[str, Any] = cluster.get("deployment", "oarsman", "mpi-operator")
+    return int(found.get("status", {}).get("replicas", 0))
+
+
+def test_kubectl_shows_jobs_and_explains_them(api: Cluster, api_namespace: str) -> None:
+    api.kubectl("apply", "-f", str(ROOT / "deploy" / "crd"))
+    api.kubectl("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=60s")
+    submit_one(api, api_namespace, mpijob("shown", "image", workers=3))
+    where = f"--namespace={api_namespace}"
+    until(lambda: not api.kubectl(where, "get", "mj", check=False).returncode, "kubectl knows the short name")
+    (head, line) = api.kubectl(where, "get", "mj").stdout.splitlines()
+    assert head.split() == ["NAME", "STATE", "WORKERS", "READY", "AGE"]
+    assert line.split()[:2] == ["shown", "3"]
+    assert api.kubectl(where, "get", "mj", "-o", "wide").stdout.split()[:7] == [
+        "NAME", "STATE", "WORKERS", "READY", "SLOTS", "CAUSE", "AGE",
+    ]  # fmt: skip
+    assert "mpijob.kubeflow.org/shown" in api.kubectl(where, "get", "all", "-o", "name").stdout
+    assert api.kubectl(where, "scale", "mpijob", "shown", "--replicas=2").returncode == 0
+    for version in (V1, V2BETA1):
+        asked = ("explain", "mpijob.spec", f"--api-version={version}")
+        # The server publishes what it knows of a new kind some time after it takes the first object.
+        until(lambda asked=asked: not api.kubectl(*asked, check=False).returncode, "kubectl explains MPIJobs")  # type: ignore[misc]
+        assert "What to run" in api.kubectl(*asked).stdout

@@ -1,0 +1,278 @@
+"""The command and the library with --on kube, on a real cluster with the operator in it: as on one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from cluster.cluster import Cluster
+from cluster.jobs import mpijob, submit_one
+from cluster.kubectl import Kubectl, until
+from cluster.operator import Operator
+from oarsman.errors import NotFoundError
+from oarsman.runtime.jobs import LogQuery
+from oarsman.sdk import connect
+
+WORLD = "from mpi4py import MPI; rank = MPI.COMM_WORLD.rank; "
+PATIENT = "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.1)"
+
+
+class Face:
+    """`oarsman --on kube` in one namespace."""
+
+    def __init__(self, cluster: Kubectl, namespace: str, home: Path) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+        self.home = home
+
+    def words(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "oarsman.cli", *words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OARSMAN_", "KUBE"))}
+        return {**kept, "OARSMAN_ON": "kube", "KUBECONFIG": str(self.home / "kubeconfig"), "HOME": str(self.home)}
+
+    def says(self, *words: str, code: int | None = 0, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.words(*words), env=self.environment, cwd=self.home, text=True, capture_output=True,
+            stdin=subprocess.DEVNULL, timeout=timeout, check=False,
+        )  # fmt: skip
+        assert code is None or done.returncode == code, (
+            f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}"
+        )
+        return done
+
+    def starts(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.words(*words), env=self.environment, cwd=self.home, text=True, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def pods(self) -> list[str]:
+        where = f"--namespace={self.namespace}"
+        return self.cluster.kubectl(where, "get", "pods", "-o", "name", check=False).stdout.split()
+
+
+@pytest.fixture
+def face(cluster: Cluster, namespace: str, operator: Operator, tmp_path: Path) -> Face:
+    """With a kubeconfig whose context names the namespace, as users have one."""
+    return a_face(cluster, namespace, tmp_path)
+
+
+def a_face(cluster: Kubectl, namespace: str, folder: Path) -> Face:
+    content = json.loads(cluster.kubeconfig.read_text())
+    content["contexts"][0]["context"]["namespace"] = namespace
+    (folder / "kubeconfig").write_text(json.dumps(content))
+    return Face(cluster, namespace, folder)
+
+
+@pytest.fixture
+def image(cluster: Cluster) -> str:
+    return f"--image={cluster.images['openmpi4']}"
+
+
+def test_a_command_runs_as_on_one_machine_and_leaves_its_story(face: Face, image: str) -> None:
+    program = WORLD + "print('hello from', rank, flush=True)"
+    done = face.says("run", "-n", "2", image, "--name", "hello", "--", "python3", "-c", program)
+    lines = ["[rank 0 hello-worker-0] hello from 0", "[rank 1 hello-worker-1] hello from 1"]
+    assert sorted(done.stdout.splitlines()) == lines
+    assert done.stderr.startswith("hello succeeded after ")
+
+    assert sorted(face.says("logs", "hello").stdout.splitlines()) == lines
+    assert face.says("logs", "hello", "--rank", "1").stdout.splitlines() == lines[1:]
+    assert face.says("logs", "hello", "--rank", "0", "--no-tags").stdout == "hello from 0\n"
+    (line,) = [
+        json.loads(line) for line in face.says("logs", "hello", "--worker", "1", "-o", "json").stdout.splitlines()
+    ]
+    assert (line["rank"], line["host"]) == (1, "hello-worker-1")
+
+    listed = face.says("list").stdout.splitlines()
+    assert listed[0].split()[:3] == ["NAME", "STATE", "WORKERS"]
+    assert listed[1].split()[:3] == ["hello", "Succeeded", "2"]
+    assert face.says("list", "-o", "name").stdout == "mpijob/hello\n"
+    assert face.namespace in face.says("list", "--all-namespaces", "-o", "wide").stdout
+    described = face.says("describe", "hello").stdout
+    for part in ("State:        Succeeded", "2 hosts x 1 = 2", "Timeline", "MPIJobSucceeded"):
+        assert part in described
+    reasons = [event["reason"] for event in json.loads(face.says("events", "hello", "-o", "json").stdout)["items"]]
+    assert reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+    got = json.loads(face.says("get", "hello", "-o", "json").stdout)
+    assert got["status"]["phase"] == "Succeeded"
+    face.says("wait", "hello", "--for", "succeeded")
+    again = face.says("submit", "-n", "1", image, "--name", "hello", "--", "true", code=None)
+    assert again.returncode
+    assert "oarsman delete" in again.stderr
+
+    face.says("delete", "hello")
+    face.says("wait", "hello", "--for", "deleted", "--timeout", "60s")
+    assert face.says("list", "-o", "name").stdout == ""
+    missing = face.says("describe", "hello", code=None)
+    assert missing.returncode
+    assert "there is no job" in missing.stderr
+
+
+def test_the_exit_code_is_that_of_the_rank_that_failed(face: Face, image: str) -> None:
+    program = WORLD + "import sys; print('working', flush=True); sys.exit(7 if rank == 1 else 0)"
+    words = ("--name", "sad", "--", "python3", "-c", program)
+    done = face.says("run", "-n", "2", image, *words, code=7)
+    assert "sad failed after " in done.stderr
+    assert "exit" in done.stderr
+    assert "7" in done.stderr
+    assert face.says("wait", "sad", "--for", "succeeded", code=1)
+    assert "Failed" in face.says("list").stdout
+
+
+def test_a_manifest_with_a_mistake_never_reaches_the_cluster(face: Face, cluster: Cluster) -> None:
+    manifest = mpijob("wrong", cluster.images["openmpi4"])
+    manifest["spec"]["slotsPerWorker"] = -1
+    (face.home / "wrong.json").write_text(json.dumps(manifest))
+    done = face.says("submit", "wrong.json", code=None)
+    assert done.returncode
+    assert "slotsPerWorker" in done.stderr
+    assert face.says("list", "-o", "name").stdout == ""
+
+
+def test_ctrl_c_stops_the_job_and_says_when_nothing_is_left(face: Face, image: str) -> None:
+    words = ("--name", "long", "--", "sh", "-c", "echo begun; sleep 600")
+    with face.starts("run", "-n", "1", image, *words) as running, ended(running):
+        assert running.stdout
+        assert running.stdout.readline() == "[rank 0 long-worker-0] begun\n"
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=90)
+        assert running.returncode == 130
+        assert "stopping long" in said
+        assert "long was stopped after" in said
+    until(lambda: not [pod for pod in face.pods() if "worker" in pod], "the workers are gone")
+    reason = json.loads(face.says("get", "long", "-o", "json").stdout)["status"]["conditions"][-1]["reason"]
+    assert reason == "StoppedByUser"
+
+
+def test_a_log_is_followed_until_the_job_is_stopped(face: Face, image: str) -> None:
+    words = (
+        "--name",
+        "talker",
+        "--",
+        "sh",
+        "-c",
+        "echo one; until test -e /tmp/go; do sleep 0.1; done; echo two; sleep 600",
+    )
+    assert face.says("submit", "-n", "1", image, *words).stdout == "talker\n"
+    face.says("wait", "talker", "--for", "running", "--timeout", "90s")
+    with face.starts("logs", "--follow", "talker") as following, ended(following):
+        assert following.stdout
+        assert following.stdout.readline() == "[rank 0 talker-worker-0] one\n"
+        face.cluster.run_in(face.namespace, "talker-worker-0", "touch", "/tmp/go")
+        assert following.stdout.readline() == "[rank 0 talker-worker-0] two\n"
+        face.says("stop", "talker")
+        following.communicate(timeout=60)
+        assert following.returncode == 0
+    assert face.says("wait", "talker", "--for", "failed", "--timeout", "60s")
+    again = face.says("stop", "talker", code=None)
+    assert again.returncode
+    assert "has ended already" in again.stderr
+
+
+def test_a_job_is_suspended_resumed_and_scaled(face: Face, cluster: Cluster) -> None:
+    """The launcher waits for a sign and is not disturbed by a worker more."""
+    waiting = ["python3", "-c", PATIENT]
+    manifest = mpijob("elastic", cluster.images["openmpi4"], waiting, workers=1, policy={"suspend": True})
+    (face.home / "job.json").write_text(json.dumps(manifest))
+    face.says("submit", "job.json")
+    face.says("wait", "elastic", "--for", "suspended", "--timeout", "60s")
+    assert face.pods() == []
+    face.says("resume", "elastic")
+    face.says("wait", "elastic", "--for", "running", "--timeout", "90s")
+    face.says("scale", "elastic", "2")
+    until(lambda: "pod/elastic-worker-1" in face.pods(), "a second worker comes")
+    face.says("scale", "elastic", "1")
+    until(lambda: "pod/elastic-worker-1" not in face.pods(), "the second worker goes")
+    face.says("suspend", "elastic")
+    face.says("wait", "elastic", "--for", "suspended", "--timeout", "60s")
+    until(lambda: face.pods() == [], "nothing of a suspended job is left")
+    refused = face.says("scale", "elastic", "0", code=None)
+    assert refused.returncode
+    face.says("delete", "elastic")
+    face.says("wait", "elastic", "--for", "deleted", "--timeout", "60s")
+
+
+def test_the_doctor_finds_the_operator_and_says_what_a_user_may_not_do(face: Face, cluster: Cluster) -> None:
+    found = {one["subject"]: one for one in json.loads(face.says("doctor", "-o", "json").stdout)}
+    assert found["operator"]["level"] == "ok"
+    assert found["MPIJobs"]["level"] == "ok"
+    assert found["nodes"]["message"] == "2 of 2 are ready"
+
+
+def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster) -> None:
+    jobs = connect(on="kube", kubeconfig=str(face.home / "kubeconfig"))
+    try:
+        assert jobs.home == face.namespace
+        manifest = mpijob("library", cluster.images["openmpi4"], workers=1)
+        key = jobs.submit(manifest, environment={}, folder=face.home).job.key
+        phases = [record.status.phase for record in until_finished(jobs.watch(key, timeout=90))]
+        assert phases[-1] == "Succeeded"
+        lines = [line.text for line in jobs.logs(key, LogQuery(ranks=(0,)))]
+        assert lines == ["rank 0 of 1 on library-worker-0"]
+        assert [record.job.name for record in jobs.list(face.namespace)] == ["library"]
+        assert [event.reason for event in jobs.events(key)][-1] == "MPIJobSucceeded"
+        jobs.delete(key)
+        assert list(jobs.watch(key, timeout=60))[-1:] != []
+    except NotFoundError:
+        pass  # it was gone before it could be watched
+    finally:
+        jobs.close()  # type: ignore[attr-defined]
+
+
+def until_finished(records):  # type: ignore[no-untyped-def]
+    for record in records:
+        yield record
+        if record.status.finished:
+            return
+
+
+# -- bringing the operator, without Helm --------------------------------------------------------------------------
+def test_oarsman_brings_the_operator_and_takes_it_away(spare: Cluster, spare_namespace: str, tmp_path: Path) -> None:
+    face = a_face(spare, spare_namespace, tmp_path)
+    sick = face.says("doctor", code=None)
+    assert sick.returncode
+    assert "oarsman install" in sick.stdout
+    dry = face.says("install", "--dry-run").stdout
+    assert "deployment mpi-operator/oarsman would be created" in dry
+    try:
+        said = face.says("install", "--image", spare.images["operator"], "--timeout", "90s").stdout
+        assert "customresourcedefinition mpijobs.kubeflow.org" in said
+        assert "deployment mpi-operator/oarsman runs, 2/2 pods" in said
+        lines = face.says("install", "--image", spare.images["operator"]).stdout.splitlines()
+        assert [line for line in lines if not line.endswith((" unchanged", " 2/2 pods"))] == []
+        until(lambda: face.says("doctor", code=None).returncode == 0, "the doctor is content")
+        job = submit_one(spare, spare_namespace, mpijob("first", spare.images["openmpi4"], ["true"], workers=0))
+        job.wait_for("Succeeded")
+    finally:
+        gone = face.says("uninstall", "--yes").stdout
+    assert "customresourcedefinition mpijobs.kubeflow.org kept" in gone
+    assert "deployment mpi-operator/oarsman deleted" in gone
+    assert face.says("list", "-o", "name").stdout == "mpijob/first\n"
+    found = "get", "pods", "--namespace=mpi-operator", "-o", "name"
+    until(lambda: not spare.kubectl(*found).stdout, "the operator's pods are gone")
+
+
+class ended:
+    """Whatever happens, the process is not left behind; one that hangs is killed after a while."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._late = threading.Timer(100, process.kill)
+
+    def __enter__(self) -> None:
+        self._late.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._late.cancel()
+        self._process.kill()

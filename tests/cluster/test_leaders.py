@@ -1,0 +1,86 @@
+"""Two replicas of the operator: whichever way the leader goes, the other takes over and no job notices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.cluster import Cluster
+from cluster.crowd import Crowd, nothing_was_made_twice
+from cluster.jobs import mpijob
+from cluster.kubectl import until
+from cluster.ledger import Ledger
+from cluster.releases import Release, released
+
+
+@pytest.fixture(scope="module")
+def release(spare: Cluster) -> Iterator[Release]:
+    with released(spare) as found:
+        yield found
+
+
+def kill_process(release: Release, pod: str) -> None:
+    release.kill(pod)
+
+
+def delete_by_force(release: Release, pod: str) -> None:
+    """The API server forgets the pod at once; the process may live on for a moment and must not act any more."""
+    release.kubectl("delete", "pod", pod, "--grace-period=0", "--force")
+
+
+def drain(release: Release, pod: str) -> None:
+    """As a node that is drained does it: the leader hands over."""
+    release.kubectl("delete", "pod", pod, "--wait=false")
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("way", [kill_process, delete_by_force, drain], ids=lambda way: str(way.__name__))
+def test_no_job_notices_that_the_leader_goes(
+    spare: Cluster, spare_namespace: str, release: Release, way: Callable[[Release, str], None]
+) -> None:
+    """One job runs, one is just coming to life, and one is submitted while nobody leads."""
+    image, policy = spare.images["openmpi4"], {"cleanPodPolicy": "All"}
+    running = mpijob("running", image, ["sh", "-c", "until test -e /tmp/go; do sleep 0.2; done"], policy=policy)
+    starting, later = (mpijob(name, image, workers=1, policy=policy) for name in ("starting", "later"))
+    release.until_whole()
+    leader = release.until_led()
+    crowd = Crowd(spare, spare_namespace, [running, starting, later], at_once=1)
+    with Ledger(spare, spare_namespace) as ledger:
+        crowd.until(lambda: crowd.phases.get("running") == "Running", patience=90)
+        crowd.at_once = 2
+        crowd.until(lambda: len(crowd.phases) == 2, patience=60)
+        way(release, leader)
+        crowd.at_once = 3
+        crowd.until(lambda: len(crowd.phases) == 3, patience=60)
+        follower = release.until_led(other_than=leader)
+        assert follower != leader
+        crowd.until(lambda: crowd.ended == 2, patience=90)
+        assert crowd.phases == {"running": "Running", "starting": "Succeeded", "later": "Succeeded"}
+        (pod,) = launchers(spare, spare_namespace, "running")
+        spare.run_in(spare_namespace, pod, "touch", "/tmp/go")
+        crowd.until_ended(patience=60)
+        assert set(crowd.phases.values()) == {"Succeeded"}
+        nothing_was_made_twice(ledger, [running, starting, later])
+
+
+def launchers(cluster: Cluster, namespace: str, job: str) -> list[str]:
+    selector = f"--selector=training.kubeflow.org/job-name={job},training.kubeflow.org/job-role=launcher"
+    return cluster.kubectl(
+        f"--namespace={namespace}", "get", "pods", selector, "-o", "jsonpath={.items[*].metadata.name}"
+    ).stdout.split()
+
+
+def test_a_replica_that_waits_is_ready_and_takes_no_turns(release: Release) -> None:
+    release.until_whole()
+    leader = release.until_led()
+    others = [pod["metadata"]["name"] for pod in release.pods() if "deletionTimestamp" not in pod["metadata"]]
+    others.remove(leader)
+    until(
+        lambda: "mpi_operator_is_leader 1.0" in release.ask(leader, 8081, "/metrics"), "the leader says that it leads"
+    )
+    for other in others:
+        assert release.ask(other, 8080, "/readyz").strip() == "ok"
+        told = release.ask(other, 8081, "/metrics")
+        assert "mpi_operator_is_leader 0.0" in told
+        assert "mpi_operator_jobs_created_total 0.0" in told
