@@ -257,7 +257,7 @@ def test_the_attempt_and_the_instance_of_a_launcher_are_read_from_its_pod() -> N
         pytest.param(UP, {"phase": Phase.RUNNING, "ready": True}, id="runs"),
         pytest.param(
             {"conditions": PLACED, "initContainerStatuses": [container("oarsman-barrier", running={})]},
-            {"phase": Phase.PENDING, "not_ready_because": "it waits for its workers", "waits_for_room": False},
+            {"phase": Phase.PENDING, "not_ready_because": "", "waits_for_room": False},
             id="waits inside",
         ),
         pytest.param(

@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
 
 from oarsman import names
@@ -53,6 +53,7 @@ from oarsman.plan.actions import (
 log = logging.getLogger("oarsman")
 _RETIRED_KEPT: Final = 5  # launchers of earlier attempts whose logs stay readable
 _GRACE: Final = 10
+_BARRIER_TAKES: Final = timedelta(seconds=10)  # when workers are up; what it says before that is of no interest
 _KUBELET_PAUSE: Final = 2.0  # until a changed file has reached its pod
 Found = TypeVar("Found", bound=HasMeta)
 
@@ -130,7 +131,8 @@ class KubeEngine:
         launcher = seen.launcher
         if launcher is None or launcher.phase is not Phase.PENDING or launcher.waits_for_room:
             return False
-        return len(seen.workers) >= job.workers and all(w.ready for w in seen.workers)
+        up = [worker.started_at for worker in seen.workers if worker.ready and worker.started_at is not None]
+        return len(up) >= job.workers and all(at < datetime.now(UTC) - _BARRIER_TAKES for at in up)
 
     async def _last_word(self, pod: views.Pod) -> str:
         """What the start barrier waits for, where we may read logs; it is no reason to fail if not."""

@@ -12,10 +12,11 @@ from oarsman.engines.kube import views
 from oarsman.engines.kube.objects import config_map
 from oarsman.engines.kube.objects.launcher import BARRIER
 from oarsman.engines.kube.objects.pod import fingerprint
-from oarsman.job.job import Job, LauncherKind
+from oarsman.job.job import Implementation, Job, LauncherKind
 from oarsman.job.observed import Exit, Member, Observed, Phase
 from oarsman.job.role import Role
 from oarsman.job.state import Status
+from oarsman.status.tags import Tags
 
 # A container that waits for one of these will not come up by waiting alone.
 _STUCK: Final = frozenset(
@@ -223,7 +224,7 @@ def _not_ready_because(pod: views.Pod, scheduled: views.Condition | None) -> tup
         if waiting is not None and waiting.reason in _STUCK:
             return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason, False
     waits_inside = any(c.name == BARRIER and c.state.running for c in pod.status.init_container_statuses)
-    return ("it waits for its workers", False) if waits_inside else ("", True)
+    return "", not waits_inside
 
 
 def _exit(ended: views.Terminated | None) -> Exit | None:
@@ -236,7 +237,11 @@ def _exit(ended: views.Terminated | None) -> Exit | None:
 def _last_lines(job: Job, pod: views.Pod | None) -> Sequence[str]:
     main = _main(pod, job.launcher) if pod is not None else None
     ended = main.state.terminated if main is not None else None
-    return ended.message.splitlines() if ended is not None else ()
+    if ended is None:
+        return ()
+    tags = Tags(hydra=job.implementation is not Implementation.OPENMPI, ranks=job.slots)
+    spoken = [tags.read(line) for line in ended.message.splitlines()]
+    return [said.text for said in (*spoken, *tags.rest()) if said is not None]
 
 
 # -- edits ---------------------------------------------------------------------------------------

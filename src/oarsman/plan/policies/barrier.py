@@ -12,7 +12,8 @@ has no bound; it is told.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from oarsman import names
 from oarsman.job.job import LauncherCreation
@@ -23,6 +24,8 @@ from oarsman.plan.actions import CreateLauncher
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn, usable
 from oarsman.status import messages, timeline
+
+SOON: Final = timedelta(seconds=15)  # a start that takes longer is looked at again, to tell what it waits for
 
 
 def launch(turn: Turn) -> Turn:
@@ -60,7 +63,7 @@ class _Waiting:
     since: datetime | None = None
     for_room: bool = False
     coming: bool = False  # it is there, or will be made in this turn
-    explained: bool = True  # False: it simply is on its way
+    explained: bool = False  # it says why; otherwise it simply is on its way
 
 
 def _may_hold(turn: Turn) -> bool:
@@ -94,21 +97,28 @@ def _waiting_for_launcher(turn: Turn, launcher: Member) -> _Waiting:
     """All workers are up, and still its command has not begun."""
     up = [w.started_at for w in turn.seen.workers if w.started_at is not None]
     since = max([*up, launcher.started_at or turn.now])
-    because = launcher.not_ready_because or launcher.message or "it is pending"
-    explained = bool(launcher.not_ready_because)
+    host, because = launcher.name, launcher.not_ready_because
+    named, _, why = because.partition(": ")
+    if named in turn.job.hosts:  # the barrier inside says whom it waits for
+        host, because = named, why
     return _Waiting(
-        host=launcher.name, because=because, since=since, for_room=launcher.waits_for_room, explained=explained
+        host=host,
+        because=because or launcher.message or "it is pending",
+        since=since,
+        for_room=launcher.waits_for_room,
+        explained=bool(because),
     )
 
 
 def _wait(turn: Turn, waiting: _Waiting) -> Turn:
+    turn = _tell(turn, waiting)
     if waiting.for_room:
-        return _tell_room(turn, waiting)
+        return turn
     start = turn.status.start_time or turn.now
     since = max(start, turn.status.retry_at or start, waiting.since or start)
     patience = turn.seen.patience
     if turn.now < since + patience:
-        return turn.wake_at(since + patience)
+        return turn.wake_at(since + min(SOON, patience) if turn.now < since + SOON else since + patience)
     waited = messages.duration(patience)
     return not_ready(turn, f"{waiting.host} was not ready after {waited}: {waiting.because}", waiting.host)
 
@@ -117,11 +127,12 @@ def not_ready(turn: Turn, summary: str, host: str) -> Turn:
     return finish.fail(turn, names.REASON_BARRIER, summary, Cause(summary=summary, host=host))
 
 
-def _tell_room(turn: Turn, waiting: _Waiting) -> Turn:
-    """A scheduler looks for a place. Said once, and again when its words change."""
+def _tell(turn: Turn, waiting: _Waiting) -> Turn:
+    """What a scheduler, an image or a host keeps the job from. Said once, and again when the words change."""
     if not waiting.explained:
         return turn
     message = messages.cut(f"{waiting.host}: {waiting.because}")
+    reason = names.REASON_WAITING if waiting.for_room else names.REASON_BARRIER
     if not turn.status.is_true(names.QUEUED):
-        turn = turn.tell(names.REASON_WAITING, message)
-    return turn.say(names.QUEUED, True, names.REASON_WAITING, message, refresh=True)
+        turn = turn.tell(reason, message, warning=not waiting.for_room)
+    return turn.say(names.QUEUED, True, reason, message, refresh=True)

@@ -10,7 +10,7 @@ from oarsman.errors import UnsupportedError
 from oarsman.job import launch
 from oarsman.job.job import Implementation, Job
 from oarsman.runtime.cluster.podlog import Written
-from oarsman.runtime.cluster.tags import Spoken, Tags
+from oarsman.status.tags import Spoken, Tags
 from oarsman.runtime.jobs import JobRecord, LogLine, LogQuery
 from oarsman.store.logs import stamp
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oarsman.runtime.cluster.podlog import parse
-from oarsman.runtime.cluster.tags import Spoken, Tags
+from oarsman.status.tags import Spoken, Tags
 
 
 def spoken(tags: Tags, *lines: str) -> list[Spoken]:
