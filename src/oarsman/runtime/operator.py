@@ -45,7 +45,7 @@ from oarsman.status.wire import from_wire, to_wire
 
 log = logging.getLogger("oarsman")
 _CONCURRENT_REQUESTS: Final = 64
-_LONGEST_REST: Final = 0.1  # seconds
+_REST: Final = 0.1  # seconds between two turns of a job: pods change in crowds, and a crowd is looked at in one turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,6 @@ class Operator:
     async def _work(self) -> None:
         while not self._stopping:
             key = await self.queue.take()
-            started = time.monotonic()
             turn = asyncio.ensure_future(self._timed(key))
             try:
                 await asyncio.shield(turn)
@@ -99,8 +98,7 @@ class Operator:
                 await asyncio.wait([turn], timeout=self._settings.shutdown_seconds)
                 raise
             finally:
-                # The pods of a large job change in crowds: what happens while it rests is looked at in one turn.
-                self.queue.done(key, rest=min(time.monotonic() - started, _LONGEST_REST))
+                self.queue.done(key, rest=_REST)
 
     async def _timed(self, key: str) -> None:
         started, result = time.monotonic(), "ok"
