@@ -121,7 +121,7 @@ def _of(roles: Object, **more: Any) -> Object:
         ),
         pytest.param(
             document(
-                launcher_role={"replicas": 2, "restartPolicy": "Sometimes"},
+                launcher_role={"replicas": 2, "restartPolicy": "Always"},
                 worker_role={"replicas": 0, "restartPolicy": "Invalid"},
             ),
             {
