@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -28,16 +29,24 @@ def release(spare: Cluster) -> Iterator[Release]:
     found.uninstall()
 
 
-@pytest.fixture
-def fresh() -> Iterator[Cluster]:
-    """A control plane on which nothing was ever installed."""
+@dataclass(frozen=True)
+class Applied:
+    cluster: Cluster
+    said: list[str]
+
+
+@pytest.fixture(scope="module")
+def applied() -> Iterator[Applied]:
+    """A control plane of its own on which the plain manifest was applied, and nothing else ever."""
     found = start("fresh", pods=False)
-    yield found
-    found.stop()
+    try:
+        yield Applied(found, found.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines())
+    finally:
+        found.stop()
 
 
-def test_helm_finds_nothing_to_complain_about(spare: Cluster) -> None:
-    assert "0 chart(s) failed" in Release(spare).helm("lint", "--strict", str(CHART))
+def test_helm_finds_nothing_to_complain_about(applied: Applied) -> None:
+    assert "0 chart(s) failed" in Release(applied.cluster).helm("lint", "--strict", str(CHART))
 
 
 def test_a_job_outlives_an_upgrade_and_the_end_of_the_release(
@@ -116,24 +125,6 @@ def allowed(cluster: Cluster, account: str, verb: str, resource: str, namespace:
     return cluster.kubectl("auth", "can-i", verb, resource, account, where, check=False).stdout.strip() == "yes"
 
 
-def test_whoever_may_view_or_edit_a_namespace_may_do_so_with_its_jobs(
-    spare: Cluster, spare_namespace: str, release: Release
-) -> None:
-    release.install(SMALL)
-    for role in ("view", "edit", "admin"):
-        spare.kubectl(
-            f"--namespace={spare_namespace}", "create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}"
-        )
-    reads = {role: allowed(spare, f"--as={role}", "list", "mpijobs.kubeflow.org", spare_namespace) for role in ROLES}
-    writes = {role: allowed(spare, f"--as={role}", "create", "mpijobs.kubeflow.org", spare_namespace) for role in ROLES}
-    assert reads == {"view": True, "edit": True, "admin": True}
-    assert writes == {"view": False, "edit": True, "admin": True}
-    assert not allowed(spare, "--as=edit", "list", "mpijobs.kubeflow.org", "default")
-
-
-ROLES = ("view", "edit", "admin")
-
-
 def test_metrics_and_health_are_served_and_right(spare: Cluster, spare_namespace: str, release: Release) -> None:
     """Two jobs that succeed and one that fails are counted as that, by name, and forgotten when they are deleted."""
     release.install(SMALL)
@@ -174,16 +165,16 @@ def samples(text: str) -> dict[str, float]:
 
 
 # -- without Helm, and without an operator: the definition and the plain manifest ------------------------------------
-def test_the_plain_manifest_makes_the_same_as_the_chart_and_can_be_applied_twice(fresh: Cluster) -> None:
+def test_the_plain_manifest_makes_all_it_says_and_can_be_applied_twice(applied: Applied) -> None:
     documents = [document for document in yaml.safe_load_all(MANIFEST.read_text()) if document]
     names = {f"{document['kind'].lower()}/{document['metadata']['name']}" for document in documents}
-    said = fresh.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines()
-    assert {plain(line) for line in said} == names
-    assert all(line.endswith(" created") for line in said)
-    assert all(line.endswith(" unchanged") for line in fresh.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines())
-    dry = fresh.kubectl("apply", "--dry-run=server", "-f", str(MANIFEST)).stdout.splitlines()
+    assert {plain(line) for line in applied.said} == names
+    assert all(line.endswith(" created") for line in applied.said)
+    again = applied.cluster.kubectl("apply", "-f", str(MANIFEST)).stdout.splitlines()
+    assert all(line.endswith(" unchanged") for line in again)
+    dry = applied.cluster.kubectl("apply", "--dry-run=server", "-f", str(MANIFEST)).stdout.splitlines()
     assert all(line.endswith(" unchanged (server dry run)") for line in dry)
-    until(lambda: replicas(fresh) == 2, "a controller takes the Deployment up")
+    until(lambda: replicas(applied.cluster) == 2, "a controller takes the Deployment up")
 
 
 def plain(line: str) -> str:
@@ -197,11 +188,34 @@ def replicas(cluster: Cluster) -> int:
     return int(found.get("status", {}).get("replicas", 0))
 
 
-def test_kubectl_shows_jobs_and_explains_them(api: Cluster, api_namespace: str) -> None:
-    api.kubectl("apply", "-f", str(ROOT / "deploy" / "crd"))
+def test_whoever_may_view_or_edit_a_namespace_may_do_so_with_its_jobs(applied: Applied) -> None:
+    cluster = applied.cluster
+    with cluster.fresh_namespace() as namespace:
+        where = f"--namespace={namespace}"
+        for role in ROLES:
+            cluster.kubectl(where, "create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}")
+
+        def who_may(verb: str) -> list[str]:
+            return [role for role in ROLES if allowed(cluster, f"--as={role}", verb, "mpijobs.kubeflow.org", namespace)]
+
+        until(lambda: who_may("list") == ["view", "edit", "admin"], "a controller adds our roles to the cluster's")
+        until(lambda: who_may("create") == ["edit", "admin"], "those who edit may submit")
+        assert not allowed(cluster, "--as=edit", "list", "mpijobs.kubeflow.org", "default")
+
+
+ROLES = ("view", "edit", "admin")
+
+
+def test_kubectl_shows_jobs_and_explains_them(applied: Applied) -> None:
+    api = applied.cluster
     api.kubectl("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=60s")
-    submit_one(api, api_namespace, mpijob("shown", "image", workers=3))
-    where = f"--namespace={api_namespace}"
+    with api.fresh_namespace() as namespace:
+        shown_and_explained(api, namespace)
+
+
+def shown_and_explained(api: Cluster, namespace: str) -> None:
+    submit_one(api, namespace, mpijob("shown", "image", workers=3))
+    where = f"--namespace={namespace}"
     until(lambda: not api.kubectl(where, "get", "mj", check=False).returncode, "kubectl knows the short name")
     (head, line) = api.kubectl(where, "get", "mj").stdout.splitlines()
     assert head.split() == ["NAME", "STATE", "WORKERS", "READY", "AGE"]
