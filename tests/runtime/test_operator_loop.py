@@ -15,11 +15,13 @@ from engines.kube.memory_kube import MemoryKube, bring_up_to_date
 from oarsman.engines.kube.client import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.errors import RetryableError
+from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteWorker, Plan, Prepare, PublishHosts
 from oarsman.runtime.health import Turns
 from oarsman.runtime.metrics import Metrics
 from oarsman.runtime.operator import Operator
 from oarsman.runtime.operator_settings import OperatorSettings
-from tests.builders import T0
+from oarsman.runtime.turns import in_steps, so_far
+from tests.builders import T0, a_status
 
 Object = dict[str, Any]
 KEY = "default/pi"
@@ -564,3 +566,25 @@ def test_events_that_cannot_be_written_do_not_stop_the_work() -> None:
         assert world.condition("Created")["status"] == "True"
 
     asyncio.run(main())
+
+
+# -- what a turn consists of ----------------------------------------------------------------------------------
+def test_workers_are_made_side_by_side_and_everything_else_one_after_the_other() -> None:
+    actions = (
+        Prepare(), PublishHosts(()), CreateWorker(0), CreateWorker(1), DeleteWorker(2), DeleteWorker(3),
+        CreateLauncher(1),
+    )  # fmt: skip
+    assert list(in_steps(actions)) == [
+        (Prepare(),),
+        (PublishHosts(()),),
+        (CreateWorker(0), CreateWorker(1)),
+        (DeleteWorker(2), DeleteWorker(3)),
+        (CreateLauncher(1),),
+    ]
+
+
+def test_trouble_with_a_job_that_runs_is_told_and_changes_nothing_else() -> None:
+    before = a_status(true=("Created", "Running"))
+    plan = so_far(before, Plan(status=a_status(true=("Failed",))), RetryableError("down"), T0)
+    assert plan.status == before
+    assert [(e.reason, e.message, e.severity.value) for e in plan.events] == [("Trouble", "down", "Warning")]

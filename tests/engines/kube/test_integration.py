@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -11,6 +12,10 @@ import pytest
 from cluster.cluster import Cluster
 
 from oarsman.engines.kube.client import resources as kinds
+from oarsman.job.state import Attempt, Cause, QueuePlace, ReplicaCount
+from oarsman.status.timeline import STEPS
+from oarsman.status.wire import to_wire
+from tests.builders import a_status, at
 
 from .kube_jobs import V1
 from .played import Stage, stage, until
@@ -263,6 +268,61 @@ def test_scaling_through_the_subresource_changes_the_number_of_workers(api: Clus
         await until(listed, "the new host is listed")
         pod = await stage.kube.get(kinds.PODS, launcher, stage.namespace)
         assert "oarsman.dev/hosts" in pod["metadata"]["annotations"]
+
+    play(api, api_namespace, story)
+
+
+def test_a_status_comes_back_from_the_server_as_it_was_written(api: Cluster, api_namespace: str) -> None:
+    """A field the definition does not know would be dropped, and written again for ever."""
+    cause = Cause(
+        summary="s", rank=1, host="h", exit_code=2, signal=3, memory_limit_hit=True, last_lines=("a", "b"), hint="x",
+    )  # fmt: skip
+    attempt = Attempt(
+        number=1, started_at=at(1), finished_at=at(2.5), outcome="Failed", cause=cause, workers=2, launcher="l"
+    )  # fmt: skip
+    count = ReplicaCount(active=1, succeeded=2, failed=3, ready=4)
+    full = a_status(
+        true=("Created", "Failed"), attempts=(attempt,), cause=cause, completion_time=at(9), launcher=count,
+        worker=count, queue=QueuePlace(position=1, reason="r"), retry_at=at(8), placement={0: "h", 1: "h"},
+        timeline={step: at(1) for step in STEPS},
+    )  # fmt: skip
+    assert all(getattr(full, field.name) for field in dataclasses.fields(full))
+    assert all(getattr(attempt, field.name) for field in dataclasses.fields(attempt))
+    assert all(getattr(cause, field.name) for field in dataclasses.fields(cause))
+
+    async def story(stage: Stage) -> None:
+        await stage.submit(runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"})
+        wire = {**to_wire(full), "writtenAs": V1}
+        wire["replicaStatuses"]["Worker"]["selector"] = "a=b"
+        await stage.kube.patch(kinds.MPIJOBS, "pi", {"status": wire}, stage.namespace, subresource="status")
+        assert await stage.status() == wire
+
+    play(api, api_namespace, story)
+
+
+def test_a_job_at_rest_is_not_written_again(api: Cluster, api_namespace: str) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.submit()
+        await stage.kubelet.workers_run()
+        await stage.kubelet.run(await stage.kubelet.launcher_named())
+        await stage.until_true("Running")
+
+        def number(name: str, **labels: str) -> float:
+            return stage.metrics.registry.get_sample_value(name, labels) or 0
+
+        async def another_turn(after: float) -> None:
+            async def taken() -> bool:
+                return number("oarsman_reconcile_seconds_count", result="ok") > after
+
+            stage.operator.queue.add(f"{stage.namespace}/pi")
+            await until(taken, "a turn")
+
+        await another_turn(number("oarsman_reconcile_seconds_count", result="ok"))
+        await stage.operator.queue.idle()
+        version = (await stage.job())["metadata"]["resourceVersion"]
+        for _ in range(3):
+            await another_turn(number("oarsman_reconcile_seconds_count", result="ok"))
+        assert (await stage.job())["metadata"]["resourceVersion"] == version
 
     play(api, api_namespace, story)
 
