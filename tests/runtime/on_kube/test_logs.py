@@ -169,3 +169,9 @@ def test_hydra_is_known_by_the_implementation_the_job_states() -> None:
         return [line async for batch in logs.read(kubelet, record, LogQuery()) for line in batch]  # type: ignore[arg-type]
 
     assert [(line.rank, line.text) for line in asyncio.run(work())] == [(3, "hi"), (None, "[4] no rank")]
+
+
+def test_what_the_kubelet_says_of_a_log_that_is_gone_is_no_line_of_it() -> None:
+    """It says so in the log's place, where a line would begin with its time."""
+    lost = b"unable to retrieve container logs for containerd://413a0ae5d2d5"
+    assert [line.text for line in read(Kubelet([at(1, "[1,0]<stdout>:kept"), lost]))] == ["kept"]

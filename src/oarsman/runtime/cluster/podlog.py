@@ -16,6 +16,7 @@ from oarsman.runtime.cluster import pods
 _BATCH: Final = 2000
 _SLACK_SECONDS: Final = 60  # clocks of machines differ; what comes twice is recognised
 _PAUSE_SECONDS: Final = 1.0
+_LOST: Final = b"unable to retrieve container logs"  # said by the kubelet in the log's place once that is gone
 _WIDTH: Final = 30  # of 2026-01-31T08:00:00.123456789Z
 
 
@@ -60,6 +61,8 @@ class PodLog:
         batch: list[Written] = []
         async with aclosing(lines):
             async for raw in lines:
+                if raw.startswith(_LOST):
+                    continue
                 line = parse(raw)
                 if before:
                     if line.stamp < before or (line.stamp == before and skipped < self._times):
