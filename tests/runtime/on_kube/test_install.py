@@ -88,3 +88,13 @@ def test_a_server_that_is_not_there_is_the_only_finding(door: ClusterJobs, tmp_p
         assert [(one.subject, one.level, one.blocking) for one in found] == [("server", "missing", True)]
     finally:
         lost.close()
+
+
+def test_a_namespace_that_others_made_is_not_taken_over_and_stays(door: ClusterJobs, served: Cluster) -> None:
+    with served.fresh_namespace() as theirs:
+        wanted = documents(Settings(namespace=theirs))
+        done = {step.object: step.what for step in door.stream(lambda kube: install.apply(kube, wanted))}
+        assert done[f"namespace {theirs}"] == "unchanged"
+        gone = door.stream(lambda kube: install.remove(kube, wanted, with_definition=False))
+        assert {step.object: step.what for step in gone}[f"namespace {theirs}"] == "kept"
+        assert served.get("namespace", theirs)["status"]["phase"] == "Active"

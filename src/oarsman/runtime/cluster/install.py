@@ -121,6 +121,8 @@ async def _apply(kube: Kube, document: Document, merges: bool) -> str:
     if before is not None and "deletionTimestamp" in before["metadata"]:
         await _gone(kube, document)
         before = None
+    if before is not None and document["kind"] == "Namespace" and not _labelled(before):
+        return "unchanged"  # somebody else's: with our label on it, it would go with the operator
     if merges:
         after = await kube.patch(resource, name, document, namespace, kind="apply", field_manager=_MANAGER, force=True)
     elif before is None:
@@ -232,14 +234,20 @@ async def remove(kube: Kube, wanted: Sequence[Document], *, with_definition: boo
 
 
 async def _ours_alone(kube: Kube, name: str) -> bool:
-    """Whether the namespace was made for the operator, and no job lives in it."""
+    """Whether the namespace was made for the operator, no job lives in it and nothing else runs in it."""
     found = await _found(kube, resources.NAMESPACES, name, None)
     if found is None:
         return True  # deleting it says that it is not there
-    label, value = _LABEL
-    if (found["metadata"].get("labels") or {}).get(label) != value:
+    if not _labelled(found):
+        return False
+    if any(not _labelled(pod) for pod in await kube.list(resources.PODS, name)):
         return False
     return not (await kube.has(resources.MPIJOBS) and await kube.list(resources.MPIJOBS, name))
+
+
+def _labelled(found: Mapping[str, Any]) -> bool:
+    label, value = _LABEL
+    return bool((found["metadata"].get("labels") or {}).get(label) == value)
 
 
 async def count_jobs(kube: Kube) -> int:
