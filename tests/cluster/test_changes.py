@@ -5,8 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from cluster.jobs import HELLO, Object, Submitted, hosts_in, mpijob
 from cluster.together import Place, together
+
+pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
 
 # In place of Horovod's: tells the list of hosts whenever it is another one, and whether all of them can be reached.
 # horovodrun -np N --min-np N --max-np N --host-discovery-script FILE COMMAND...

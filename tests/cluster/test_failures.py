@@ -10,6 +10,8 @@ import pytest
 from cluster.jobs import V1, V2BETA1, Object, Submitted, condition, mpijob
 from cluster.together import Place, together
 
+pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
+
 # Waits for its end the first time, and ends at once the second time. Worker 0 remembers: it outlives both.
 # Whoever finds that an earlier run still holds the lock says so.
 SECOND_TIME_LUCKY = """
@@ -62,7 +64,7 @@ def test_when_a_worker_is_deleted_the_gang_starts_once_more_with_another_in_its_
     job = second_time_lucky(place, "robbed", version=version)
     before = uids(job)
     job.kubectl("delete", "pod", job.worker(1), "--wait=false")
-    status = job.wait_for("Succeeded", timeout=110)
+    status = job.wait_for("Succeeded")
     assert outcomes(status) == ["Failed", "Succeeded"]
     first = status["attempts"][0]["cause"]
     assert first["host"] == job.worker(1)
@@ -77,7 +79,7 @@ def test_when_the_process_of_a_worker_ends_the_gang_starts_once_more_with_anothe
     job = second_time_lucky(place, "struck")
     before = uids(job)
     job.run_in(job.worker(1), "sh", "-c", "kill 1")
-    status = job.wait_for("Succeeded", timeout=110)
+    status = job.wait_for("Succeeded")
     assert outcomes(status) == ["Failed", "Succeeded"]
     first = status["attempts"][0]["cause"]
     assert first["host"] == job.worker(1)
@@ -124,7 +126,7 @@ def test_a_launcher_deleted_by_hand_is_a_failed_attempt_and_never_runs_twice_at_
     job = second_time_lucky(place, "headless")
     (launcher,) = job.pod_names("launcher")
     job.kubectl("delete", "pod", launcher, "--wait=false")
-    status = job.wait_for("Succeeded", timeout=110)
+    status = job.wait_for("Succeeded")
     assert outcomes(status) == ["Failed", "Succeeded"]
     assert "headless-launcher" in status["attempts"][0]["cause"]["summary"]
     assert "RUNS TWICE" not in job.log()
