@@ -499,7 +499,7 @@ def test_the_loop_takes_jobs_up_and_a_conflict_is_just_another_turn(caplog: pyte
                 await until(world, lambda: (world.metric("oarsman_reconcile_seconds_count", result="retry") or 0) > 1)
             await until(world, lambda: world.condition("Created") != {})
             await until(world, lambda: world.kube.names(kinds.JOBS) == ["pi-launcher"])
-            assert world.events == ["MPIJobCreated"]
+            await until(world, lambda: world.events == ["MPIJobCreated"])
 
         await running(world, play)
 
@@ -533,7 +533,7 @@ def test_many_jobs_are_looked_after_side_by_side() -> None:
                 given["metadata"]["uid"] = f"uid-{number}"
                 world.kube.add(kinds.MPIJOBS, given)
             await until(world, lambda: len(world.kube.names(kinds.JOBS)) == 30)
-            assert world.metric("mpi_operator_jobs_created_total") == 30
+            await until(world, lambda: world.metric("mpi_operator_jobs_created_total") == 30)
 
         await running(world, play)
 
