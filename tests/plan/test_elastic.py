@@ -135,3 +135,8 @@ def test_edits_without_effect_are_a_condition_as_long_as_they_are() -> None:
 
 def test_a_job_that_was_never_edited_has_no_word_about_edits() -> None:
     assert reconcile(a_job(), running(), at(10)).status.condition(names.OUTDATED) is None
+
+
+def test_an_edit_made_before_the_first_status_was_accepted_is_not_lost() -> None:
+    seen = running(status=replace(a_status(), observed_generation=0))
+    assert Prepare() in reconcile(a_job(generation=2), seen, at(10)).actions

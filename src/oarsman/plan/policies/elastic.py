@@ -60,7 +60,9 @@ def scale_down(turn: Turn) -> Turn:
 
 def follow_edits(turn: Turn) -> Turn:
     """What was prepared follows an edit, also where no member changes: the queue and the size of a gang, say."""
-    return turn.prepare() if _edited(turn) and (turn.seen.workers or turn.seen.launcher) else turn
+    # Also if no generation is on record yet: the turn that made the members may have been lost to this very edit.
+    behind = turn.seen.status.observed_generation < turn.job.generation
+    return turn.prepare() if behind and (turn.seen.workers or turn.seen.launcher) else turn
 
 
 def tell_scaling(turn: Turn) -> Turn:
