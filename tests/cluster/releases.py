@@ -52,9 +52,10 @@ class Release:
         return self.helm("upgrade", self.name, str(CHART), *words, values=values)
 
     def uninstall(self) -> None:
-        """And until none of its pods is left: the next operator must be alone, and need not wait for a dead one."""
+        """Its pods may not do anything any more, so nobody waits for them, nor for the lease of the one that led."""
         self.helm("uninstall", self.name, check=False)
-        until(lambda: not self.pods(), f"the pods of {self.name} are gone")
+        self.kubectl("delete", "pods", f"--selector={PODS}", "--force", "--grace-period=0", "--wait=false")
+        until(lambda: not self.pods(), f"the pods of {self.name} are gone", patience=120)
         self.kubectl("delete", "lease", "mpi-operator", "--ignore-not-found")
 
     def _image(self) -> dict[str, Any]:

@@ -100,7 +100,7 @@ def test_a_command_runs_as_on_one_machine_and_leaves_its_story(face: Face, image
     assert listed[0].split()[:3] == ["NAME", "STATE", "WORKERS"]
     assert listed[1].split()[:3] == ["hello", "Succeeded", "2"]
     assert face.says("list", "-o", "name").stdout == "mpijob/hello\n"
-    assert face.namespace in face.says("list", "--all-namespaces", "-o", "wide").stdout
+    assert "mpijob/hello" in face.says("list", "--all-namespaces", "-o", "name").stdout.split()
     described = face.says("describe", "hello").stdout
     for part in ("State:        Succeeded", "2 hosts x 1 = 2", "Timeline", "MPIJobSucceeded"):
         assert part in described
@@ -263,8 +263,10 @@ def test_oarsman_brings_the_operator_and_takes_it_away(spare: Cluster, spare_nam
     assert "customresourcedefinition mpijobs.kubeflow.org kept" in gone
     assert "deployment mpi-operator/oarsman deleted" in gone
     assert face.says("list", "-o", "name").stdout == "mpijob/first\n"
-    found = "get", "pods", "--namespace=mpi-operator", "-o", "name"
-    until(lambda: not spare.kubectl(*found).stdout, "the operator's pods are gone")
+    pods = ("get", "pods", "--namespace=mpi-operator", "-o", "name")
+    until(lambda: not spare.kubectl(*pods).stdout, "the operator's pods are gone")
+    place = ("get", "namespace", "mpi-operator", "--ignore-not-found", "-o", "jsonpath={.status.phase}")
+    until(lambda: spare.kubectl(*place).stdout != "Terminating", "its namespace is gone, or not ours to delete")
 
 
 class ended:
