@@ -68,13 +68,15 @@ class World:
     async def start(self) -> None:
         await self.do(Prepare(), PublishHosts(()), CreateWorker(0), CreateWorker(1), CreateLauncher(1))
 
-    def play_launcher(self, phase: str, name: str = "pi-launcher-x", **status: Any) -> None:
+    def play_launcher(self, phase: str, name: str = "pi-launcher-x", *, counted: bool = True, **status: Any) -> None:
         """What the Job controller and the kubelet do."""
         made = self.kube.one(kinds.JOBS, "pi-launcher")
         owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "pi-launcher", "controller": True}
         template = made["spec"]["template"]
         body = {**template, "metadata": {**template["metadata"], "name": name}, "status": {"phase": phase, **status}}
         self.kube.add(kinds.PODS, body, ownerReferences=[{**owner, "uid": made["metadata"]["uid"]}])
+        if phase == "Failed" and counted:
+            self.kube.change(kinds.JOBS, "pi-launcher", status={"conditions": [{"type": "Failed", "status": "True"}]})
 
 
 def story(**given: Any) -> Callable[[Callable[[World], Awaitable[None]]], Callable[[], None]]:
@@ -400,6 +402,16 @@ async def test_a_launcher_that_ended_is_kept_for_its_log_while_the_job_goes_on(w
     assert (await world.engine.observe(world.assignment)).launcher is None
     order = [ask[:2] for ask in world.kube.writes("patch", "delete")]
     assert order == [("patch", "pods"), ("delete", "jobs")]  # else the garbage collector would be faster
+
+
+@story()
+async def test_a_launcher_that_its_job_has_not_counted_is_not_taken_from_it(world: World) -> None:
+    await world.start()
+    world.play_launcher("Failed", counted=False)
+    await world.look()
+    await world.do(DeleteLauncher(1))
+    assert world.kube.names(kinds.JOBS) == []
+    assert "pi-launcher-x" not in world.kube.names(kinds.PODS)
 
 
 @story()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
@@ -54,6 +54,8 @@ log = logging.getLogger("oarsman")
 _RETIRED_KEPT: Final = 5  # launchers of earlier attempts whose logs stay readable
 _GRACE: Final = 10
 _BARRIER_TAKES: Final = timedelta(seconds=10)  # when workers are up; what it says before that is of no interest
+_OVER: Final = ("Failed", "Complete")
+_TIMES_TO_LOOK, _BETWEEN_LOOKS = 100, 0.05  # for a Job controller to count a pod that has ended
 _KUBELET_PAUSE: Final = 2.0  # until a changed file has reached its pod
 Found = TypeVar("Found", bound=HasMeta)
 
@@ -320,30 +322,41 @@ class KubeEngine:
         found = self._launcher_job(job)
         pod = launcher_pod(job, pods, found)
         over = assignment.status.finished or job.run_policy.suspend or assignment.stop_requested
+        kept = False
         if found is not None:
-            if pod is not None and not over:
-                await self._retire(job, pod, pods)
+            if pod is not None and not over and _ended(pod) and await self._counted(job):
+                kept = await self._retire(job, pod, pods)
             await self._kube.delete(kinds.JOBS, found.metadata.name, job.namespace, uid=found.metadata.uid)
             self._caches.jobs.drop(job.namespace, found.metadata.name, found.metadata.uid)
-        if pod is not None and (over or found is None or not _ended(pod)):
+        if pod is not None and (over or found is None or not kept):
             await self._delete_pod(pod)
         if over:
             for old in retired(job, pods):
                 await self._delete_pod(old)
         await self._release_gang(assignment)
 
-    async def _retire(self, job: Job, pod: views.Pod, pods: Any) -> None:
+    async def _counted(self, job: Job) -> bool:
+        """Whether the Job knows that its pod has ended. One that loses it before that would make another."""
+        for _ in range(_TIMES_TO_LOOK):
+            found = self._launcher_job(job)
+            if found is None or any(c.type in _OVER and c.status == "True" for c in found.status.conditions):
+                return found is not None
+            await asyncio.sleep(_BETWEEN_LOOKS)
+        return False
+
+    async def _retire(self, job: Job, pod: views.Pod, pods: Collection[views.Pod]) -> bool:
         """Hand a finished launcher to the MPIJob itself, so that its log outlives its Job."""
-        if not _ended(pod) or pod.metadata.deletion_timestamp is not None:
-            return
+        if pod.metadata.deletion_timestamp is not None:
+            return False
         body = {"metadata": {"ownerReferences": [owner(job)], "uid": pod.metadata.uid}}
         try:
             kept = await self._kube.patch(kinds.PODS, pod.metadata.name, body, job.namespace, view=views.Pod)
         except NotFound:
-            return
+            return False
         self._caches.pods.put(kept)
         for old in retired(job, pods)[: -_RETIRED_KEPT or None]:
             await self._delete_pod(old)
+        return True
 
     async def _delete_pod(self, pod: views.Pod) -> None:
         meta = pod.metadata

@@ -10,8 +10,8 @@ from oarsman.errors import UnsupportedError
 from oarsman.job import launch
 from oarsman.job.job import Implementation, Job
 from oarsman.runtime.cluster.podlog import Written
-from oarsman.status.tags import Spoken, Tags
 from oarsman.runtime.jobs import JobRecord, LogLine, LogQuery
+from oarsman.status.tags import Spoken, Tags
 from oarsman.store.logs import stamp
 
 _HYDRA: Final = (Implementation.MPICH, Implementation.INTEL)
