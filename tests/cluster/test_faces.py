@@ -105,7 +105,8 @@ def test_a_command_runs_as_on_one_machine_and_leaves_its_story(face: Face, image
     for part in ("State:        Succeeded", "2 hosts x 1 = 2", "Timeline", "MPIJobSucceeded"):
         assert part in described
     reasons = [event["reason"] for event in json.loads(face.says("events", "hello", "-o", "json").stdout)["items"]]
-    assert reasons == ["MPIJobCreated", "MPIJobRunning", "MPIJobSucceeded"]
+    # Of a job this short the operator may see the end before it has seen it run.
+    assert [reason for reason in reasons if reason != "MPIJobRunning"] == ["MPIJobCreated", "MPIJobSucceeded"]
     got = json.loads(face.says("get", "hello", "-o", "json").stdout)
     assert got["status"]["phase"] == "Succeeded"
     face.says("wait", "hello", "--for", "succeeded")
