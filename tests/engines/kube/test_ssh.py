@@ -86,7 +86,7 @@ COMMON = """\
   GlobalKnownHostsFile /dev/null
   StrictHostKeyChecking {strict}
   BatchMode yes
-  ConnectTimeout 10
+  ConnectTimeout 30
   ConnectionAttempts 10
   ServerAliveInterval 30
   ServerAliveCountMax 4

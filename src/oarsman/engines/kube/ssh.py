@@ -80,7 +80,7 @@ def client_config(job: Job) -> str:
         "GlobalKnownHostsFile": "/dev/null",
         "StrictHostKeyChecking": "yes" if server.pinned else "accept-new",
         "BatchMode": "yes",
-        "ConnectTimeout": "10",
+        "ConnectTimeout": "30",  # a busy host may take its time to answer
         "ConnectionAttempts": "10",
         "ServerAliveInterval": "30",
         "ServerAliveCountMax": "4",
