@@ -108,7 +108,9 @@ RECIPES: dict[str, Callable[[], Image]] = {
     "openmpi4": lambda: _mpi("openmpi4", DEBIAN12, "3.11", "openmpi-bin"),
     "openmpi4-plain": lambda: _plain("openmpi4-plain", DEBIAN12, "3.11", "openmpi-bin"),
     "openmpi5": lambda: _mpi("openmpi5", DEBIAN13, "3.13", "openmpi-bin"),
-    "mpich": lambda: _mpi("mpich", DEBIAN12, "3.11", "mpich", links=LIBMPI),
+    "mpich": lambda: _mpi(
+        "mpich", DEBIAN13, "3.13", "mpich", links=LIBMPI
+    ),  # Debian 12's hangs in MPI_Finalize at times
 }
 
 NAMES = {name: f"{REGISTRY}/{name}:1" for name in RECIPES if name != "pause"}
