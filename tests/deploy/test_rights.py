@@ -11,7 +11,7 @@ from deploy.helm import Object, Values, of_kind, only, rendered
 Rights = dict[str, set[str]]
 
 OPERATOR: Rights = {
-    "kubeflow.org/mpijobs": {"get", "list", "watch", "patch", "update", "delete"},
+    "kubeflow.org/mpijobs": {"get", "list", "watch", "delete"},
     "kubeflow.org/mpijobs/status": {"get", "patch", "update"},
     "kubeflow.org/mpijobs/finalizers": {"update"},
     "pods": {"get", "list", "watch", "create", "delete", "patch"},

@@ -10,7 +10,7 @@ import pytest
 
 from oarsman import names
 from oarsman.job.job import Job, LauncherCreation
-from oarsman.job.observed import Member, Observed, Phase
+from oarsman.job.observed import Exit, Member, Observed, Phase
 from oarsman.job.state import Attempt, Status
 from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker, Prepare, PublishHosts
 from oarsman.plan.policies import retry
@@ -236,6 +236,41 @@ def test_after_an_attempt_that_never_began_the_launcher_goes_and_the_next_one_co
     assert CreateLauncher(2) in reconcile(job, gone, at(22)).actions
 
 
+def test_workers_that_end_by_themselves_get_no_more_time_than_the_barrier_gives() -> None:
+    broken = (
+        a_worker(0),
+        a_worker(1, Phase.FAILED, exit=Exit(code=127), message="there is no sshd", finished_at=at(1)),
+    )
+    job = a_job(backoff_limit=0)
+    assert not reconcile(job, held(job, workers=broken), at(299)).status.finished
+    failed = reconcile(job, held(job, workers=broken), at(300)).status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_BARRIER
+    assert "pi-worker-1" in failed.message
+
+
+def test_a_barrier_that_gives_up_on_workers_which_wait_for_room_is_tried_again() -> None:
+    ended = a_launcher(
+        Phase.FAILED, reason=names.REASON_BARRIER, message="pi-worker-1: refused", instance="pi-launcher-a"
+    )
+    on_their_way = (a_worker(0), a_worker(1, PENDING, waits_for_room=True))
+    status = reconcile(a_job(), held(workers=on_their_way, launcher=ended), at(400)).status
+    assert not status.finished
+    assert [a.outcome for a in status.attempts] == ["NotStarted"]
+
+
+def test_attempts_that_never_began_in_a_row_come_ever_later_and_only_the_last_are_kept() -> None:
+    before = tuple(Attempt(number=n, outcome="NotStarted") for n in range(1, 30))
+    seen = held(
+        status=launched(30, before=before, workers=2), workers=(a_worker(0),), launcher=a_launcher(PENDING, attempt=30)
+    )
+    status = reconcile(a_job(), seen, at(20)).status
+    assert status.retry_at == at(20) + retry.LONGEST_DELAY
+    gone = held(status=status, workers=workers(2), launcher=None)
+    later = reconcile(a_job(), gone, at(20 + 361)).status
+    assert [a.number for a in later.attempts] == [26, 27, 28, 29, 30, 31]
+
+
 def test_attempts_that_never_began_use_up_no_limit_however_many() -> None:
     before = tuple(Attempt(number=n, outcome="NotStarted") for n in range(1, 30))
     status = launched(30, before=before, workers=2)
@@ -322,7 +357,8 @@ def test_an_engine_whose_ranks_cannot_report_is_not_said_to_be_unverified() -> N
 
 def test_a_stopped_or_suspended_job_gives_its_waiting_launcher_back() -> None:
     stopped = reconcile(a_job(), held(stop_requested=True), at(1))
-    suspended = reconcile(a_job(suspend=True), held(), at(1))
+    said = reconcile(a_job(suspend=True), held(), at(1))
+    suspended = reconcile(a_job(suspend=True), held(status=said.status), at(1))
     for plan in (stopped, suspended):
         assert DeleteLauncher(1) in plan.actions
         assert DeleteWorker(0) in plan.actions

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 from oarsman import names
 from oarsman.job.observed import Admission, Observed, Phase
@@ -26,7 +27,11 @@ def test_suspending_gives_everything_back_whatever_the_clean_policy() -> None:
     job = a_job(suspend=True, clean_pod_policy=CleanPodPolicy.RUNNING)
     seen = running(job, workers=(a_worker(0), a_worker(1, Phase.FAILED)))
     plan = reconcile(job, seen, at(10))
-    assert plan.actions == (DeleteLauncher(1), PublishHosts(()), DeleteWorker(0), DeleteWorker(1))
+    assert plan.actions == ()  # on record first: a resume that comes now must not find an attempt that lost its hosts
+    assert plan.look_again_in == timedelta(0)
+    then = reconcile(job, replace(seen, status=plan.status), at(10))
+    assert then.actions == (DeleteLauncher(1), PublishHosts(()), DeleteWorker(0), DeleteWorker(1))
+    assert (then.status, then.events) == (plan.status, ())
     assert plan.status.is_true(names.SUSPENDED)
     assert not plan.status.is_true(names.RUNNING)
     assert plan.status.worker == ReplicaCount()

@@ -38,6 +38,15 @@ def job_from_document(document: Mapping[str, Any]) -> Job:
     return job
 
 
+def salvaged(document: Mapping[str, Any]) -> Job | None:
+    """The job a document with problems most likely means; to look after one that runs already, never to start one."""
+    placeless = Document(dict(document), _NO_PLACE)
+    if not _shallow(placeless.value, MAX_DEPTH):
+        return None
+    _, job, _ = _check(placeless)
+    return job
+
+
 def checked_models(text: str | bytes, source: str) -> list[tuple[AnyMPIJob, dict[str, Any]]]:
     """Models beside documents, for those who rewrite manifests."""
     found = []

@@ -6,6 +6,7 @@ serves, a number is never served twice, and the next one is only given out when 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -18,6 +19,7 @@ from oarsman.status import timeline
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 SUSPENDED: Final = "Suspended"
+_IDLE_KEPT: Final = 5
 NOT_STARTED: Final = "NotStarted"  # its hosts were lost before its command began
 
 
@@ -32,10 +34,16 @@ def failures(turn: Turn) -> int:
 
 def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool = False) -> Turn:
     """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
-    earlier = tuple(replace(a, cause=_brief(a.cause)) for a in turn.status.attempts)
+    earlier = tuple(replace(a, cause=_brief(a.cause)) for a in _worth_keeping(turn.status.attempts))
     attempt = Attempt(number=number, started_at=at, workers=workers)
     turn = turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None)
     return turn if held else turn.mark(timeline.HOSTS_UP, at).mark(timeline.LAUNCHED, at)
+
+
+def _worth_keeping(attempts: tuple[Attempt, ...]) -> Iterator[Attempt]:
+    """All that count, and the last few that do not: a job may be evicted or suspended without end."""
+    idle = [a.number for a in attempts if a.outcome in (NOT_STARTED, SUSPENDED)]
+    return (a for a in attempts if a.number not in idle[:-_IDLE_KEPT])
 
 
 def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause | None = None) -> Turn:

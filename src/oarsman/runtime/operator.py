@@ -23,7 +23,7 @@ from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube import views
 from oarsman.engines.kube.caches import Caches
-from oarsman.engines.kube.client import Access, Conflict, Kube, NotFound
+from oarsman.engines.kube.client import Access, Kube, NotFound
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.engine import KubeEngine
 from oarsman.engines.kube.events import EventRecorder, ObjectRef
@@ -33,7 +33,7 @@ from oarsman.engines.kube.versions import document_of
 from oarsman.errors import ManifestError, OarsmanError, RetryableError
 from oarsman.job.job import Job
 from oarsman.job.state import Status
-from oarsman.manifest import job_from_document
+from oarsman.manifest import job_from_document, salvaged
 from oarsman.plan.actions import DeleteJob, Plan
 from oarsman.plan.reconcile import ours, reconcile, reject
 from oarsman.runtime.health import HealthServer, Reachable, Turns, lease_is_renewed
@@ -80,7 +80,7 @@ class Operator:
         await self.engine.start(self.queue.add)
         workers = [asyncio.create_task(self._work()) for _ in range(max(1, self._settings.threadiness))]
         try:
-            await asyncio.gather(*workers)
+            await asyncio.gather(*workers, self.caches.follow())
         finally:
             self._stopping = True
             await _finish(workers, self._settings.shutdown_seconds)
@@ -108,9 +108,7 @@ class Operator:
             self.queue.succeeded(key)
         except (RetryableError, OSError) as error:
             result = "retry"
-            delay = 0.0 if isinstance(error, Conflict) else self.queue.retry(key)
-            if isinstance(error, Conflict):
-                self.queue.add(key)
+            delay = self.queue.retry(key)
             log.log(logging.INFO if delay < 1 else logging.WARNING, "%s: %s; again in %.1f s", key, error, delay)
         except Exception:
             result = "error"
@@ -130,12 +128,12 @@ class Operator:
         try:
             job = self._job_of(key, stored)
         except ManifestError as error:
-            known = self._known.get(key)
-            if known is None or known.version[0] != stored.metadata.uid or status.finished:
+            found = self._last_valid(key, stored, status)
+            if found is None:
                 rejected = reject(status, error.problems, self._now(), generation=stored.metadata.generation)
                 await self._write(key, stored, None, rejected)
                 return
-            job = known.job
+            job = found
         job, taken_away = _still_ours(job, status)
         if not ours(job):
             return
@@ -218,6 +216,14 @@ class Operator:
         job = job_from_document(document_of(stored.document()))
         self._known[key] = _Known(version, job)
         return job
+
+    def _last_valid(self, key: str, stored: views.MPIJob, status: Status) -> Job | None:
+        """A job that has begun is looked after although an edit, or a newer release, makes it invalid."""
+        known = self._known.get(key)
+        if known is not None and known.job.uid == stored.metadata.uid:
+            return known.job
+        begun = status.start_time is not None or bool(status.attempts)
+        return salvaged(document_of(stored.document())) if begun else None
 
     async def _forget(self, key: str) -> None:
         known = self._known.pop(key, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -13,16 +14,18 @@ from oarsman.job.state import Status
 from oarsman.plan.actions import Action, CreateWorker, DeleteWorker, Event, Plan, Severity
 from oarsman.status import conditions
 
+_NUMBERS = re.compile(r"[0-9]+")
 _SIDE_BY_SIDE = (CreateWorker, DeleteWorker)
 
 
 def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> Plan:
     """What is true although an action failed: that it was begun, so that no wait is endless, and why it is not done."""
     begun = before if before.start_time is not None else replace(before, start_time=plan.status.start_time)
-    event = Event(reason=names.REASON_TROUBLE, message=trouble.message, severity=Severity.WARNING)
+    message = _known_words(before, trouble.message)
+    event = Event(reason=names.REASON_TROUBLE, message=message, severity=Severity.WARNING)
     if not before.is_true(names.RUNNING):
         stuck = conditions.put(
-            begun.conditions, names.QUEUED, True, reason=names.REASON_TROUBLE, message=trouble.message, at=now,
+            begun.conditions, names.QUEUED, True, reason=names.REASON_TROUBLE, message=message, at=now,
             refresh=True,
         )  # fmt: skip
         begun = replace(begun, conditions=stuck)
@@ -31,6 +34,14 @@ def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> 
     created = tuple(c for c in plan.status.conditions if c.type == names.CREATED)
     told = tuple(e for e in plan.events if e.reason == names.REASON_CREATED)
     return Plan(status=replace(begun, conditions=(*created, *begun.conditions)), events=(*told, event))
+
+
+def _known_words(before: Status, message: str) -> str:
+    """The words already said, if the new ones differ in numbers alone: a quota's count is no news."""
+    said = before.condition(names.QUEUED)
+    if said is not None and said.status and _NUMBERS.sub("#", said.message) == _NUMBERS.sub("#", message):
+        return said.message
+    return message
 
 
 def in_steps(actions: tuple[Action, ...]) -> Iterator[tuple[Action, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -233,7 +233,15 @@ def test_without_a_launcher_there_is_none() -> None:
 
 def test_a_job_without_a_pod_yet_is_a_launcher_on_its_way() -> None:
     found = observe(JOB, Seen(status=Status(), launcher_job=launcher_job())).launcher
-    assert found == Member(name="pi-launcher", phase=Phase.PENDING, waits_for_room=True)
+    told = "its Job has made no pod yet; see kubectl describe job pi-launcher"
+    assert found == Member(name="pi-launcher", phase=Phase.PENDING, waits_for_room=True, not_ready_because=told)
+
+
+def test_a_job_that_completed_has_succeeded_although_its_pod_is_gone() -> None:
+    said = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}
+    found = observe(JOB, Seen(status=Status(), launcher_job=launcher_job([said]))).launcher
+    assert found is not None
+    assert (found.phase, found.finished_at) == (Phase.SUCCEEDED, datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC))
 
 
 def test_a_job_whose_pod_cannot_be_made_has_failed_with_the_servers_words() -> None:

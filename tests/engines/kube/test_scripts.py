@@ -65,7 +65,7 @@ def test_the_barrier_opens_when_every_worker_answers_and_notes_how_often_memory_
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert [sandbox.read(f"run/oarsman/barrier/{host}.oom") for host in HOSTS] == ["0\n", "3\n"]
     assert len(sandbox.calls) == 2
-    assert all("-F /run/oarsman/ssh/config" in call for call in sandbox.calls)
+    assert all("-F /etc/mpi/ssh_config" in call for call in sandbox.calls)
     assert sandbox.read("run/oarsman/contacted") == ""  # probes are no ranks
 
 
@@ -76,8 +76,7 @@ def test_the_barrier_makes_a_private_copy_of_the_key(sandbox: Sandbox) -> None:
     key = sandbox.place / "run/oarsman/ssh/id"
     assert key.read_text() == "the key\n"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    for file in ("ssh/config", "home/.ssh/config"):
-        assert sandbox.read(f"run/oarsman/{file}") == "Host *\n"
+    assert sandbox.read("run/oarsman/home/.ssh/config") == "Include /etc/mpi/ssh_config\n"
 
 
 def test_a_worker_without_an_address_is_waited_for_without_end(sandbox: Sandbox) -> None:
@@ -184,7 +183,7 @@ def test_whom_mpirun_went_to_is_written_down(sandbox: Sandbox, words: list[str],
     done = sandbox.run("ssh.sh", *words, OARSMAN_LAUNCHER=LAUNCHER)
     assert done.returncode == 5
     assert sandbox.read("run/oarsman/contacted") == f"{host}\n"
-    assert sandbox.calls == [f"-F /run/oarsman/ssh/config {' '.join(words)}"]
+    assert sandbox.calls == [f"-F /etc/mpi/ssh_config {' '.join(words)}"]
 
 
 @pytest.mark.parametrize("agent", ["ssh.sh", "kubexec.sh"])

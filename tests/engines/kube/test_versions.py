@@ -25,7 +25,14 @@ def wrote(version: str, *, part: str = "f:spec", **more: Any) -> dict[str, Any]:
         pytest.param({"metadata": {"managedFields": [wrote(V1)]}}, V1, id="written through v1"),
         pytest.param({"metadata": {"managedFields": [wrote(V2BETA1)]}}, V2BETA1, id="written through v2beta1"),
         pytest.param(
-            {"metadata": {"managedFields": [wrote(V2BETA1), wrote(V1)]}}, V1, id="created through v1, then scaled"
+            {"metadata": {"managedFields": [wrote(V2BETA1, time="2026-02"), wrote(V1, time="2026-01")]}},
+            V1,
+            id="created through v1, then scaled",
+        ),
+        pytest.param(
+            {"metadata": {"managedFields": [wrote(V1, time="2026-02"), wrote(V2BETA1, time="2026-01")]}},
+            V2BETA1,
+            id="edited by a tool that prefers v1",
         ),
         pytest.param({"metadata": {"managedFields": [wrote(V1, part="f:status")]}}, V2BETA1, id="only its status"),
         pytest.param(

@@ -3,10 +3,10 @@ What the operator may do where it looks after jobs: the rules of its ClusterRole
 It watches nothing it can do without, and never lists secrets.
 */}}
 {{- define "oarsman.rules" -}}
-# The jobs: watch them, keep their defaults and annotations, delete them when their time to live is over.
+# The jobs: watch them, and delete them when their time to live is over. They are their authors' to change.
 - apiGroups: [kubeflow.org]
   resources: [mpijobs]
-  verbs: [get, list, watch, patch, update, delete]
+  verbs: [get, list, watch, delete]
 # Say what became of them.
 - apiGroups: [kubeflow.org]
   resources: [mpijobs/status]

@@ -50,6 +50,10 @@ class Caches:
         for informer in self._informers:
             await informer.synced.wait()
 
+    async def follow(self) -> None:
+        """Until one of them breaks, which it must not: without news every job would stand still unnoticed."""
+        await asyncio.gather(*self._tasks)
+
     async def close(self) -> None:
         for task in self._tasks:
             task.cancel()

@@ -33,7 +33,7 @@ from oarsman.engines.kube.objects import access, config_map, gang, secret, servi
 from oarsman.engines.kube.objects.common import owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.engines.kube.observe import Seen, launcher_pod, observe, retired
+from oarsman.engines.kube.observe import Seen, launcher_pod, left_over, observe, retired
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job, LauncherKind, Transport
@@ -69,6 +69,7 @@ class KubeEngine:
         self._options = options
         self._conflicts: dict[str, tuple[Resource, str, str]] = {}  # uid of a job -> an object that is in its way
         self._refusals: dict[str, tuple[int, str]] = {}  # uid of a job -> generation, what the server finds wrong
+        self._released: set[str] = set()  # uids of jobs whose PodGroup was taken away
         self._apply: dict[type[Action], Callable[[Assignment, Any], Awaitable[None]]] = {
             Prepare: self._prepare,
             PublishHosts: self._publish,
@@ -116,6 +117,7 @@ class KubeEngine:
         """What a job had goes with its MPIJob, which owns it."""
         self._conflicts.pop(uid, None)
         self._refusals.pop(uid, None)
+        self._released.discard(uid)
 
     async def close(self) -> None:
         await self._caches.close()
@@ -190,13 +192,16 @@ class KubeEngine:
         return found
 
     def _check_owner(self, job: Job, resource: Resource, metadata: Mapping[str, Any]) -> None:
-        owners = metadata.get("ownerReferences") or ()
-        if not any(o.get("controller") and o.get("uid") == job.uid for o in owners):
-            self._in_the_way(job, resource, metadata["name"], going=bool(metadata.get("deletionTimestamp")))
+        owner: Mapping[str, Any] = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), {})
+        if owner.get("uid") != job.uid:
+            earlier = (owner.get("kind"), owner.get("name")) == (names.KIND, job.name)
+            self._in_the_way(job, resource, metadata["name"], going=earlier or bool(metadata.get("deletionTimestamp")))
 
     def _check_own(self, job: Job, resource: Resource, found: HasMeta) -> None:
-        if self._own(found, job) is None:
-            going = found.metadata.deletion_timestamp is not None
+        owner = found.metadata.controller
+        if owner is None or owner.uid != job.uid:
+            earlier = owner is not None and (owner.kind, owner.name) == (names.KIND, job.name)
+            going = earlier or found.metadata.deletion_timestamp is not None
             self._in_the_way(job, resource, found.metadata.name, going=going)
 
     def _in_the_way(self, job: Job, resource: Resource, name: str, *, going: bool) -> NoReturn:
@@ -243,6 +248,7 @@ class KubeEngine:
         await self._ensure(job, kinds.ROLE_BINDINGS, access.role_binding(job), "subjects")
 
     async def _pod_group(self, job: Job) -> None:
+        self._released.discard(job.uid)
         resource = gang.resource(gang.scheduler(job, self._options))
         wanted = gang.pod_group(job, self._options, await self._caches.priorities())
         found = await self._ensure(job, resource, wanted)
@@ -330,6 +336,9 @@ class KubeEngine:
             self._caches.jobs.drop(job.namespace, found.metadata.name, found.metadata.uid)
         if pod is not None and (over or found is None or not kept):
             await self._delete_pod(pod)
+        stray = left_over(job, pods) if found is None else None
+        if stray is not None:
+            await self._delete_pod(stray)
         if over:
             for old in retired(job, pods):
                 await self._delete_pod(old)
@@ -367,8 +376,15 @@ class KubeEngine:
         """A job that is over or suspended asks for no places any more."""
         job = assignment.job
         chosen = gang.scheduler(job, self._options)
-        if chosen and (assignment.status.finished or job.run_policy.suspend):
-            await self._kube.delete(gang.resource(chosen), job.name, job.namespace)
+        if not chosen or job.uid in self._released or not (assignment.status.finished or job.run_policy.suspend):
+            return
+        self._released.add(job.uid)
+        try:
+            found = await self._kube.get(gang.resource(chosen), job.name, job.namespace, view=PartialObject)
+        except NotFound:
+            return
+        if self._own(found, job) is not None:
+            await self._kube.delete(gang.resource(chosen), job.name, job.namespace, uid=found.metadata.uid)
 
     async def _dismantle(self, assignment: Assignment, _: Dismantle) -> None:
         job = assignment.job

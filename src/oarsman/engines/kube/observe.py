@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -89,6 +89,17 @@ def retired(job: Job, pods: Collection[views.Pod]) -> list[views.Pod]:
     return sorted((p for p in old if p.metadata.name != job.launcher_host), key=_created)
 
 
+def left_over(job: Job, pods: Collection[views.Pod]) -> views.Pod | None:
+    """A living launcher pod of a Job that is no longer there."""
+    for pod in pods:
+        owner = pod.metadata.controller
+        of_job = owner is None or (owner.kind == "Job" and owner.name == job.launcher_host)
+        launcher = pod.metadata.labels.get(names.LABEL_ROLE) == "launcher"
+        if launcher and of_job and not _phase(pod, _main(pod, job.launcher), job.launcher).ended:
+            return pod
+    return None
+
+
 def _owner(pod: views.Pod) -> str:
     owner = pod.metadata.controller
     return owner.uid if owner is not None else ""
@@ -108,20 +119,20 @@ def _worker(job: Job, pod: views.Pod) -> Member:
 
 def _launcher(job: Job, pod: views.Pod | None, seen: Seen) -> Member | None:
     if pod is None:
-        return _launcher_without_pod(job, seen.launcher_job) or _left_over(job, seen.pods)
+        return _launcher_without_pod(job, seen.launcher_job) or _without_job(job, seen.pods)
     attempt = pod.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
     # Pods of a Job have a suffix; the launcher is known by the name it has as a host.
     number = int(attempt) if attempt.isdigit() else 1
     return _member(pod, job.launcher, job.launcher_host, attempt=number, says=seen.barrier_says)
 
 
-def _left_over(job: Job, pods: Collection[views.Pod]) -> Member | None:
+def _without_job(job: Job, pods: Collection[views.Pod]) -> Member | None:
     """A launcher whose Job is gone and that has not ended yet. It serves no attempt, and none may start beside it."""
-    for pod in pods:
-        alive = _phase(pod, _main(pod, job.launcher), job.launcher) in (Phase.PENDING, Phase.RUNNING)
-        if alive and pod.metadata.labels.get(names.LABEL_ROLE) == "launcher" and _owner(pod) != job.uid:
-            return Member(name=job.launcher_host, phase=Phase.PENDING, attempt=0, terminating=True)
-    return None
+    pod = left_over(job, pods)
+    if pod is None:
+        return None
+    going = pod.metadata.deletion_timestamp is not None
+    return Member(name=job.launcher_host, phase=Phase.PENDING, attempt=0, terminating=going)
 
 
 def _launcher_without_pod(job: Job, found: views.Job | None) -> Member | None:
@@ -129,16 +140,19 @@ def _launcher_without_pod(job: Job, found: views.Job | None) -> Member | None:
     if found is None:
         return None
     attempt = found.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
-    failed = next((c for c in found.status.conditions if c.type == "Failed" and c.status == "True"), None)
-    return Member(
+    ends = {"Failed": Phase.FAILED, "Complete": Phase.SUCCEEDED}
+    end = next((c for c in found.status.conditions if c.type in ends and c.status == "True"), None)
+    member = Member(
         name=job.launcher_host,
-        phase=Phase.FAILED if failed else Phase.PENDING,
+        phase=ends[end.type] if end else Phase.PENDING,
         attempt=int(attempt) if attempt.isdigit() else 1,
         terminating=found.metadata.deletion_timestamp is not None,
-        reason=failed.reason if failed else "",
-        message=failed.message if failed else "",
-        waits_for_room=failed is None,
+        started_at=found.metadata.creation_timestamp,
     )
+    if end is None:
+        told = f"its Job has made no pod yet; see kubectl describe job {job.launcher_host}"
+        return replace(member, not_ready_because=told, waits_for_room=True)
+    return replace(member, finished_at=end.last_transition_time, reason=end.reason, message=end.message)
 
 
 def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: int = 1, says: str = "") -> Member:

@@ -78,7 +78,7 @@ def client_config(job: Job) -> str:
         "IdentitiesOnly": "yes",
         "UserKnownHostsFile": " ".join(known),
         "GlobalKnownHostsFile": "/dev/null",
-        "StrictHostKeyChecking": "yes" if server.pinned else "accept-new",
+        "StrictHostKeyChecking": "yes" if server.pinned else "no",
         "BatchMode": "yes",
         "ConnectTimeout": "30",  # a busy host may take its time to answer
         "ConnectionAttempts": "10",

@@ -2,7 +2,8 @@
 
 One CRD serves both versions and stores one of them, so every object is read back as v2beta1. What was
 meant is told, in this order, by our own annotation, by what the operator wrote down when it first saw
-the job, by the record of who wrote which fields in which version, and by fields only one version has.
+the job, by fields only one version has, and by the record of who first wrote the spec in which version
+(later edits come in the version that a tool prefers, which says nothing about the author).
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def version_of(document: Mapping[str, Any]) -> ApiVersion:
         return ApiVersion.V2BETA1
     if any(field in spec for field in _ONLY_V1):
         return ApiVersion.V1
-    return ApiVersion.V1 if any(map(_wrote_v1, metadata.get("managedFields") or ())) else ApiVersion.V2BETA1
+    written = [entry for entry in metadata.get("managedFields") or () if _wrote_spec(entry)]
+    first: Mapping[str, Any] = min(written, key=lambda entry: str(entry.get("time") or ""), default={})
+    return ApiVersion.V1 if first.get("apiVersion") == ApiVersion.V1.value else ApiVersion.V2BETA1
 
 
 def document_of(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,8 +42,6 @@ def document_of(stored: Mapping[str, Any]) -> dict[str, Any]:
     return {**stored, "apiVersion": version_of(stored).value}
 
 
-def _wrote_v1(entry: Mapping[str, Any]) -> bool:
-    if entry.get("apiVersion") != ApiVersion.V1.value or entry.get("subresource"):
-        return False
+def _wrote_spec(entry: Mapping[str, Any]) -> bool:
     fields = entry.get("fieldsV1") or {}
-    return "f:spec" in fields or not fields
+    return not entry.get("subresource") and ("f:spec" in fields or not fields)

@@ -97,11 +97,15 @@ class _Fields(msgspec.Struct, frozen=True):
 class ManagedFields(_View, frozen=True):
     api_version: str = ""
     subresource: str = ""
+    time: datetime | None = None
     fields_v1: _Fields | None = msgspec.field(default=None, name="fieldsV1")
 
     def document(self) -> dict[str, Any]:
         about = "f:spec" if self.fields_v1 is not None and bytes(self.fields_v1.spec) else "f:status"
-        return {"apiVersion": self.api_version, "subresource": self.subresource, "fieldsV1": {about: {}}}
+        time = self.time.isoformat() if self.time else ""
+        return {
+            "apiVersion": self.api_version, "subresource": self.subresource, "time": time, "fieldsV1": {about: {}},
+        }  # fmt: skip
 
 
 class JobMeta(Meta, frozen=True, rename="camel"):

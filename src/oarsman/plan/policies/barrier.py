@@ -96,7 +96,7 @@ def _worker(turn: Turn, index: int) -> _Waiting | None:
 def _waiting_for_launcher(turn: Turn, launcher: Member) -> _Waiting:
     """All workers are up, and still its command has not begun."""
     up = [w.started_at for w in turn.seen.workers if w.started_at is not None]
-    since = max([*up, launcher.started_at or turn.now])
+    since = launcher.started_at if launcher.waits_for_room else max([*up, launcher.started_at or turn.now])
     host, because = launcher.name, launcher.not_ready_because
     named, _, why = because.partition(": ")
     if named in turn.job.hosts:  # the barrier inside says whom it waits for
@@ -131,6 +131,8 @@ def _tell(turn: Turn, waiting: _Waiting) -> Turn:
     """What a scheduler, an image or a host keeps the job from. Said once, and again when the words change."""
     if not waiting.explained:
         return turn
+    if waiting.since is not None and turn.now < waiting.since + SOON:
+        return turn.wake_at(waiting.since + SOON)  # most waits are over by then
     message = messages.cut(f"{waiting.host}: {waiting.because}")
     reason = names.REASON_WAITING if waiting.for_room else names.REASON_BARRIER
     if not turn.status.is_true(names.QUEUED):

@@ -12,6 +12,7 @@ ones stay, and after 10 s, 20 s, 40 s ... at most 6 min the next attempt starts 
 
 from __future__ import annotations
 
+import itertools
 from datetime import timedelta
 from typing import Final
 
@@ -19,7 +20,7 @@ from oarsman import names
 from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Phase
 from oarsman.job.policies import RestartPolicy
-from oarsman.job.state import Cause
+from oarsman.job.state import Attempt, Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher
 from oarsman.plan.policies import barrier, replacement
@@ -31,6 +32,7 @@ FIRST_DELAY: Final = timedelta(seconds=10)
 LONGEST_DELAY: Final = timedelta(seconds=360)
 # A launcher that was just created may not be visible yet; only later is it missed.
 GRACE: Final = timedelta(seconds=5)
+_TAKEN_AWAY: Final = ("Evicted", "HostLost", replacement.VANISHED)  # none of the program's doing
 
 
 def limit(job: Job) -> int:
@@ -58,12 +60,15 @@ def attempt_failed(turn: Turn) -> Turn:
             return turn.wake_at(missed_at).end()
         return _verdict(turn, causes.of_missing_launcher(turn.job, turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_BARRIER:
+        on_their_way = [w for w in turn.seen.workers if w.waits_for_room]
+        if on_their_way:  # they have an address before they have all they wait for
+            return _not_started(turn, Cause(summary=launcher.message, host=on_their_way[0].name))
         said = launcher.message.partition(":")[0]  # the barrier begins with the host it waited for
         return barrier.not_ready(turn, launcher.message, said if said in turn.job.hosts else launcher.name)
     if launcher.phase is Phase.FAILED and launcher.reason == names.REASON_PLACEMENT:
         return finish.fail(turn, names.REASON_PLACEMENT, launcher.message, Cause(summary=launcher.message))
     if launcher.phase is Phase.PENDING and lost:
-        return _not_started(turn, causes.of_lost_worker(turn.seen, lost))
+        return _not_started(turn, causes.of_lost_worker(turn.seen, lost), lost)
     if launcher.phase is Phase.FAILED:
         return _verdict(turn, causes.of_failed_launcher(turn.job, turn.seen, launcher, lost), lost)
     if lost and not turn.job.elastic:
@@ -71,10 +76,23 @@ def attempt_failed(turn: Turn) -> Turn:
     return turn
 
 
-def _not_started(turn: Turn, cause: Cause) -> Turn:
-    """A worker went while the launcher still waited for it. Nothing ran, so no retry is spent."""
+def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -> Turn:
+    """A worker went while the launcher still waited for it. Nothing ran, so no retry is spent.
+
+    Workers that end by themselves, time after time, get no more time than the start barrier gives.
+    """
+    began = turn.status.start_time or turn.now
+    by_itself = bool(lost) and all(worker.reason not in _TAKEN_AWAY for worker in lost)
+    if by_itself and turn.now >= began + turn.seen.patience:
+        return barrier.not_ready(turn, cause.summary, cause.host or "")
+    in_a_row = len(list(itertools.takewhile(_never_began, reversed(turn.status.attempts[:-1])))) + 1
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
+    turn = turn.become(retry_at=turn.now + delay(in_a_row)) if in_a_row > 1 else turn
     return turn.tell(names.REASON_RESTARTING, messages.cut(f"not started: {cause.summary}"), warning=True).again().end()
+
+
+def _never_began(attempt: Attempt) -> bool:
+    return attempt.outcome == attempts.NOT_STARTED
 
 
 def clear_away(turn: Turn) -> Turn:

@@ -19,6 +19,8 @@ from oarsman.status import messages
 def suspend(turn: Turn) -> Turn:
     if not turn.job.run_policy.suspend:
         return _resume(turn)
+    if not turn.status.is_true(names.SUSPENDED):
+        return _conditions(turn).again().end()  # on record before anything goes: a resume must not find it lost
     return _take_back(_conditions(turn)).end()
 
 

@@ -91,7 +91,7 @@ def _expected_hosts(job: Job) -> list[str]:
     """Workers that mpirun must go to, where its words tell so."""
     if job.launch is None or job.elastic or job.launch.launcher == "horovodrun":
         return []
-    if any("plm_rsh_agent" in word or "plm_ssh_agent" in word for word in job.launch.options):
+    if any("plm_rsh_agent" in word or "plm_ssh_agent" in word for word in job.launch.options) or _goes_another_way(job):
         return []
     hydra = True if job.implementation is not Implementation.OPENMPI else None
     plan = expected_placement(job.launch, job.hosts, job.slots_per_worker, hydra=hydra)
@@ -99,6 +99,13 @@ def _expected_hosts(job: Job) -> list[str]:
     if plan is None or (plan != other and not job.implementation_stated):
         return []
     return [name for name in dict.fromkeys(plan) if name != job.launcher_host]
+
+
+def _goes_another_way(job: Job) -> bool:
+    """Whether the user's own variables may lead mpirun past our agent, which writes down where it went."""
+    ours = mpi.launcher_variables(hostfile="", agent="", slots=1)
+    container = job.launcher.container
+    return bool(container.env_from) or any(variable.name in ours for variable in container.env)
 
 
 def _run(draft: PodDraft, options: KubeOptions) -> None:
@@ -142,8 +149,11 @@ def _barrier(draft: PodDraft, options: KubeOptions) -> list[Object]:
         draft.mount_ssh_auth(secret.name(job), own)
     else:
         _deliver_kubectl(draft, options)
-    if job.workers and job.annotation(names.ANNOTATION_BARRIER, "true") != "false":
-        variables = _variables(job, options) | {"OARSMAN_BARRIER_SECONDS": str(options.barrier_seconds)}
+    if job.workers:
+        waits = job.annotation(names.ANNOTATION_BARRIER, "true") != "false"
+        variables = _variables(job, options) | {
+            "OARSMAN_BARRIER_SECONDS": str(options.barrier_seconds) if waits else ""
+        }
         wanted = {name: text for name, text in variables.items() if name.startswith("OARSMAN_")}
         waiting = draft.before(BARRIER, ["/bin/sh", f"{names.MPI_CONFIG_DIR}/barrier.sh"], wanted)
         if job.transport is Transport.SSH:

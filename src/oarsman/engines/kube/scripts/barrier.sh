@@ -11,11 +11,19 @@ self=$OARSMAN_LAUNCHER agent=$OARSMAN_AGENT limit=$OARSMAN_BARRIER_SECONDS at_on
 export OARSMAN_PROBE=yes
 mkdir -p "$run/barrier" "$run/home"
 
+say() { echo "oarsman: $*"; }
+give_up() {
+    echo "$*" | tee /dev/termination-log >&2
+    exit 1
+}
+
+for tool in sed grep; do command -v "$tool" >/dev/null || give_up "there is no $tool in the launcher's image, which the start barrier needs"; done
 if [ -d /etc/oarsman/ssh ]; then
+    command -v ssh >/dev/null || give_up "there is no ssh in the launcher's image: install openssh-client"
     (umask 077; mkdir -p "$run/ssh" "$run/home/.ssh"; cat /etc/oarsman/ssh/id >"$run/ssh/id")
-    cat /etc/mpi/ssh_config >"$run/ssh/config"
-    cat /etc/mpi/ssh_config >"$run/home/.ssh/config"
+    echo "Include /etc/mpi/ssh_config" >"$run/home/.ssh/config" # the mounted file, which knows workers that come later
 fi
+[ -n "$limit" ] || exit 0 # not to wait for anybody
 
 # Run on the worker: can it find us, and how often was memory exhausted there so far?
 there="if command -v getent >/dev/null 2>&1 && ! getent hosts $self >/dev/null 2>&1; then echo 'it cannot resolve $self' >&2; exit 97; fi
@@ -24,7 +32,7 @@ cat /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control 2>/dev
 probe() { # probe HOST
     case $agent in
     *kubexec.sh) "$agent" "$1" "$there" ;;
-    *) ssh -F "$run/ssh/config" -o ConnectionAttempts=1 -o ConnectTimeout=5 "$1" "$there" ;;
+    *) ssh -F /etc/mpi/ssh_config -o ConnectionAttempts=1 -o ConnectTimeout=5 "$1" "$there" ;;
     esac >"$run/barrier/$1.new" 2>"$run/barrier/$1.why" </dev/null && mv "$run/barrier/$1.new" "$run/barrier/$1.oom"
 }
 
@@ -51,7 +59,7 @@ while :; do
         left="$left $host"
         reason=$(why "$host")
         case $reason in
-        *"resolve hostname"* | *NotFound* | *"not found"* | *"does not have a host assigned"*) absent=yes; first=${first:-"${host%%.*}: $reason"} ;;
+        *"resolve hostname"* | *"(NotFound)"* | *"does not have a host assigned"*) absent=yes; first=${first:-"${host%%.*}: $reason"} ;;
         *) [ -n "${there_but:-}" ] || there_but="${host%%.*}: $reason" ;;
         esac
     done
@@ -60,14 +68,13 @@ while :; do
     first=${there_but:-$first}
     there_but=
     if [ "$first" != "$said" ]; then
-        echo "oarsman: waiting for $first"
+        say "waiting for $first"
         said=$first
     fi
     now=$(date +%s)
     if [ -n "$absent" ]; then since=; else since=${since:-$now}; fi
     if [ -n "$since" ] && [ $((now - since)) -ge "$limit" ]; then
-        echo "$first (waited $limit s)" | tee /dev/termination-log >&2
-        exit 1
+        give_up "$first (waited $limit s)"
     fi
     sleep 0.3 2>/dev/null || sleep 1
 done

@@ -38,7 +38,8 @@ if [ -n "${OARSMAN_HYDRA:-}" ]; then
     watch_sessions &
     watcher=$!
 fi
-trap 'kill -TERM "$child" 2>/dev/null' TERM INT HUP
+told_to_end=
+trap 'told_to_end=yes; kill -TERM "$child" 2>/dev/null' TERM INT HUP
 wait "$child"
 code=$?
 while kill -0 "$child" 2>/dev/null; do # wait also returns when a signal was trapped
@@ -59,13 +60,20 @@ ask() { # ask HOST
     [ "${now:-0}" -le "${before:-0}" ] || echo "oarsman: memory limit reached on ${1%%.*}" >&2
 }
 
+went_to() { # went_to HOST
+    while read -r line; do
+        [ "${line%%.*}" != "$1" ] || return 0
+    done 2>/dev/null <"$run/contacted"
+    return 1
+}
+
 if [ "$code" -eq 0 ]; then
     for host in ${OARSMAN_EXPECTED:-}; do
-        cut -d. -f1 "$run/contacted" 2>/dev/null | grep -qx "$host" && continue
+        went_to "$host" && continue
         echo "oarsman: no rank was started on $host: mpirun never went there" >&2
         code=69
     done
-elif [ "$code" -gt 0 ] && [ -n "${OARSMAN_AGENT:-}" ]; then
+elif [ -z "$told_to_end" ] && [ -n "${OARSMAN_AGENT:-}" ]; then
     asked=0
     for host in $(sed -e 's/[ :].*//' /etc/mpi/hostfile 2>/dev/null); do
         [ "${host%%.*}" = "${OARSMAN_LAUNCHER%%.*}" ] && continue

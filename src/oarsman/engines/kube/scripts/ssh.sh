@@ -17,4 +17,4 @@ if [ -n "${OARSMAN_LAUNCHER:-}" ] && [ "${host%%.*}" = "${OARSMAN_LAUNCHER%%.*}"
     shift "$at"
     exec /bin/sh -c "$*" # Hydra does not recognise itself by its full name; there is no sshd here
 fi
-exec ssh -F "$run/ssh/config" "$@"
+exec ssh -F /etc/mpi/ssh_config "$@"
