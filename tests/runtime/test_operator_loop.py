@@ -243,6 +243,24 @@ async def test_an_edit_that_makes_no_sense_does_not_stop_a_job_that_runs(world: 
     assert world.condition("Succeeded")["status"] == "True"
 
 
+@story(runPolicy={"cleanPodPolicy": "Running"})
+async def test_a_job_whose_last_edit_made_no_sense_is_still_cleaned_up(world: World) -> None:
+    await world.turns(2)
+    world.edit(slotsPerWorker=-1)
+    await world.run_to(0)
+    await world.turns(3)
+    assert world.kube.names(kinds.PODS) == ["pi-launcher-x"]
+
+
+@story()
+async def test_a_new_leader_looks_after_a_job_whose_last_edit_made_no_sense(world: World) -> None:
+    await world.turns(2)
+    world.edit(slotsPerWorker=-1)
+    world.operator = world.new_operator()
+    await world.run_to(0)
+    assert world.condition("Succeeded")["status"] == "True"
+
+
 @story(launcher_role={"replicas": 2})
 async def test_a_job_of_the_name_that_was_valid_once_does_not_excuse_another(world: World) -> None:
     other = World()

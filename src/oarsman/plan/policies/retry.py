@@ -81,13 +81,13 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
 
     Workers that end by themselves, time after time, get no more time than the start barrier gives.
     """
-    began = turn.status.start_time or turn.now
+    before = list(itertools.takewhile(_never_began, reversed(turn.status.attempts[:-1])))
+    began = min((a.started_at for a in (*turn.status.attempts[-1:], *before) if a.started_at), default=turn.now)
     by_itself = bool(lost) and all(worker.reason not in _TAKEN_AWAY for worker in lost)
     if by_itself and turn.now >= began + turn.seen.patience:
         return barrier.not_ready(turn, cause.summary, cause.host or "")
-    in_a_row = len(list(itertools.takewhile(_never_began, reversed(turn.status.attempts[:-1])))) + 1
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
-    turn = turn.become(retry_at=turn.now + delay(in_a_row)) if in_a_row > 1 else turn
+    turn = turn.become(retry_at=turn.now + delay(len(before) + 1)) if before else turn
     return turn.tell(names.REASON_RESTARTING, messages.cut(f"not started: {cause.summary}"), warning=True).again().end()
 
 
