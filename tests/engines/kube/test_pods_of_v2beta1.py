@@ -508,6 +508,14 @@ def test_a_launcher_without_the_barrier_starts_at_once() -> None:
     assert {"name": "OARSMAN_BARRIER_SECONDS", "value": ""} in before["env"]
 
 
+LED_ELSEWHERE = {
+    "name": "mpi",
+    "image": "pi",
+    "command": ["mpirun", "a"],
+    "env": [{"name": "OMPI_MCA_plm_rsh_agent", "value": "ssh"}],
+}
+
+
 def test_how_long_the_barrier_waits_is_the_operators_to_say() -> None:
     made = launcher(a_kube_job(), 1, KubeOptions(barrier_seconds=7))["spec"]["template"]["spec"]
     assert variables(made["initContainers"][0])["OARSMAN_BARRIER_SECONDS"] == "7"
@@ -524,6 +532,11 @@ def test_how_long_the_barrier_waits_is_the_operators_to_say() -> None:
         pytest.param({"command": ["sh", "train.sh"]}, "", id="nobody knows"),
         pytest.param({"command": ["mpirun", "-mca", "plm_rsh_agent", "x", "a"]}, "", id="by a way of its own"),
         pytest.param({"command": ["horovodrun", "-np", "2", "a"]}, "", id="horovod finds its own"),
+        pytest.param(
+            {"launcher": {"containers": [LED_ELSEWHERE]}},
+            "",
+            id="led another way by a variable",
+        ),
     ],
 )
 def test_hosts_that_mpirun_must_go_to_are_told_to_the_script_that_checks(given: dict[str, Any], expected: str) -> None:
