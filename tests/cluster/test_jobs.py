@@ -152,6 +152,12 @@ def test_the_usual_command_of_workers_is_understood(place: Place) -> None:
 
 
 @together
+def test_a_job_that_names_its_operator_is_run_by_it(place: Place) -> None:
+    job = place.submit(mpijob("named", place.image(), policy={"managedBy": "kubeflow.org/mpi-operator"}))
+    assert hosts_after_success(job) == workers_of(job)
+
+
+@together
 def test_the_pi_job_of_the_mpi_operator_runs_as_it_is_written_there(place: Place) -> None:
     """As its user, with its keys, its sshd and its configuration. What its image has comes from a ConfigMap here.
 
