@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import IO
 
 from cluster import cleaning, containers, images, network
@@ -55,7 +57,7 @@ class Cluster(Kubectl):
         world.start()
         addresses = None
         if self.runs_pods:
-            with locked(running() / "addresses.lock"):
+            with locked(Path(tempfile.gettempdir()) / "oarsman-addresses.lock"):
                 addresses = network.free_addresses()
                 network.lay(world, addresses, cleaning.link_of(self.name))
         self.control_plane = ControlPlane(world, self._programs, addresses, names, admission)

@@ -45,7 +45,7 @@ def test_the_earliest_of_several_delays_counts() -> None:
     async def story() -> None:
         queue = WorkQueue()
         queue.add_after("late", 3600)
-        queue.add_after("soon", 0.02)
+        queue.add_after("soon", 1.0)
         queue.add_after("late", 0.01)
         assert await queue.take() == "late"
         queue.done("late")
