@@ -33,13 +33,13 @@ def mistake(job: Job, ranks: Sequence[RankReport], attempt: Attempt | None, *, c
     hosts = _hosts_at_launch(job, attempt)
     if job.elastic:
         return _stranger(found, job, hosts)
-    expected = _expected(job, hosts)
-    if expected is None:
+    planned = expected(job, hosts)
+    if planned is None:
         return _stranger(found, job, hosts)
-    return _misplaced(found, expected) or (_missing(found, expected) if complete else None)
+    return _misplaced(found, planned) or (_missing(found, planned) if complete else None)
 
 
-def _expected(job: Job, hosts: tuple[str, ...]) -> tuple[str, ...] | None:
+def expected(job: Job, hosts: tuple[str, ...]) -> tuple[str, ...] | None:
     """The plan of a launcher whose kind is not stated is known only where both kinds would do the same."""
     if job.launch is None:
         return None

@@ -8,7 +8,8 @@ Two rules keep every crash harmless, since actions are carried out before the st
 
 * What was learnt from evidence (how the launcher ended, which worker died) is written to the status in
   one turn, and the evidence is cleared away in the next. A crash in between loses nothing.
-* What was asked for (suspend, stop, a deadline) can be asked again, so it acts at once.
+* What was asked for and stays so (stop, a deadline) can be asked again, so it acts at once. A suspend can be
+  taken back, so it goes on record first too.
 """
 
 from __future__ import annotations

@@ -73,6 +73,7 @@ class Operator:
         self._known: dict[str, _Known] = {}
         self.queue = WorkQueue(ahead=self._known.__contains__)  # a flood of new jobs must not delay news of the others
         self._states: dict[str, str] = {}
+        self._stopping = False
         metrics.watch_queue(lambda: len(self.queue))
 
     async def run(self) -> None:
@@ -85,8 +86,6 @@ class Operator:
             self._stopping = True
             await _finish(workers, self._settings.shutdown_seconds)
             await self.engine.close()
-
-    _stopping = False
 
     async def _work(self) -> None:
         while not self._stopping:

@@ -17,6 +17,7 @@ mount --bind {place}/etc /etc
 mount --bind {place}/opt /opt
 touch {place}/dev/null
 mount --bind /dev/null {place}/dev/null
+[ ! -e /usr/sbin/sshd ] || mount --bind /dev/null /usr/sbin/sshd
 mount --rbind {place}/dev /dev
 cd /
 exec env -i PATH={place}/bin:/usr/bin:/bin {environment} {command}

@@ -114,7 +114,7 @@ def test_for_an_sshd_with_a_file_of_its_own_the_image_has_the_last_word() -> Non
     )
 
 
-def test_host_keys_we_did_not_give_out_are_taken_as_they_first_show() -> None:
+def test_host_keys_we_did_not_give_out_are_not_checked() -> None:
     assert everywhere("/run/oarsman/ssh/known_hosts", "no") in client_config(of("/entrypoint.sh"))
 
 

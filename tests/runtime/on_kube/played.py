@@ -11,20 +11,8 @@ from oarsman.manifest import documents
 from oarsman.runtime.cluster import ClusterJobs
 from oarsman.runtime.jobs import JobRecord
 from oarsman.status.wire import to_wire
+from tests.cli.fakes import MANIFEST
 
-MANIFEST = """\
-apiVersion: kubeflow.org/v2beta1
-kind: MPIJob
-metadata: {name: pi}
-spec:
-  slotsPerWorker: 2
-  mpiReplicaSpecs:
-    Launcher:
-      template: {spec: {containers: [{name: l, image: pi, command: [mpirun, -np, "4", ./pi]}]}}
-    Worker:
-      replicas: 2
-      template: {spec: {containers: [{name: w, image: pi}]}}
-"""
 V1 = MANIFEST.replace("v2beta1", "v1").replace("  slotsPerWorker: 2", "  slotsPerWorker: 2\n  cleanPodPolicy: All")
 
 

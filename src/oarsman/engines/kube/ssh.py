@@ -12,7 +12,7 @@ from oarsman.job.role import Role
 
 PORT: Final = 2222  # one that any user may open
 _HOST_PORTS: Final = range(20000, 30000)  # below what the kernel and Kubernetes hand out
-_LEARNT: Final = "/run/oarsman/ssh/known_hosts"  # keys we did not give out are taken as they first show
+_LEARNT: Final = "/run/oarsman/ssh/known_hosts"  # keys we did not give out are not checked
 _WITH_VALUE: Final = frozenset("bcCEghkopu")  # options of sshd that take a value; -f is looked at apart
 
 

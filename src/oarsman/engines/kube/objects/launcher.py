@@ -16,7 +16,8 @@ from oarsman.engines.kube.options import KubeOptions
 from oarsman.engines.kube.ssh import known_hosts_files
 from oarsman.job import mpi
 from oarsman.job.job import Implementation, Job, LauncherKind, Transport
-from oarsman.job.launch import expected_placement, rewrite, with_tags
+from oarsman.job.launch import rewrite, with_tags
+from oarsman.plan import placement
 
 BARRIER: Final = "oarsman-barrier"
 KUBECTL: Final = "kubectl-delivery"
@@ -93,12 +94,8 @@ def _expected_hosts(job: Job) -> list[str]:
         return []
     if any("plm_rsh_agent" in word or "plm_ssh_agent" in word for word in job.launch.options) or _goes_another_way(job):
         return []
-    hydra = True if job.implementation is not Implementation.OPENMPI else None
-    plan = expected_placement(job.launch, job.hosts, job.slots_per_worker, hydra=hydra)
-    other = expected_placement(job.launch, job.hosts, job.slots_per_worker, hydra=True if hydra is None else None)
-    if plan is None or (plan != other and not job.implementation_stated):
-        return []
-    return [name for name in dict.fromkeys(plan) if name != job.launcher_host]
+    planned = placement.expected(job, job.hosts) or ()
+    return [name for name in dict.fromkeys(planned) if name != job.launcher_host]
 
 
 def _goes_another_way(job: Job) -> bool:
@@ -112,7 +109,7 @@ def _run(draft: PodDraft, options: KubeOptions) -> None:
     job = draft.job
     before = _barrier(draft, options)
     files = {names.HOSTFILE: 0o444, names.DISCOVER_HOSTS: 0o555, _AGENTS[job.transport]: 0o555}
-    files |= dict.fromkeys(("passwd.sh", "barrier.sh", "launch.sh"), 365)
+    files |= dict.fromkeys(("passwd.sh", "barrier.sh", "launch.sh"), 0o555)
     if job.transport is Transport.SSH:
         files["ssh_config"] = 0o444
     draft.mount_config(files, *before, draft.main)

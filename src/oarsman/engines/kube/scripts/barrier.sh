@@ -1,5 +1,6 @@
 #!/bin/sh
-# Lets the launcher start when every worker can be logged in to and finds the way back: needs a shell and ssh, no more.
+# Lets the launcher start when every worker can be logged in to and finds the way back.
+# Needs a shell with the usual small tools, and ssh.
 #
 # A worker that has no address yet may be waiting for a place; how long that may take is not decided here. One that has an
 # address and does not answer gets OARSMAN_BARRIER_SECONDS. What is wrong is said in the log whenever it changes, and in
@@ -52,21 +53,20 @@ while :; do
     done
     wait
     left=
-    first=
-    absent=
+    absent= # the first that has no address yet, and the first that has one and does not answer
+    refusing=
     for host in $pending; do
         [ -e "$run/barrier/$host.oom" ] && continue
         left="$left $host"
         reason=$(why "$host")
         case $reason in
-        *"resolve hostname"* | *"(NotFound)"* | *"does not have a host assigned"*) absent=yes; first=${first:-"${host%%.*}: $reason"} ;;
-        *) [ -n "${there_but:-}" ] || there_but="${host%%.*}: $reason" ;;
+        *"resolve hostname"* | *"(NotFound)"* | *"does not have a host assigned"*) absent=${absent:-"${host%%.*}: $reason"} ;;
+        *) refusing=${refusing:-"${host%%.*}: $reason"} ;;
         esac
     done
     [ -n "$left" ] || break
     pending=$left
-    first=${there_but:-$first}
-    there_but=
+    first=${refusing:-$absent}
     if [ "$first" != "$said" ]; then
         say "waiting for $first"
         said=$first
