@@ -1,4 +1,4 @@
-"""Clusters for tests. `cluster` runs pods; `api` is a control plane alone, for tests that only talk to its server."""
+"""Clusters that run pods. They go with the last test of this folder: the rest of the suite has the machine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _insist_on_pods() -> None:
         pytest.fail(f"{reason}\n({WITHOUT}=pods leaves out the tests that need them)", pytrace=False)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[Cluster]:
     """Two nodes that run pods. Shared by all tests: each works in a namespace of its own."""
     ours = provided()
@@ -42,22 +42,14 @@ def cluster() -> Iterator[Cluster]:
     found.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def operator(cluster: Cluster) -> Iterator[Operator]:
     """The operator of this source, running in `cluster` as its chart installs it."""
     with installed(cluster) as found:
         yield found
 
 
-@pytest.fixture(scope="session")
-def api() -> Iterator[Cluster]:
-    """A control plane alone: quicker to start, and no pod ever runs."""
-    found = provided() or start("api", pods=False)
-    yield found  # type: ignore[misc]
-    found.stop()
-
-
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spare() -> Iterator[Cluster]:
     """Another one that runs pods, without an operator: for tests that install one, or kill what others need."""
     _insist_on_pods()
@@ -76,10 +68,4 @@ def spare_namespace(spare: Cluster) -> Iterator[str]:
 def namespace(cluster: Cluster) -> Iterator[str]:
     """A fresh one, with its service account, so that pods can be created at once."""
     with cluster.fresh_namespace() as name:
-        yield name
-
-
-@pytest.fixture
-def api_namespace(api: Cluster) -> Iterator[str]:
-    with api.fresh_namespace() as name:
         yield name

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 from cluster.cluster import Cluster
@@ -22,7 +21,6 @@ from oarsman.runtime.operator_settings import OperatorSettings
 from .kube_jobs import document
 
 Object = dict[str, Any]
-CRD = Path(__file__).parents[3] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 PATIENCE = 60.0
 ROLE = "training.kubeflow.org/job-role"
 
@@ -186,11 +184,9 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(api: Cluster, namespace: str, **settings: Any) -> AsyncIterator[Stage]:
-    await asyncio.to_thread(api.kubectl, "apply", "-f", str(CRD))
-    await asyncio.to_thread(api.kubectl, "wait", "--for=condition=Established", "--timeout=60s", "-f", str(CRD))
+async def stage(served: Cluster, namespace: str, **settings: Any) -> AsyncIterator[Stage]:
     given = OperatorSettings(namespaces=(namespace,), threadiness=2, shutdown_seconds=2, **settings)
-    async with Kube(load_access(kubeconfig=api.kubeconfig)) as kube:
+    async with Kube(load_access(kubeconfig=served.kubeconfig)) as kube:
         found = Stage(kube, namespace, given)
         work = asyncio.create_task(found.operator.run())
         try:

@@ -24,7 +24,7 @@ from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 
 from .kube_jobs import V1, V2BETA1, document
-from .played import CRD, Kubelet, until
+from .played import Kubelet, until
 
 
 class KubeStage(Stage):
@@ -38,11 +38,9 @@ class _KubeContract(EngineContract):
     version: str
 
     @pytest.fixture
-    def tell(self, api: Cluster, api_namespace: str) -> Callable[[Callable[[Stage], Awaitable[None]]], None]:
+    def tell(self, served: Cluster, api_namespace: str) -> Callable[[Callable[[Stage], Awaitable[None]]], None]:
         def run(story: Callable[[Stage], Awaitable[None]]) -> None:
-            api.kubectl("apply", "-f", str(CRD))
-            api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(CRD))
-            asyncio.run(_on_stage(api, api_namespace, self.version, story))
+            asyncio.run(_on_stage(served, api_namespace, self.version, story))
 
         return run
 
@@ -55,11 +53,11 @@ class TestJobsOfV1(_KubeContract):
     version = V1
 
 
-async def _on_stage(api: Cluster, namespace: str, version: str, story: Callable[[Stage], Awaitable[None]]) -> None:
+async def _on_stage(served: Cluster, namespace: str, version: str, story: Callable[[Stage], Awaitable[None]]) -> None:
     given = document(namespace=namespace, version=version)
     for field in ("uid", "generation", "creationTimestamp"):
         del given["metadata"][field]
-    async with Kube(load_access(kubeconfig=api.kubeconfig)) as kube:
+    async with Kube(load_access(kubeconfig=served.kubeconfig)) as kube:
         made = await kube.create(kinds.MPIJOBS, {**given, "apiVersion": V2BETA1}, namespace)
         job = replace(job_from_document(given), uid=made["metadata"]["uid"], namespace=namespace)
         changed = asyncio.Event()

@@ -23,9 +23,9 @@ from .played import Stage, stage, until
 Story = Callable[[Stage], Awaitable[None]]
 
 
-def play(api: Cluster, namespace: str, story: Story, **settings: Any) -> None:
+def play(served: Cluster, namespace: str, story: Story, **settings: Any) -> None:
     async def main() -> None:
-        async with stage(api, namespace, **settings) as found:
+        async with stage(served, namespace, **settings) as found:
             await story(found)
 
     asyncio.run(main())
@@ -50,16 +50,16 @@ def _definition(resource: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def pod_groups(api: Cluster) -> Iterator[None]:
+def pod_groups(served: Cluster) -> Iterator[None]:
     resources = (kinds.VOLCANO_POD_GROUPS, kinds.PLUGINS_POD_GROUPS)
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [_definition(r) for r in resources]})
-    api.kubectl("apply", "-f", "-", stdin=listed)
-    api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", "-", stdin=listed)
+    served.kubectl("apply", "-f", "-", stdin=listed)
+    served.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", "-", stdin=listed)
     yield
-    api.kubectl("delete", "--wait=false", "-f", "-", stdin=listed)
+    served.kubectl("delete", "--wait=false", "-f", "-", stdin=listed)
 
 
-def test_i1_a_job_succeeds(api: Cluster, api_namespace: str) -> None:
+def test_i1_a_job_succeeds(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit(runPolicy={"cleanPodPolicy": "Running"})
         await stage.until_true("Created")
@@ -92,10 +92,12 @@ def test_i1_a_job_succeeds(api: Cluster, api_namespace: str) -> None:
 
         await until(told, "the events")
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_i2_a_launcher_that_waits_for_its_workers_is_made_when_they_are_ready(api: Cluster, api_namespace: str) -> None:
+def test_i2_a_launcher_that_waits_for_its_workers_is_made_when_they_are_ready(
+    served: Cluster, api_namespace: str
+) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit(launcherCreationPolicy="WaitForWorkersReady")
         await stage.kubelet.workers_run(ready=False)
@@ -110,11 +112,11 @@ def test_i2_a_launcher_that_waits_for_its_workers_is_made_when_they_are_ready(ap
         await stage.kubelet.run(await stage.kubelet.launcher_named())
         await stage.until_true("Running")
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
 def test_i3_a_job_is_resumed_suspended_and_resumed_again_with_what_was_added_meanwhile(
-    api: Cluster, api_namespace: str
+    served: Cluster, api_namespace: str
 ) -> None:
     directives = {
         "metadata": {"labels": {"foo": "bar"}, "annotations": {"note": "a"}},
@@ -150,10 +152,12 @@ def test_i3_a_job_is_resumed_suspended_and_resumed_again_with_what_was_added_mea
         assert pod["spec"]["nodeSelector"] == {"pool": "b"}
         assert pod["metadata"]["annotations"]["oarsman.dev/attempt"] == "2"
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_i4_a_failed_launcher_is_tried_again_and_the_last_one_fails_the_job(api: Cluster, api_namespace: str) -> None:
+def test_i4_a_failed_launcher_is_tried_again_and_the_last_one_fails_the_job(
+    served: Cluster, api_namespace: str
+) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit(runPolicy={"cleanPodPolicy": "Running", "backoffLimit": 1})
         await stage.kubelet.workers_run()
@@ -185,7 +189,7 @@ def test_i4_a_failed_launcher_is_tried_again_and_the_last_one_fails_the_job(api:
 
         await until(told, "the event")
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
 async def _group_is(stage: Stage, resource: Any, **fields: Any) -> bool:
@@ -194,7 +198,7 @@ async def _group_is(stage: Stage, resource: Any, **fields: Any) -> bool:
 
 
 @pytest.mark.usefixtures("pod_groups")
-def test_i5_an_edit_reaches_the_group_of_the_scheduler_plugins(api: Cluster, api_namespace: str) -> None:
+def test_i5_an_edit_reaches_the_group_of_the_scheduler_plugins(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         resource = kinds.PLUGINS_POD_GROUPS
         await stage.submit()
@@ -206,12 +210,12 @@ def test_i5_an_edit_reaches_the_group_of_the_scheduler_plugins(api: Cluster, api
         await stage.edit({"runPolicy": {"schedulingPolicy": {"scheduleTimeoutSeconds": 77}}})
         await until(lambda: _group_is(stage, resource, scheduleTimeoutSeconds=77), "the edit")
 
-    play(api, api_namespace, story, gang_scheduling="coscheduler")
+    play(served, api_namespace, story, gang_scheduling="coscheduler")
 
 
 @pytest.mark.usefixtures("pod_groups")
 def test_i6_edits_reach_the_group_of_volcano_and_an_impossible_amount_can_be_taken_out(
-    api: Cluster, api_namespace: str
+    served: Cluster, api_namespace: str
 ) -> None:
     async def story(stage: Stage) -> None:
         resource = kinds.VOLCANO_POD_GROUPS
@@ -224,10 +228,10 @@ def test_i6_edits_reach_the_group_of_volcano_and_an_impossible_amount_can_be_tak
         await stage.edit({"runPolicy": {"schedulingPolicy": changed}})
         await until(lambda: _group_is(stage, resource, minMember=2, queue="other", minResources={}), "the edits")
 
-    play(api, api_namespace, story, gang_scheduling="volcano")
+    play(served, api_namespace, story, gang_scheduling="volcano")
 
 
-def test_i7_a_job_managed_by_others_is_not_touched(api: Cluster, api_namespace: str) -> None:
+def test_i7_a_job_managed_by_others_is_not_touched(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit(runPolicy={"managedBy": "kueue.x-k8s.io/multikueue"})
 
@@ -241,10 +245,10 @@ def test_i7_a_job_managed_by_others_is_not_touched(api: Cluster, api_namespace: 
             assert "pi" not in "".join(await stage.names(resource))
         assert await stage.events() == []
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_a_v1_job_written_through_v1_has_a_bare_launcher_and_rights(api: Cluster, api_namespace: str) -> None:
+def test_a_v1_job_written_through_v1_has_a_bare_launcher_and_rights(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit(version=V1)
         await stage.kubelet.workers_run()
@@ -258,10 +262,10 @@ def test_a_v1_job_written_through_v1_has_a_bare_launcher_and_rights(api: Cluster
         await stage.kubelet.end(launcher, 0)
         await stage.until_true("Succeeded")
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_scaling_through_the_subresource_changes_the_number_of_workers(api: Cluster, api_namespace: str) -> None:
+def test_scaling_through_the_subresource_changes_the_number_of_workers(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit()
         await stage.kubelet.workers_run()
@@ -279,10 +283,10 @@ def test_scaling_through_the_subresource_changes_the_number_of_workers(api: Clus
         pod = await stage.kube.get(kinds.PODS, launcher, stage.namespace)
         assert "oarsman.dev/hosts" in pod["metadata"]["annotations"]
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_a_status_comes_back_from_the_server_as_it_was_written(api: Cluster, api_namespace: str) -> None:
+def test_a_status_comes_back_from_the_server_as_it_was_written(served: Cluster, api_namespace: str) -> None:
     """A field the definition does not know would be dropped, and written again for ever."""
     cause = Cause(
         summary="s", rank=1, host="h", exit_code=2, signal=3, memory_limit_hit=True, last_lines=("a", "b"), hint="x",
@@ -307,10 +311,10 @@ def test_a_status_comes_back_from_the_server_as_it_was_written(api: Cluster, api
         await stage.kube.patch(kinds.MPIJOBS, "pi", {"status": wire}, stage.namespace, subresource="status")
         assert await stage.status() == wire
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_a_job_at_rest_is_not_written_again(api: Cluster, api_namespace: str) -> None:
+def test_a_job_at_rest_is_not_written_again(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit()
         await stage.kubelet.workers_run()
@@ -334,10 +338,10 @@ def test_a_job_at_rest_is_not_written_again(api: Cluster, api_namespace: str) ->
             await another_turn(number("oarsman_reconcile_seconds_count", result="ok"))
         assert (await stage.job())["metadata"]["resourceVersion"] == version
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_a_class_that_is_missing_is_waited_for_and_said(api: Cluster, api_namespace: str) -> None:
+def test_a_class_that_is_missing_is_waited_for_and_said(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit(worker={"priorityClassName": "not-there-yet"})
         await stage.until_true("Queued")
@@ -346,10 +350,10 @@ def test_a_class_that_is_missing_is_waited_for_and_said(api: Cluster, api_namesp
         assert "not-there-yet" in waiting["message"]
         assert not await stage.is_true("Failed")
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)
 
 
-def test_pods_the_server_refuses_fail_the_job_with_its_words(api: Cluster, api_namespace: str) -> None:
+def test_pods_the_server_refuses_fail_the_job_with_its_words(served: Cluster, api_namespace: str) -> None:
     async def story(stage: Stage) -> None:
         await stage.submit(worker={"tolerations": [{"key": "a", "operator": "Sometimes"}]})
         await stage.until_true("Failed")
@@ -358,4 +362,4 @@ def test_pods_the_server_refuses_fail_the_job_with_its_words(api: Cluster, api_n
         assert "spec.tolerations[0].operator" in failed["message"]
         assert await stage.names(kinds.JOBS) == []
 
-    play(api, api_namespace, story)
+    play(served, api_namespace, story)

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -85,11 +84,9 @@ def test_an_interruption_ends_the_work_and_goes_on(bridge: Bridge) -> None:
             raise
 
     threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
-    began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         bridge.run(work())
     assert cancelled.is_set()
-    assert time.monotonic() - began < 5
 
 
 def test_a_program_that_ends_in_the_middle_of_a_stream_ends_quietly() -> None:

@@ -8,9 +8,6 @@ from collections.abc import Callable
 
 import pytest
 import uvloop
-from cluster.conftest import api, api_namespace
-
-__all__ = ["api", "api_namespace"]
 
 LOOPS: dict[str, Callable[[], asyncio.AbstractEventLoop]] = {
     "asyncio": asyncio.new_event_loop,
