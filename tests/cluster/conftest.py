@@ -9,6 +9,7 @@ import pytest
 
 from cluster.cluster import Cluster, start, why_no_pods
 from cluster.operator import Operator, installed
+from cluster.places import HERE
 from cluster.provided import provided
 from cluster.together import bodies
 
@@ -18,9 +19,11 @@ WITHOUT = "OARSMAN_WITHOUT"  # what a machine cannot do and shall not be asked t
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of this folder come one after another, in whatever order: between them their clusters would end."""
     for item in items:
         if {"cluster", "namespace", "spare"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("cluster")
+    items.sort(key=lambda item: HERE not in item.path.parents)
 
 
 def _insist_on_pods() -> None:
