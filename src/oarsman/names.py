@@ -50,6 +50,8 @@ ANNOTATION_ANY_USER: Final = "oarsman.dev/any-user"
 ANNOTATION_BARRIER: Final = "oarsman.dev/start-barrier"
 # Who schedules the pods as a gang: volcano, another scheduler's name, or none. Default: as the operator was told.
 ANNOTATION_GANG: Final = "oarsman.dev/gang-scheduler"
+# On the lease of an operator: the namespaces whose jobs it looks after; empty: all.
+ANNOTATION_WATCHES: Final = "oarsman.dev/watches"
 
 # -- Labels of what a job consists of on Kubernetes --------------------------------------------------
 LABEL_OPERATOR: Final = "training.kubeflow.org/operator-name"

@@ -171,7 +171,7 @@ def test_the_manifest_is_the_one_of_the_source_tree() -> None:
 
 
 def test_every_object_moves_to_the_namespace_that_was_asked_for() -> None:
-    found = documents(Settings(namespace="elsewhere", image="own:2", watch=("a", "b")))
+    found = documents(Settings(namespace="elsewhere", image="own:2", kubectl_image="kubectl:3", watch=("a", "b")))
     assert "mpi-operator" not in {one["metadata"].get("namespace") for one in found}
     assert [one["metadata"]["name"] for one in found if one["kind"] == "Namespace"] == ["elsewhere"]
     assert {s["namespace"] for one in found for s in one.get("subjects") or () if "namespace" in s} == {"elsewhere"}
@@ -179,6 +179,8 @@ def test_every_object_moves_to_the_namespace_that_was_asked_for() -> None:
     assert container["image"] == "own:2"
     assert {"--lock-namespace=elsewhere", "--namespace=a,b"} <= set(container["args"])
     assert container["args"][0] == "operator"
+    images = [arg for arg in container["args"] if arg.startswith("--kubectl-delivery-image=")]
+    assert images == ["--kubectl-delivery-image=kubectl:3"]
 
 
 def test_the_objects_can_be_printed_for_another_tool() -> None:

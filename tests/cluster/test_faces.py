@@ -18,6 +18,7 @@ from cluster.cluster import Cluster
 from cluster.jobs import mpijob, submit_one
 from cluster.kubectl import Kubectl, until
 from cluster.operator import Operator
+from cluster.pods import headless, pod
 from oarsman.errors import NotFoundError
 from oarsman.runtime.jobs import JobRecord, LogQuery
 from oarsman.sdk import connect
@@ -233,6 +234,25 @@ def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster)
             jobs.get(key)
     finally:
         jobs.close()  # type: ignore[attr-defined]
+
+
+def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) -> None:
+    """A script that submits jobs from within: it has what its service account may, in its own namespace."""
+    where = f"--namespace={face.namespace}"
+    cluster.kubectl(where, "create", "serviceaccount", "student")
+    cluster.kubectl(where, "create", "rolebinding", "student", "--clusterrole=edit",
+                    f"--serviceaccount={face.namespace}:student")  # fmt: skip
+    inner = f"oarsman run -n 1 --image {cluster.images['openmpi4']} --name inner -- echo from within"
+    script = f"export OARSMAN_ON=kube HOME=/tmp; {inner} && oarsman list -o name && ! oarsman list -n kube-system"
+    asking = pod("asking", cluster.images["operator"], "sh", "-c", script, serviceAccountName="student")
+    cluster.apply(headless(), asking, namespace=face.namespace)
+    ended = ("get", "pod", "asking", where, "-o", "jsonpath={.status.phase}")
+    until(lambda: cluster.kubectl(*ended).stdout in ("Succeeded", "Failed"), "the pod has ended")
+    said = cluster.kubectl("logs", "asking", where).stdout
+    assert "[rank 0 inner-worker-0] from within" in said.splitlines(), said
+    assert "mpijob/inner" in said.splitlines(), said
+    assert "mpijobs" in said.splitlines()[-1], said
+    assert cluster.kubectl(*ended).stdout == "Succeeded", said
 
 
 def until_finished(records: Iterator[JobRecord]) -> Iterator[JobRecord]:

@@ -25,6 +25,7 @@ KUBE = {
     "the objects, for another tool": "输出各对象，供其他工具使用",
     "Where the operator lives; default: mpi-operator.": "operator 所在的命名空间；默认 mpi-operator。",
     "The operator's image, with its tag.": "operator 的镜像，含标签。",
+    "An image with kubectl, for launchers of v1 jobs.": "含 kubectl 的镜像，供 v1 作业的 launcher 使用。",
     "Only jobs of these namespaces; default: all.": "只照看这些命名空间的作业；默认全部。",
     "Change nothing.": "不做任何改动。",
     "Do not wait until the operator runs.": "不等待 operator 运行起来。",

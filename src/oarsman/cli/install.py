@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 @click.option("--namespace", "place", default="mpi-operator", metavar="NS",
               help=t("Where the operator lives; default: mpi-operator."))  # fmt: skip
 @click.option("--image", metavar="IMAGE", help=t("The operator's image, with its tag."))
+@click.option("--kubectl-delivery-image", metavar="IMAGE",
+              help=t("An image with kubectl, for launchers of v1 jobs."))  # fmt: skip
 @click.option("--watch-namespaces", metavar="NS,...", help=t("Only jobs of these namespaces; default: all."))
 @click.option("--dry-run", is_flag=True, help=t("Change nothing."))
 @click.option("--no-wait", is_flag=True, help=t("Do not wait until the operator runs."))
@@ -43,13 +45,14 @@ if TYPE_CHECKING:
 @options.cluster
 @pass_session
 def command(
-    session: Session, place: str, image: str | None, watch_namespaces: str | None, dry_run: bool, no_wait: bool,
-    timeout: float, output: str | None,
+    session: Session, place: str, image: str | None, kubectl_delivery_image: str | None, watch_namespaces: str | None,
+    dry_run: bool, no_wait: bool, timeout: float, output: str | None,
 ) -> None:  # fmt: skip
     from oarsman.runtime.cluster import install
 
     watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
-    wanted = install.documents(install.Settings(namespace=place, image=image, watch=watch))
+    settings = install.Settings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
+    wanted = install.documents(settings)
     if output == "yaml":
         from oarsman.manifest import to_yaml
 

@@ -297,7 +297,7 @@ async def run(settings: OperatorSettings, access: Access) -> None:
         election = Election(
             lease_kube, namespace=settings.lock_namespace, name=settings.lease_name,
             duration=settings.lease_seconds, renew_deadline=settings.renew_deadline_seconds,
-            retry=settings.retry_seconds,
+            retry=settings.retry_seconds, annotations={names.ANNOTATION_WATCHES: ",".join(settings.namespaces)},
         )  # fmt: skip
         may_act = (lambda: election.leading) if settings.leader_elect else (lambda: True)
         office = _Office(lambda: Operator(kube, settings, metrics, turns, may_act=may_act), metrics)

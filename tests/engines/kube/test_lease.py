@@ -70,6 +70,11 @@ class MemoryApi:
         self.version = 0
 
     @property
+    def metadata(self) -> dict[str, Any]:
+        assert self.lease is not None
+        return self.lease["metadata"]
+
+    @property
     def spec(self) -> dict[str, Any]:
         assert self.lease is not None
         return self.lease["spec"]
@@ -610,6 +615,22 @@ def test_a_follower_waits_for_a_server_that_is_away_and_complains_once(caplog: p
     with caplog.at_level(logging.WARNING, "oarsman.lease"):
         run(story())
     assert [record.message for record in caplog.records] == ["cannot get the lease: get leases: connection refused"]
+
+
+def test_the_lease_says_what_its_holder_looks_after() -> None:
+    async def story() -> None:
+        server = MemoryApi()
+        one = party("one", server, settings={"annotations": {"watches": "a"}}).start()
+        await one.led.wait()
+        assert server.metadata["annotations"] == {"watches": "a"}
+        server.metadata["annotations"]["of"] = "others"
+        await one.stop()
+        two = party("two", server, settings={"annotations": {"watches": "b"}}).start()
+        await two.led.wait()
+        assert server.metadata["annotations"] == {"watches": "b", "of": "others"}
+        await two.stop()
+
+    run(story())
 
 
 def test_an_election_can_be_run_again() -> None:

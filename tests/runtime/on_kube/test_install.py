@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 from cluster.cluster import Cluster
+from cluster.kubectl import until
 
+from oarsman import names
 from oarsman.engines.kube.client import load_access, resources
+from oarsman.engines.kube.lease import micro_time, utc_now
 from oarsman.errors import RetryableError
-from oarsman.runtime.cluster import ClusterJobs, doctor, install
+from oarsman.runtime.cluster import ClusterJobs, doctor, install, leases
 from oarsman.runtime.cluster.install import Settings, Step, documents
+from oarsman.runtime.operator_settings import LEASE_NAME
 
 WANTED = documents(Settings(namespace="oarsman-under-test"))
 
@@ -72,11 +76,27 @@ def test_what_is_being_deleted_is_waited_for(door: ClusterJobs) -> None:
 
 
 def test_the_doctor_finds_what_is_missing(door: ClusterJobs) -> None:
+    until(lambda: not any(leader.alive for leader in door.ask(leases.leaders)), "the leaders of other tests are gone")
     found = {finding.subject: finding for finding in doctor.examine(door)}
     assert found["server"].level == found["MPIJobs"].level == "ok"
     assert (found["operator"].level, found["operator"].advice) == ("missing", "oarsman install")
     assert found["rights"].message.endswith("yes")
     assert found["metrics"].level == "warn"
+
+
+def test_the_doctor_tells_an_operator_from_one_for_other_namespaces(door: ClusterJobs, jobs: ClusterJobs) -> None:
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": LEASE_NAME, "annotations": {names.ANNOTATION_WATCHES: f"elsewhere,{jobs.home}"}},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": micro_time(utc_now())},
+    }  # fmt: skip
+    door.ask(lambda kube: kube.create(resources.LEASES, lease, jobs.home))
+    found = {finding.subject: finding for finding in doctor.examine(jobs)}["operator"]
+    assert found.level == "ok"
+    found = {finding.subject: finding for finding in doctor.examine(door)}["operator"]
+    assert (found.level, found.blocking) == ("missing", True)
+    assert found.message == f"somebody looks after jobs in elsewhere, {jobs.home} alone, not in {door.home}"
+    door.ask(lambda kube: kube.delete(resources.LEASES, LEASE_NAME, jobs.home))
 
 
 def test_a_server_that_is_not_there_is_the_only_finding(door: ClusterJobs, tmp_path: Path) -> None:

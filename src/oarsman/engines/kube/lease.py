@@ -18,7 +18,7 @@ import random
 import socket
 import time
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -60,6 +60,7 @@ class Election:
 
     def __init__(
         self, kube: Kube, *, namespace: str, name: str = "mpi-operator", identity: str | None = None,
+        annotations: Mapping[str, str] | None = None,
         duration: float = 15.0, renew_deadline: float = 10.0, retry: float = 2.0,
         clock: Callable[[], float] = steady_clock, now: Callable[[], datetime] = utc_now,
     ) -> None:  # fmt: skip
@@ -69,7 +70,7 @@ class Election:
         self.duration = duration
         self.renew_deadline = renew_deadline
         self.retry = retry
-        self._lease = _Lease(kube, namespace, name)
+        self._lease = _Lease(kube, namespace, name, annotations or {})
         self._clock = clock
         self._now = now
         self._document: dict[str, Any] | None = None  # the lease as last written by us; None: to be read again
@@ -288,10 +289,11 @@ class Election:
 class _Lease:
     """The object itself. Whatever others wrote into it besides is kept."""
 
-    def __init__(self, kube: Kube, namespace: str, name: str) -> None:
+    def __init__(self, kube: Kube, namespace: str, name: str, annotations: Mapping[str, str]) -> None:
         self._kube = kube
         self._namespace = namespace
         self._name = name
+        self._annotations = dict(annotations)
 
     async def read(self) -> dict[str, Any] | None:
         try:
@@ -301,10 +303,13 @@ class _Lease:
 
     async def write(self, before: dict[str, Any] | None, spec: dict[str, Any]) -> dict[str, Any]:
         if before is None:
-            metadata = {"name": self._name, "namespace": self._namespace}
+            metadata = {"name": self._name, "namespace": self._namespace, "annotations": self._annotations}
             document = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
             return await self._kube.create(LEASES, document, self._namespace)
-        return await self._kube.replace(LEASES, self._name, {**before, "spec": spec}, self._namespace)
+        metadata = before["metadata"]
+        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **self._annotations}}
+        document = {**before, "metadata": metadata, "spec": spec}
+        return await self._kube.replace(LEASES, self._name, document, self._namespace)
 
 
 def micro_time(moment: datetime) -> str:

@@ -30,7 +30,12 @@ async def _examine(kube: Kube, namespace: str) -> list[Finding]:
     if server.blocking:
         return [server]
     looks = await asyncio.gather(
-        _definition(kube), _operator(kube), _rights(kube, namespace), _nodes(kube), _gangs(kube), _metrics(kube)
+        _definition(kube),
+        _operator(kube, namespace),
+        _rights(kube, namespace),
+        _nodes(kube),
+        _gangs(kube),
+        _metrics(kube),
     )
     return [server, *(finding for found in looks for finding in found)]
 
@@ -63,15 +68,19 @@ async def _definition(kube: Kube) -> list[Finding]:
                     advice=None if level == OK else f"{_INSTALL} brings the definition up to date")]  # fmt: skip
 
 
-async def _operator(kube: Kube) -> list[Finding]:
+async def _operator(kube: Kube, namespace: str) -> list[Finding]:
     try:
         found = await leases.leaders(kube)
     except Forbidden:
         return [Finding(subject="operator", level=WARN, message="this user may not see whether one is running")]
     alive = [leader for leader in found if leader.alive]
-    for leader in alive[:1]:
+    for leader in [leader for leader in alive if leader.serves(namespace)][:1]:
         message = f"{leader.holder} in {leader.namespace}, last heard of {leader.silent_seconds:.0f}s ago"
         return [Finding(subject="operator", level=OK, message=message)]
+    for leader in alive[:1]:
+        message = f"{leader.holder} looks after jobs in {', '.join(leader.watches)} alone, not in {namespace}"
+        advice = f"run jobs there, or let it watch {namespace} too: `{_INSTALL} --watch-namespaces`"
+        return [Finding(subject="operator", level=MISSING, blocking=True, message=message, advice=advice)]
     silent = [leader for leader in found if leader.holder]
     message = f"{silent[0].holder} has been silent for {silent[0].silent_seconds:.0f}s" if silent else "none is running"
     return [Finding(subject="operator", level=MISSING, blocking=True, message=message, advice=_INSTALL)]

@@ -26,6 +26,7 @@ _MANAGER: Final = "oarsman-install"
 _APPLY_SINCE: Final = (1, 18)
 _LABEL: Final = ("app.kubernetes.io/name", "oarsman")
 _SECCOMP_SINCE: Final = (1, 19)
+_KUBECTL_IMAGE: Final = "--kubectl-delivery-image="
 _ESTABLISHED_SECONDS: Final = 60.0
 _GONE_SECONDS: Final = 120.0
 
@@ -34,6 +35,7 @@ _GONE_SECONDS: Final = 120.0
 class Settings:
     namespace: str = NAMESPACE
     image: str | None = None
+    kubectl_image: str | None = None  # brings kubectl to the launchers of v1 jobs
     watch: tuple[str, ...] = ()  # namespaces the operator looks after; none: all
 
 
@@ -79,6 +81,10 @@ def _placed(document: Document, settings: Settings) -> Document:
         container["image"] = settings.image or container["image"]
         args = [arg for arg in container.get("args") or () if not arg.startswith(("--lock-namespace=", "--namespace="))]
         args.insert(1, f"--lock-namespace={settings.namespace}")
+        if settings.kubectl_image:
+            args = [arg for arg in args if not arg.startswith(_KUBECTL_IMAGE)] + [
+                _KUBECTL_IMAGE + settings.kubectl_image
+            ]
         if settings.watch:
             args.append(f"--namespace={','.join(settings.watch)}")
         container["args"] = args

@@ -190,7 +190,7 @@ class ClusterJobs:
             age = (datetime.now(UTC) - record.created_at).total_seconds()
             if record.status.conditions or age < SILENCE_SECONDS:
                 return None
-            return await leases.why_silent(kube)
+            return await leases.why_silent(kube, record.job.namespace)
 
         with suppress(NotFoundError):
             return self._ask(work)
