@@ -7,6 +7,8 @@
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
+# One for each of the two clusters, whose tests mostly wait, and one for the rest.
+PROCESSES = 3
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .PHONY: run test lint fmt manifests bench clean cluster cluster-down
@@ -18,7 +20,7 @@ run:
 
 test: lint
 	@scripts/setup test
-	@$(WITH_VENV) python -m pytest $(ARGS)
+	@$(WITH_VENV) python -m pytest -n $(PROCESSES) --dist loadgroup $(ARGS)
 
 lint:
 	@scripts/setup run

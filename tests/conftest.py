@@ -17,6 +17,18 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 
 
+CLUSTERS = ("spare", "cluster", "api")  # the fixtures that start one
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where several processes share the tests, all that need a cluster run in the one that started it."""
+    for item in items:
+        for name in CLUSTERS:
+            if name in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(name))
+                break
+
+
 @pytest.fixture(scope="session")
 def api() -> Iterator[Cluster]:
     """A control plane alone, one for all tests: no pod ever runs, and each test works in a namespace of its own."""

@@ -21,7 +21,7 @@ WITHOUT = "OARSMAN_WITHOUT"  # what a machine cannot do and shall not be asked t
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of this folder come one after another, in whatever order: between them their clusters would end."""
     for item in items:
-        if {"cluster", "namespace", "spare"} & set(getattr(item, "fixturenames", ())):
+        if {"cluster", "spare"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("cluster")
     items.sort(key=lambda item: HERE not in item.path.parents)
 
