@@ -20,7 +20,7 @@ from typing import Any
 
 from cluster.build import VERSION, programs
 from cluster.layers import Layer
-from cluster.places import HERE, ROOT, cache
+from cluster.places import HERE, ROOT, cache, locked
 
 REGISTRY = "oarsman.test"
 
@@ -171,9 +171,10 @@ def operator() -> Image:
     recipe = json.dumps([wanted, (ROOT / "constraints.txt").read_text()])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:12]
     folder = cache() / "wheels" / f"operator-{digest}"
-    if not folder.exists():
-        part = folder.with_name(f"{folder.name}.{os.getpid()}")
-        wheels("3.11", part, *wanted).rename(folder)
+    with locked(folder.with_name(f"{folder.name}.lock")):  # several clusters may start at once
+        if not folder.exists():
+            part = folder.with_name(f"{folder.name}.{os.getpid()}")
+            wheels("3.11", part, *wanted).rename(folder)
     dependencies = Layer("operator-dependencies", DEBIAN12, files=(("/opt/oarsman/lib", folder),), version=digest)
     source = Layer(
         "operator", dependencies, files=(("/opt/oarsman/src", ROOT / "src"),), version=source_hash()
