@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import os
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from cluster import cleaning, containers, images, network
 from cluster.build import Programs, programs
@@ -22,6 +23,25 @@ from cluster.places import HERE, locked, running, try_lock
 from cluster.world import PATIENCE, Program, World
 
 NODES = 2
+
+
+# Where the API server has what tests ask for.
+PATHS = {
+    **dict.fromkeys(("configmaps", "events", "nodes", "pods", "secrets", "serviceaccounts"), "/api/v1"),
+    "jobs": "/apis/batch/v1",
+    "leases": "/apis/coordination.k8s.io/v1",
+    "deployments": "/apis/apps/v1",
+    "mpijobs.v1.kubeflow.org": "/apis/kubeflow.org/v1",
+    "mpijobs.v2beta1.kubeflow.org": "/apis/kubeflow.org/v2beta1",
+}
+PATHS |= {kind.removesuffix("s"): path for kind, path in PATHS.items() if kind.endswith("s")}
+
+
+def _path(kind: str, name: str, namespace: str | None) -> str:
+    plural = kind.partition(".")[0]
+    plural = plural if plural.endswith("s") else f"{plural}s"
+    within = "" if plural == "nodes" else f"/namespaces/{namespace or 'default'}"
+    return f"{PATHS[kind]}{within}/{plural}" + (f"/{name}" if name else "")
 
 
 class Cluster(Kubectl):
@@ -77,6 +97,38 @@ class Cluster(Kubectl):
             for node in started:
                 node.result()
         self._wait_for_nodes()
+
+    # -- what tests ask for often goes without kubectl ---------------------------------------------------
+    def get(self, kind: str, name: str = "", namespace: str | None = None, labels: str = "") -> dict[str, Any]:
+        if kind not in PATHS:
+            return super().get(kind, name, namespace, labels)
+        chosen = f"?labelSelector={labels}" if labels else ""
+        found: dict[str, Any] = self.client.get(_path(kind, name, namespace) + chosen)
+        return found
+
+    def has(self, kind: str, name: str, namespace: str | None = None) -> bool:
+        try:
+            return bool(self.get(kind, name, namespace))
+        except Refused as error:
+            if error.status != http.HTTPStatus.NOT_FOUND:
+                raise
+            return False
+
+    def create_namespace(self, name: str) -> None:
+        self.client.ask("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def accepts_pods(self, namespace: str) -> bool:
+        pod = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "none", "image": "none"}]}}
+        try:
+            self.client.ask("POST", f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+        except Refused:
+            return False
+        return True
+
+    def delete_namespace(self, name: str) -> None:
+        for kind in ("jobs", "pods"):
+            self.client.ask("DELETE", _path(kind, "", name) + "?gracePeriodSeconds=0&propagationPolicy=Background")
+        self.client.ask("DELETE", f"/api/v1/namespaces/{name}")
 
     def _wait_for_nodes(self) -> None:
         deadline = time.monotonic() + PATIENCE

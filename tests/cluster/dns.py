@@ -118,7 +118,7 @@ def follow(client: Client, kind: str, names: Names) -> None:
             while True:
                 for event in client.watch(path, version):
                     if event["type"] == "ERROR":
-                        raise Refused(event["object"])
+                        raise Refused(path, event["object"].get("code", 0), str(event["object"]))
                     version = event["object"]["metadata"]["resourceVersion"]
                     if event["type"] != "BOOKMARK":
                         names.change(kind, event["type"], event["object"])

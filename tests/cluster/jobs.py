@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -117,7 +116,7 @@ class Submitted:
 
     def pods(self, role: str = "") -> list[Object]:
         """Those there are, of launcher, worker or both; a launcher that was retried has had several."""
-        found = self.kubectl_json("get", "pods", f"--selector={self.selector(role)}")["items"]
+        found = self.cluster.get("pods", namespace=self.namespace, labels=self.selector(role))["items"]
         return sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
     def pod_names(self, role: str = "") -> list[str]:
@@ -126,10 +125,6 @@ class Submitted:
     def selector(self, role: str = "") -> str:
         of_job = f"training.kubeflow.org/job-name={self.name}"
         return f"{of_job},training.kubeflow.org/job-role={role}" if role else of_job
-
-    def kubectl_json(self, *words: str) -> Object:
-        found: Object = json.loads(self.kubectl(*words, "-o", "json"))
-        return found
 
     def worker(self, index: int) -> str:
         return f"{self.name}-worker-{index}"
@@ -185,7 +180,7 @@ class Submitted:
         return found[0]
 
     def until_gone(self, timeout: float = PATIENCE) -> None:
-        self.poll(lambda: not self.kubectl("get", self.resource, self.name, "--ignore-not-found"), "to go", timeout)
+        self.poll(lambda: not self.cluster.has(self.resource, self.name, self.namespace), "to go", timeout)
 
     def until_pods(
         self, holds: Callable[[list[Object]], bool], what: str, role: str = "", timeout: float = PATIENCE

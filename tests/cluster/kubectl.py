@@ -34,33 +34,40 @@ class Kubectl:
         listed = {"apiVersion": "v1", "kind": "List", "items": objects}
         self.kubectl(*where, "apply", "-f", "-", stdin=json.dumps(listed))
 
-    def get(self, kind: str, name: str = "", namespace: str | None = None) -> dict[str, Any]:
+    def get(self, kind: str, name: str = "", namespace: str | None = None, labels: str = "") -> dict[str, Any]:
         """The object, or without a name the list of them."""
         where = [f"--namespace={namespace}"] if namespace else []
-        found: dict[str, Any] = json.loads(
-            self.kubectl(*where, "get", kind, *([name] if name else []), "-o", "json").stdout
-        )
+        chosen = [name] if name else [f"--selector={labels}"] if labels else []
+        found: dict[str, Any] = json.loads(self.kubectl(*where, "get", kind, *chosen, "-o", "json").stdout)
         return found
+
+    def has(self, kind: str, name: str, namespace: str | None = None) -> bool:
+        where = [f"--namespace={namespace}"] if namespace else []
+        return bool(self.kubectl(*where, "get", kind, name, "--ignore-not-found", "-o", "name").stdout)
 
     @contextlib.contextmanager
     def fresh_namespace(self) -> Iterator[str]:
         """A namespace in which pods can be created at once; at the end it goes, and its pods without being asked."""
         name = f"test-{secrets.token_hex(4)}"
-        self.kubectl("create", "namespace", name)
+        self.create_namespace(name)
         try:
-            self._wait_until_pods_are_accepted(name)
+            # The service account that every pod needs is made by a controller, some time after the namespace.
+            until(lambda: self.accepts_pods(name), f"pods are accepted in {name}")
             yield name
         finally:
-            where = f"--namespace={name}"
-            self.kubectl(
-                where, "delete", "jobs,pods", "--all", "--force", "--grace-period=0", "--wait=false", check=False
-            )
-            self.kubectl("delete", "namespace", name, "--wait=false")
+            self.delete_namespace(name)
 
-    def _wait_until_pods_are_accepted(self, namespace: str) -> None:
-        """The service account that every pod needs is made by a controller, some time after the namespace."""
+    def create_namespace(self, name: str) -> None:
+        self.kubectl("create", "namespace", name)
+
+    def accepts_pods(self, namespace: str) -> bool:
         pod = ("run", "probe", f"--namespace={namespace}", "--image=none", "--restart=Never", "--dry-run=server")
-        until(lambda: not self.kubectl(*pod, check=False).returncode, f"pods are accepted in {namespace}")
+        return not self.kubectl(*pod, check=False).returncode
+
+    def delete_namespace(self, name: str) -> None:
+        pods = ("delete", "jobs,pods", "--all", "--force", "--grace-period=0", "--wait=false")
+        self.kubectl(f"--namespace={name}", *pods, check=False)
+        self.kubectl("delete", "namespace", name, "--wait=false")
 
     def wait_for_pods(self, namespace: str, *names: str, phase: str = "") -> None:
         """Until they are ready, or in the phase."""
@@ -88,4 +95,4 @@ def until(condition: Callable[[], bool], what: str | Callable[[], str], patience
     while not condition():
         if time.monotonic() > deadline:
             raise TimeoutError(f"not within {patience:.0f} s: {what if isinstance(what, str) else what()}")
-        time.sleep(0.1)
+        time.sleep(0.2)

@@ -68,15 +68,15 @@ class Release:
         return self.cluster.kubectl(f"--namespace={self.namespace}", *words, check=check).stdout
 
     def pods(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads(self.kubectl("get", "pods", f"--selector={PODS}", "-o", "json"))[
-            "items"
-        ]
+        found: list[dict[str, Any]] = self.cluster.get("pods", namespace=self.namespace, labels=PODS)["items"]
         return found
 
     def leader(self) -> str:
         """The pod that holds the lease; empty if none of those there are does."""
-        found = self.kubectl("get", "lease", "mpi-operator", "-o", "jsonpath={.spec.holderIdentity}", check=False)
-        pod = found.partition("_")[0]
+        if not self.cluster.has("lease", "mpi-operator", self.namespace):
+            return ""
+        spec = self.cluster.get("lease", "mpi-operator", self.namespace)["spec"]
+        pod = str(spec.get("holderIdentity") or "").partition("_")[0]
         return pod if pod in [each["metadata"]["name"] for each in self.pods()] else ""
 
     def until_led(self, *, other_than: str = "", patience: float = 60.0) -> str:
@@ -85,7 +85,7 @@ class Release:
 
     def kill(self, pod: str) -> None:
         """kill -9 of the operator's process in it: no word of farewell, and the lease is not given back."""
-        uid = self.kubectl("get", "pod", pod, "-o", "jsonpath={.metadata.uid}")
+        uid = self.cluster.get("pod", pod, self.namespace)["metadata"]["uid"]
         for folder in Path("/proc").iterdir():
             with contextlib.suppress(OSError):  # others end while we look
                 ours = folder.name.isdigit() and f"pod{uid}" in (folder / "cgroup").read_text()

@@ -60,8 +60,7 @@ class Face:
         )  # fmt: skip
 
     def pods(self) -> list[str]:
-        where = f"--namespace={self.namespace}"
-        return self.cluster.kubectl(where, "get", "pods", "-o", "name", check=False).stdout.split()
+        return [f"pod/{pod['metadata']['name']}" for pod in self.cluster.get("pods", namespace=self.namespace)["items"]]
 
 
 @pytest.fixture
@@ -243,16 +242,21 @@ def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) 
     cluster.kubectl(where, "create", "rolebinding", "student", "--clusterrole=edit",
                     f"--serviceaccount={face.namespace}:student")  # fmt: skip
     inner = f"oarsman run -n 1 --image {cluster.images['openmpi4']} --name inner -- echo from within"
-    script = f"export OARSMAN_ON=kube HOME=/tmp; {inner} && oarsman list -o name && ! oarsman list -n kube-system"
+    script = 'oarsman() { python3 -m oarsman.cli "$@"; }; export OARSMAN_ON=kube HOME=/tmp; ' + (
+        f"{inner} && oarsman list -o name && ! oarsman list --namespace kube-system"
+    )
     asking = pod("asking", cluster.images["operator"], "sh", "-c", script, serviceAccountName="student")
     cluster.apply(headless(), asking, namespace=face.namespace)
-    ended = ("get", "pod", "asking", where, "-o", "jsonpath={.status.phase}")
-    until(lambda: cluster.kubectl(*ended).stdout in ("Succeeded", "Failed"), "the pod has ended")
+
+    def phase() -> str:
+        return str(cluster.get("pod", "asking", face.namespace)["status"].get("phase"))
+
+    until(lambda: phase() in ("Succeeded", "Failed"), "the pod has ended")
     said = cluster.kubectl("logs", "asking", where).stdout
     assert "[rank 0 inner-worker-0] from within" in said.splitlines(), said
     assert "mpijob/inner" in said.splitlines(), said
     assert "mpijobs" in said.splitlines()[-1], said
-    assert cluster.kubectl(*ended).stdout == "Succeeded", said
+    assert phase() == "Succeeded", said
 
 
 def until_finished(records: Iterator[JobRecord]) -> Iterator[JobRecord]:
