@@ -20,13 +20,11 @@ CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 CLUSTERS = ("spare", "cluster", "api")  # the fixtures that start one
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_itemcollected(item: pytest.Item) -> None:
     """Where several processes share the tests, all that need a cluster run in the one that started it."""
-    for item in items:
-        for name in CLUSTERS:
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.xdist_group(name))
-                break
+    wanted = [name for name in CLUSTERS if name in getattr(item, "fixturenames", ())]
+    if wanted:
+        item.add_marker(pytest.mark.xdist_group(wanted[0]))
 
 
 @pytest.fixture(scope="session")
