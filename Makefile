@@ -20,7 +20,7 @@ run:
 
 test: lint
 	@scripts/setup test
-	@$(WITH_VENV) python -m pytest -n $(PROCESSES) --dist loadgroup $(ARGS)
+	@$(WITH_VENV) python -m pytest -n $(PROCESSES) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 lint:
 	@scripts/setup run

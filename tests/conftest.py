@@ -5,10 +5,12 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cluster.cluster import Cluster, start
 from cluster.provided import provided
+from xdist.scheduler import LoadScopeScheduling
 
 # A suite started in the background of a script inherits these ignored, and so would every command it tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -17,14 +19,31 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 
 
-CLUSTERS = ("spare", "cluster", "api")  # the fixtures that start one
+# Tests of one of these folders share a cluster that runs pods, which ends with the last of them.
+SHARING = ("tests/cluster/", "tests/installed/")
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Where several processes share the tests, all that need a cluster run in the one that started it."""
-    wanted = [name for name in CLUSTERS if name in getattr(item, "fixturenames", ())]
-    if wanted:
-        item.add_marker(pytest.mark.xdist_group(wanted[0]))
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a cluster come one after another, in whatever order: between them it would end."""
+    items.sort(key=lambda item: _sharing(item.nodeid), reverse=True)
+    for item in items:
+        if _sharing(item.nodeid) and "cluster" in getattr(item, "fixturenames", ()):
+            item.add_marker("cluster")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    return OneProcessForEachCluster(config, log)
+
+
+class OneProcessForEachCluster(LoadScopeScheduling):
+    """Tests that share a cluster run in the process that started it, others wherever there is time, file by file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _sharing(nodeid) or nodeid.partition("::")[0]
+
+
+def _sharing(nodeid: str) -> str:
+    return next((folder for folder in SHARING if nodeid.startswith(folder)), "")
 
 
 @pytest.fixture(scope="session")

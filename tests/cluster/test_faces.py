@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import signal
-import subprocess
-import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from cluster.cluster import Cluster
-from cluster.jobs import mpijob, submit_one
-from cluster.kubectl import Kubectl, until
+from cluster.face import Face, a_face, ended
+from cluster.jobs import mpijob
+from cluster.kubectl import until
 from cluster.operator import Operator
 from cluster.pods import headless, pod
 from oarsman.errors import NotFoundError
@@ -27,53 +24,10 @@ WORLD = "from mpi4py import MPI; rank = MPI.COMM_WORLD.rank; "
 PATIENT = "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.1)"
 
 
-class Face:
-    """`oarsman --on kube` in one namespace."""
-
-    def __init__(self, cluster: Kubectl, namespace: str, home: Path) -> None:
-        self.cluster = cluster
-        self.namespace = namespace
-        self.home = home
-
-    def words(self, *words: str) -> list[str]:
-        return [sys.executable, "-m", "oarsman.cli", *words]
-
-    @property
-    def environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("OARSMAN_", "KUBE"))}
-        return {**kept, "OARSMAN_ON": "kube", "KUBECONFIG": str(self.home / "kubeconfig"), "HOME": str(self.home)}
-
-    def says(self, *words: str, code: int | None = 0, timeout: float = 100) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            self.words(*words), env=self.environment, cwd=self.home, text=True, capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=timeout, check=False,
-        )  # fmt: skip
-        assert code is None or done.returncode == code, (
-            f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}"
-        )
-        return done
-
-    def starts(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            self.words(*words), env=self.environment, cwd=self.home, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
-
-    def pods(self) -> list[str]:
-        return [f"pod/{pod['metadata']['name']}" for pod in self.cluster.get("pods", namespace=self.namespace)["items"]]
-
-
 @pytest.fixture
 def face(cluster: Cluster, namespace: str, operator: Operator, tmp_path: Path) -> Face:
     """With a kubeconfig whose context names the namespace, as users have one."""
     return a_face(cluster, namespace, tmp_path)
-
-
-def a_face(cluster: Kubectl, namespace: str, folder: Path) -> Face:
-    content = json.loads(cluster.kubeconfig.read_text())
-    content["contexts"][0]["context"]["namespace"] = namespace
-    (folder / "kubeconfig").write_text(json.dumps(content))
-    return Face(cluster, namespace, folder)
 
 
 @pytest.fixture
@@ -264,46 +218,3 @@ def until_finished(records: Iterator[JobRecord]) -> Iterator[JobRecord]:
         yield record
         if record.status.finished:
             return
-
-
-# -- bringing the operator, without Helm --------------------------------------------------------------------------
-def test_oarsman_brings_the_operator_and_takes_it_away(spare: Cluster, spare_namespace: str, tmp_path: Path) -> None:
-    face = a_face(spare, spare_namespace, tmp_path)
-    sick = face.says("doctor", code=None)
-    assert sick.returncode
-    assert "oarsman install" in sick.stdout
-    dry = face.says("install", "--dry-run").stdout
-    assert "deployment mpi-operator/oarsman would be created" in dry
-    try:
-        said = face.says("install", "--image", spare.images["operator"], "--timeout", "90s").stdout
-        assert "customresourcedefinition mpijobs.kubeflow.org" in said
-        assert "deployment mpi-operator/oarsman runs, 2/2 pods" in said
-        lines = face.says("install", "--image", spare.images["operator"]).stdout.splitlines()
-        assert [line for line in lines if not line.endswith((" unchanged", " 2/2 pods"))] == []
-        until(lambda: face.says("doctor", code=None).returncode == 0, "the doctor is content")
-        job = submit_one(spare, spare_namespace, mpijob("first", spare.images["openmpi4"], ["true"], workers=0))
-        job.wait_for("Succeeded")
-    finally:
-        gone = face.says("uninstall", "--yes").stdout
-    assert "customresourcedefinition mpijobs.kubeflow.org kept" in gone
-    assert "deployment mpi-operator/oarsman deleted" in gone
-    assert face.says("list", "-o", "name").stdout == "mpijob/first\n"
-    pods = ("get", "pods", "--namespace=mpi-operator", "-o", "name")
-    until(lambda: not spare.kubectl(*pods).stdout, "the operator's pods are gone")
-    place = ("get", "namespace", "mpi-operator", "--ignore-not-found", "-o", "jsonpath={.status.phase}")
-    until(lambda: spare.kubectl(*place).stdout != "Terminating", "its namespace is gone, or not ours to delete")
-
-
-class ended:
-    """Whatever happens, the process is not left behind; one that hangs is killed after a while."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self._process = process
-        self._late = threading.Timer(100, process.kill)
-
-    def __enter__(self) -> None:
-        self._late.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._late.cancel()
-        self._process.kill()

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-
 from cluster.cluster import Cluster
 from cluster.crowd import Crowd, nothing_is_left, nothing_was_made_twice
 from cluster.jobs import mpijob
@@ -27,8 +26,8 @@ KILLS = ("operator", "operator", "apiserver", "apiserver", "apiserver", "etcd", 
 
 
 @pytest.fixture(scope="module")
-def release(spare: Cluster) -> Iterator[Release]:
-    with released(spare) as found:
+def release(cluster: Cluster) -> Iterator[Release]:
+    with released(cluster) as found:
         yield found
 
 
@@ -46,19 +45,19 @@ def some_job(number: int, image: str) -> dict[str, Any]:
 
 @pytest.mark.timeout(480)
 def test_whatever_is_killed_every_job_ends_right_once_and_leaves_nothing(
-    spare: Cluster, spare_namespace: str, release: Release
+    cluster: Cluster, namespace: str, release: Release
 ) -> None:
     chance = random.Random(SEED)
-    manifests = [some_job(number, spare.images["openmpi4"]) for number in range(JOBS)]
-    crowd = Crowd(spare, spare_namespace, manifests, AT_ONCE)
+    manifests = [some_job(number, cluster.images["openmpi4"]) for number in range(JOBS)]
+    crowd = Crowd(cluster, namespace, manifests, AT_ONCE)
     kills: dict[str, Callable[[], None]] = {
         "operator": lambda: kill_the_leader(release),
-        "apiserver": lambda: kill_and_start(spare, "apiserver"),
-        "etcd": lambda: kill_and_start(spare, "etcd"),
+        "apiserver": lambda: kill_and_start(cluster, "apiserver"),
+        "etcd": lambda: kill_and_start(cluster, "etcd"),
     }
     order = chance.sample(KILLS, len(KILLS))
     moments = sorted(chance.sample(range(2, JOBS - AT_ONCE), len(KILLS)))
-    with Ledger(spare, spare_namespace) as ledger:
+    with Ledger(cluster, namespace) as ledger:
         for victim, moment in zip(order, moments, strict=True):
             crowd.until(lambda moment=moment: crowd.ended >= moment, patience=120)  # type: ignore[misc]
             time.sleep(chance.uniform(0, 1.5))  # into the middle of whatever is going on
@@ -70,7 +69,7 @@ def test_whatever_is_killed_every_job_ends_right_once_and_leaves_nothing(
         assert [cause.get("exitCode") for cause in causes.values()] == [5, 3], causes
         assert all(len(status["attempts"]) == 1 for status in crowd.statuses.values()), crowd.statuses
         nothing_was_made_twice(ledger, manifests)
-        nothing_is_left(spare, spare_namespace)
+        nothing_is_left(cluster, namespace)
 
 
 def kill_the_leader(release: Release) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-
 from cluster.cluster import Cluster
 from cluster.crowd import Crowd, nothing_was_made_twice
 from cluster.jobs import mpijob
@@ -15,8 +14,8 @@ from cluster.releases import Release, released
 
 
 @pytest.fixture(scope="module")
-def release(spare: Cluster) -> Iterator[Release]:
-    with released(spare) as found:
+def release(cluster: Cluster) -> Iterator[Release]:
+    with released(cluster) as found:
         yield found
 
 
@@ -37,16 +36,16 @@ def drain(release: Release, pod: str) -> None:
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("way", [kill_process, delete_by_force, drain], ids=lambda way: str(way.__name__))
 def test_no_job_notices_that_the_leader_goes(
-    spare: Cluster, spare_namespace: str, release: Release, way: Callable[[Release, str], None]
+    cluster: Cluster, namespace: str, release: Release, way: Callable[[Release, str], None]
 ) -> None:
     """One job runs, one is just coming to life, and one is submitted while nobody leads."""
-    image, policy = spare.images["openmpi4"], {"cleanPodPolicy": "All"}
+    image, policy = cluster.images["openmpi4"], {"cleanPodPolicy": "All"}
     running = mpijob("running", image, ["sh", "-c", "until test -e /tmp/go; do sleep 0.2; done"], policy=policy)
     starting, later = (mpijob(name, image, workers=1, policy=policy) for name in ("starting", "later"))
     release.until_whole()
     leader = release.until_led()
-    crowd = Crowd(spare, spare_namespace, [running, starting, later], at_once=1)
-    with Ledger(spare, spare_namespace) as ledger:
+    crowd = Crowd(cluster, namespace, [running, starting, later], at_once=1)
+    with Ledger(cluster, namespace) as ledger:
         crowd.until(lambda: crowd.phases.get("running") == "Running", patience=90)
         crowd.at_once = 2
         crowd.until(lambda: len(crowd.phases) == 2, patience=60)
@@ -57,8 +56,8 @@ def test_no_job_notices_that_the_leader_goes(
         assert follower != leader
         crowd.until(lambda: crowd.ended == 2, patience=90)
         assert crowd.phases == {"running": "Running", "starting": "Succeeded", "later": "Succeeded"}
-        (pod,) = launchers(spare, spare_namespace, "running")
-        spare.run_in(spare_namespace, pod, "touch", "/tmp/go")
+        (pod,) = launchers(cluster, namespace, "running")
+        cluster.run_in(namespace, pod, "touch", "/tmp/go")
         crowd.until_ended(patience=60)
         assert set(crowd.phases.values()) == {"Succeeded"}
         nothing_was_made_twice(ledger, [running, starting, later])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import yaml
-
 from cluster.cluster import Cluster, start
 from cluster.jobs import V1, V2BETA1, mpijob, submit, submit_one
 from cluster.kubectl import until
@@ -22,9 +21,9 @@ POLICY = {"cleanPodPolicy": "All", "backoffLimit": 0}
 
 
 @pytest.fixture
-def release(spare: Cluster) -> Iterator[Release]:
+def release(cluster: Cluster) -> Iterator[Release]:
     """Not installed yet; taken away at the end, whatever the test has left."""
-    found = Release(spare)
+    found = Release(cluster)
     yield found
     found.uninstall()
 
@@ -50,12 +49,12 @@ def test_helm_finds_nothing_to_complain_about(applied: Applied) -> None:
 
 
 def test_a_job_outlives_an_upgrade_and_the_end_of_the_release(
-    spare: Cluster, spare_namespace: str, release: Release
+    cluster: Cluster, namespace: str, release: Release
 ) -> None:
     said = release.install(SMALL)
     assert "looks after MPIJobs in all namespaces" in said
-    waiting = mpijob("patient", spare.images["openmpi4"], ["sh", "-c", WAIT], policy=POLICY)
-    job = submit_one(spare, spare_namespace, waiting)
+    waiting = mpijob("patient", cluster.images["openmpi4"], ["sh", "-c", WAIT], policy=POLICY)
+    job = submit_one(cluster, namespace, waiting)
     job.wait_for("Running")
     before = {pod["metadata"]["uid"] for pod in job.pods()}
 
@@ -70,8 +69,8 @@ def test_a_job_outlives_an_upgrade_and_the_end_of_the_release(
     kinds = "deployments,services,serviceaccounts,roles,rolebindings"
     left = release.kubectl("get", kinds, "-o", "name").split()
     assert left == ["serviceaccount/default"]
-    assert "oarsman" not in spare.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
-    assert spare.get("crd", "mpijobs.kubeflow.org")
+    assert "oarsman" not in cluster.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
+    assert cluster.get("crd", "mpijobs.kubeflow.org")
     assert job.status["phase"] == "Running"
     assert {pod["metadata"]["uid"] for pod in job.pods()} == before
 
@@ -86,29 +85,29 @@ WAIT = "until test -e /tmp/go; do sleep 0.2; done"
 
 
 def test_an_operator_for_one_namespace_has_rights_in_that_one_alone(
-    spare: Cluster, spare_namespace: str, release: Release
+    cluster: Cluster, namespace: str, release: Release
 ) -> None:
     """Jobs of both versions run to their end there; a job elsewhere is nobody's."""
-    image = spare.images["openmpi4"]
-    with spare.fresh_namespace() as elsewhere:
-        spare.kubectl("apply", "-f", str(ROOT / "deploy" / "crd"))
-        here = Release(spare, name="team", namespace=spare_namespace)
-        there = submit_one(spare, elsewhere, mpijob("untouched", image, workers=1))
+    image = cluster.images["openmpi4"]
+    with cluster.fresh_namespace() as elsewhere:
+        cluster.kubectl("apply", "-f", str(ROOT / "deploy" / "crd"))
+        here = Release(cluster, name="team", namespace=namespace)
+        there = submit_one(cluster, elsewhere, mpijob("untouched", image, workers=1))
         try:
-            values = {**SMALL, "namespace": {"name": spare_namespace}, "watchNamespaces": [spare_namespace]}
+            values = {**SMALL, "namespace": {"name": namespace}, "watchNamespaces": [namespace]}
             here.install(values, "--skip-crds")
             old = mpijob("old", image, version=V1, workers=1, policy=POLICY)
             new = mpijob("new", image, version=V2BETA1, workers=1, policy=POLICY)
-            for job in submit(spare, spare_namespace, old, new):
+            for job in submit(cluster, namespace, old, new):
                 job.wait_for("Succeeded")
             assert there.status == {}
             assert there.pods() == []
-            account = f"--as=system:serviceaccount:{spare_namespace}:team-oarsman"
-            assert allowed(spare, account, "list", "mpijobs.kubeflow.org", spare_namespace)
+            account = f"--as=system:serviceaccount:{namespace}:team-oarsman"
+            assert allowed(cluster, account, "list", "mpijobs.kubeflow.org", namespace)
             for verb, resource in ANYWHERE:
-                assert not allowed(spare, account, verb, resource, elsewhere), (verb, resource)
-                assert not allowed(spare, account, verb, resource), (verb, resource)
-            assert "team" not in spare.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
+                assert not allowed(cluster, account, verb, resource, elsewhere), (verb, resource)
+                assert not allowed(cluster, account, verb, resource), (verb, resource)
+            assert "team" not in cluster.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name").stdout
         finally:
             here.uninstall()
 
@@ -125,15 +124,13 @@ def allowed(cluster: Cluster, account: str, verb: str, resource: str, namespace:
     return cluster.kubectl("auth", "can-i", verb, resource, account, where, check=False).stdout.strip() == "yes"
 
 
-def test_metrics_and_health_are_served_and_right(spare: Cluster, spare_namespace: str, release: Release) -> None:
+def test_metrics_and_health_are_served_and_right(cluster: Cluster, namespace: str, release: Release) -> None:
     """Two jobs that succeed and one that fails are counted as that, by name, and forgotten when they are deleted."""
     release.install(SMALL)
-    image = spare.images["openmpi4"]
+    image = cluster.images["openmpi4"]
     good = [mpijob(f"good-{number}", image, ["true"], workers=0, policy=POLICY) for number in range(2)]
     bad = mpijob("bad", image, ["false"], workers=0, policy=POLICY)
-    for job, phase in zip(
-        submit(spare, spare_namespace, *good, bad), ["Succeeded", "Succeeded", "Failed"], strict=True
-    ):
+    for job, phase in zip(submit(cluster, namespace, *good, bad), ["Succeeded", "Succeeded", "Failed"], strict=True):
         job.wait_for(phase)
     pod = release.until_led()
     assert release.ask(pod, 8080, "/healthz").strip() == "ok"
@@ -141,17 +138,17 @@ def test_metrics_and_health_are_served_and_right(spare: Cluster, spare_namespace
     # As a Prometheus in the cluster would: by the name of the Service.
     asked = f"http://oarsman-metrics.{release.namespace}.svc:8081/metrics"
     code = f"import urllib.request as u; print(u.urlopen('{asked}', timeout=20).read().decode())"
-    words = ("--restart=Never", f"--image={spare.images['busy']}", "--", "python3", "-c", code)
-    spare.kubectl(f"--namespace={spare_namespace}", "run", "scrape", *words)
-    spare.wait_for_pods(spare_namespace, "scrape", phase="Succeeded")
-    told = samples(spare.kubectl(f"--namespace={spare_namespace}", "logs", "scrape").stdout)
+    words = ("--restart=Never", f"--image={cluster.images['busy']}", "--", "python3", "-c", code)
+    cluster.kubectl(f"--namespace={namespace}", "run", "scrape", *words)
+    cluster.wait_for_pods(namespace, "scrape", phase="Succeeded")
+    told = samples(cluster.kubectl(f"--namespace={namespace}", "logs", "scrape").stdout)
     assert told["mpi_operator_jobs_created_total"] == 3
     assert told["mpi_operator_jobs_successful_total"] == 2
     assert told["mpi_operator_jobs_failed_total"] == 1
     assert told["mpi_operator_is_leader"] == 1
-    assert told[info("bad", spare_namespace)] == 1
-    spare.kubectl(f"--namespace={spare_namespace}", "delete", "mpijob", "bad")
-    gone = lambda: info("bad", spare_namespace) not in samples(release.ask(pod, 8081, "/metrics"))  # noqa: E731
+    assert told[info("bad", namespace)] == 1
+    cluster.kubectl(f"--namespace={namespace}", "delete", "mpijob", "bad")
+    gone = lambda: info("bad", namespace) not in samples(release.ask(pod, 8081, "/metrics"))  # noqa: E731
     until(gone, "a job that was deleted is no longer among the metrics")
 
 
