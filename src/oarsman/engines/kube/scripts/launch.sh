@@ -31,15 +31,18 @@ watch_sessions() {
     done
 }
 
+# Set before the command starts: a shell that is the first process of its pod is deaf to signals it has no trap for.
+told_to_end=
+child=
+trap 'told_to_end=yes; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT HUP
 "$@" &
 child=$!
+[ -z "$told_to_end" ] || kill -TERM "$child" 2>/dev/null
 watcher=
 if [ -n "${OARSMAN_HYDRA:-}" ]; then
     watch_sessions &
     watcher=$!
 fi
-told_to_end=
-trap 'told_to_end=yes; kill -TERM "$child" 2>/dev/null' TERM INT HUP
 wait "$child"
 code=$?
 while kill -0 "$child" 2>/dev/null; do # wait also returns when a signal was trapped
