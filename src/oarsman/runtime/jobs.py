@@ -6,13 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from oarsman.job.job import Job
 from oarsman.job.state import Status
 from oarsman.store.logs import LogLine
 
-__all__ = ["EVERYTHING", "EventRecord", "HostUsage", "JobRecord", "Jobs", "LogLine", "LogQuery"]
+__all__ = [
+    "EVERYTHING",
+    "Amounts",
+    "Batch",
+    "EventRecord",
+    "Fit",
+    "Holding",
+    "HostRecord",
+    "HostUsage",
+    "JobRecord",
+    "Jobs",
+    "LogLine",
+    "LogPage",
+    "LogQuery",
+    "PlacedLine",
+    "UsageSample",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +66,84 @@ class HostUsage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """What changed among the jobs since the batch before; the first one is `whole`."""
+
+    records: tuple[JobRecord, ...] = ()
+    gone: tuple[str, ...] = ()  # keys
+    whole: bool = False  # the records are all there are: whatever else was known is gone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSample:
+    """What one host of a job used at one moment. Rates are means since the sample before; None: not known there."""
+
+    time: datetime
+    host: str
+    cpu_percent: float  # 100: one core
+    memory_bytes: int
+    received_bytes_per_second: float | None = None
+    sent_bytes_per_second: float | None = None
+    gpu_percent: float | None = None  # mean over the host's own GPUs
+    gpu_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amounts:
+    cpus: float = 0.0
+    memory_bytes: int = 0
+    gpus: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What one job has of a host."""
+
+    key: str
+    amounts: Amounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostRecord:
+    """A machine that jobs run on: this one, an SSH host, a node."""
+
+    name: str
+    state: str  # ready, or one word for what is wrong
+    message: str = ""  # why, where it is not ready
+    total: Amounts
+    held: Amounts  # promised to jobs
+    used: Amounts | None = None  # really used, where that is known
+    holdings: tuple[Holding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fit:
+    """Whether a job could start at once, could start later, or never could; and why, in plain words."""
+
+    now: bool
+    ever: bool
+    reason: str = ""  # empty if it fits now
+    wanted: Amounts
+    free: Amounts
+    total: Amounts
+
+
+class PlacedLine(NamedTuple):
+    """A line and the place after it: hand `after` back and the next line follows. Places are opaque."""
+
+    after: str
+    line: LogLine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPage:
+    lines: tuple[PlacedLine, ...]  # oldest first
+    before: str | None  # hand it back as `before` for the page above; None: this is the beginning
+    after: str  # hand it back as `after` for what comes next
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LogQuery:
     ranks: tuple[int, ...] = ()  # empty: all
     workers: tuple[int, ...] = ()  # empty: all
@@ -59,6 +153,7 @@ class LogQuery:
     tail: int | None = None
     attempt: int | None = None  # None: the newest
     follow: bool = False
+    search: str | None = None  # only lines that contain it; case is ignored unless it has a capital letter
 
 
 EVERYTHING = LogQuery()
@@ -73,8 +168,17 @@ class Jobs(Protocol):
         ...
 
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
-    ) -> JobRecord: ...
+        self,
+        document: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        replace: bool = False,
+        owner: str | None = None,
+    ) -> JobRecord:
+        """owner: on whose behalf; None: whoever runs this process."""
+        ...
+
     def get(self, key: str) -> JobRecord: ...
     def list(self, namespace: str | None = None) -> Sequence[JobRecord]: ...
     def scale(self, key: str, workers: int) -> JobRecord: ...
@@ -89,3 +193,26 @@ class Jobs(Protocol):
 
     def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]: ...
     def usage(self, key: str) -> Sequence[HostUsage]: ...
+    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
+        """All jobs, and then what changes among them, for ever. Nothing is polled; trouble is survived."""
+        ...
+
+    def log_page(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        limit: int = 500,
+    ) -> LogPage:  # fmt: skip
+        """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
+        ...
+
+    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
+        """Pages as lines come, from that place on (None: the beginning), until the attempt is over."""
+        ...
+
+    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+        """What was sampled while the job ran, also after its end; oldest first, a bounded number."""
+        ...
+
+    def hosts(self) -> Sequence[HostRecord]: ...
+    def fit(self, document: Mapping[str, Any]) -> Fit:
+        """Raises ManifestError for what is no valid job."""
+        ...
