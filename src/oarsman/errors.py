@@ -7,8 +7,11 @@ OarsmanError
 │   ├── NotFoundError          no such job                                     (exit 4)
 │   ├── ConflictError          the object is not in a state that allows this   (exit 5)
 │   ├── UnsupportedError       this engine cannot honour what was asked        (exit 6)
-│   └── AccessError            how to reach a cluster is not known, or is wrong
+│   ├── AccessError            how to reach a cluster is not known, or is wrong
+│   ├── UnauthenticatedError   a server does not know who asks                 (exit 3)
+│   └── ForbiddenError         a server knows who asks, and says no            (exit 3)
 ├── RetryableError             the world was in the way; trying again may help (exit 75)
+│   ├── ThrottledError         too many attempts; says how long to wait
 │   ├── SupervisorError        the supervisor could not be started or reached
 │   └── ClusterError           a cluster could not be reached or said no; engines/kube/client/errors.py has the kinds
 └── TerminalError              trying again will not help                      (exit 70)
@@ -80,9 +83,27 @@ class AccessError(UserError):
     code = "access"
 
 
+class UnauthenticatedError(UserError):
+    code = "unauthenticated"
+    exit_code = 3
+
+
+class ForbiddenError(UserError):
+    code = "forbidden"
+    exit_code = 3
+
+
 class RetryableError(OarsmanError):
     code = "retryable"
     exit_code = 75
+
+
+class ThrottledError(RetryableError):
+    code = "throttled"
+
+    def __init__(self, message: str, *, retry_after: float, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, field=field, hint=hint)
+        self.retry_after = retry_after  # seconds
 
 
 class SupervisorError(RetryableError):

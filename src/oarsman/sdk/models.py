@@ -362,6 +362,11 @@ class AuditEntry(Value):
     outcome: str = "ok"
 
 
+class AuditPage(Value):
+    items: Sequence[AuditEntry]  # newest first
+    next: str | None = None  # hand it back as `cursor` for older ones
+
+
 class ServerInfo(Value):
     version: str
     engine: str

@@ -45,6 +45,11 @@ class Places:
         return self.state / "oarsman.db"
 
     @property
+    def console_database(self) -> Path:
+        """Accounts, sessions and tokens: apart from the jobs, so that neither is in a copy of the other."""
+        return self.state / "console.db"
+
+    @property
     def lock(self) -> Path:
         return self.state / "supervisor.lock"
 
