@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -42,48 +42,19 @@ class Bridge:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of the work. Interrupted, the work is cancelled and has ended before the interruption goes on."""
-        future, ended = self._start(work)
+        future, ended = self.start(work)
         try:
             while not ended.wait(_TICK_SECONDS):
                 pass
             return future.result()
         finally:
-            self._end(future, ended)
+            self.end(future, ended)
 
-    def stream(self, source: Callable[[], AsyncIterator[T]]) -> Iterator[T]:
-        """What the source yields, as it comes. The source lives in one task, and ends with this generator."""
-        items: SimpleQueue[T | _End] = SimpleQueue()
-        room = asyncio.Semaphore(_AHEAD)
-
-        async def pump() -> None:
-            found = source()
-            try:
-                async for item in found:
-                    items.put(item)
-                    await room.acquire()
-                items.put(_End(None))
-            except asyncio.CancelledError:  # by those who left, or at the very end
-                items.put(_End(None))
-            except BaseException as error:
-                items.put(_End(error))
-            finally:
-                if (close := getattr(found, "aclose", None)) is not None:
-                    await close()
-
-        future, ended = self._start(pump())
-        try:
-            while True:
-                with suppress(Empty):
-                    item = items.get(timeout=_TICK_SECONDS)
-                    if not isinstance(item, _End):
-                        self.loop.call_soon_threadsafe(room.release)
-                        yield item
-                    elif item.error is not None:
-                        raise item.error
-                    else:
-                        return
-        finally:
-            self._end(future, ended)
+    def stream(
+        self, source: Callable[[], AsyncIterator[T]], guard: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> Stream[T]:
+        """What the source yields, as it comes. `guard` is around every wait, to give errors other words."""
+        return Stream(self, source, guard)
 
     def at_exit(self, closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._closers.append(closer)
@@ -105,7 +76,7 @@ class Bridge:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(_LAST_WORDS_SECONDS)
 
-    def _start(self, work: Coroutine[Any, Any, T]) -> tuple[Future[T], threading.Event]:
+    def start(self, work: Coroutine[Any, Any, T]) -> tuple[Future[T], threading.Event]:
         ended = threading.Event()
 
         async def whole() -> T:
@@ -118,10 +89,94 @@ class Bridge:
         return future, ended
 
     @staticmethod
-    def _end(future: Future[Any], ended: threading.Event) -> None:
+    def end(future: Future[Any], ended: threading.Event) -> None:
         if not ended.is_set():
             future.cancel()
             ended.wait(_LAST_WORDS_SECONDS)
+
+
+class Stream(Generic[T]):
+    """An iterator whose source lives in one task of the loop. The task begins with the first wait.
+
+    It ends with the source, with an error, when nobody has it any more, and when any thread closes it: one that
+    waits for the next thing at that moment is told that there is none.
+    """
+
+    def __init__(
+        self, bridge: Bridge, source: Callable[[], AsyncIterator[T]], guard: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._bridge, self._source, self._guard = bridge, source, guard
+        self._items: SimpleQueue[T | _End] = SimpleQueue()
+        self._room = asyncio.Semaphore(_AHEAD)
+        self._lock = threading.Lock()
+        self._work: tuple[Future[None], threading.Event] | None = None
+        self._over = False
+
+    def __iter__(self) -> Stream[T]:
+        return self
+
+    def __next__(self) -> T:
+        self._begin()
+        try:
+            with self._guard():
+                return self._wait()
+        except BaseException:  # also when interrupted
+            self.close()
+            raise
+
+    def close(self) -> None:
+        with self._lock:
+            self._over = True
+            work, self._work = self._work, None
+        if work is not None:
+            self._bridge.end(*work)
+            self._items.put(_End(None))
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _begin(self) -> None:
+        with self._lock:
+            if self._over or self._work is not None:
+                return
+            begun = threading.Event()
+            self._work = self._bridge.start(_pump(self._source, self._items, self._room, begun))
+            begun.wait(_LAST_WORDS_SECONDS)  # from here on it can be cancelled and will say that it ended
+
+    def _wait(self) -> T:
+        while not self._over:
+            with suppress(Empty):
+                item = self._items.get(timeout=_TICK_SECONDS)
+                if not isinstance(item, _End):
+                    self._bridge.loop.call_soon_threadsafe(self._room.release)
+                    return item
+                if item.error is not None:
+                    raise item.error
+                break
+        raise StopIteration
+
+
+async def _pump(
+    source: Callable[[], AsyncIterator[T]],
+    items: SimpleQueue[T | _End],
+    room: asyncio.Semaphore,
+    begun: threading.Event,
+) -> None:
+    """Knows nothing of the stream it is for, so that one which nobody has any more goes away."""
+    begun.set()
+    found = source()
+    try:
+        async for item in found:
+            items.put(item)
+            await room.acquire()
+        items.put(_End(None))
+    except asyncio.CancelledError:  # by those who left, or at the very end
+        items.put(_End(None))
+    except BaseException as error:
+        items.put(_End(error))
+    finally:
+        if (close := getattr(found, "aclose", None)) is not None:
+            await close()
 
 
 async def _end_everything() -> None:

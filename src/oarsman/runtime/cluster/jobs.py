@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman import names
-from oarsman.engines.kube.client import Access, AlreadyExists, Kube, NotFound, resources
+from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
 from oarsman.engines.kube.versions import document_of
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import job_from_document
 from oarsman.runtime.cluster import bridge, events, following, leases, logs, records, usage
 from oarsman.runtime.cluster.answers import in_plain_words
-from oarsman.runtime.jobs import EVERYTHING, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+from oarsman.runtime.jobs import EVERYTHING, Batch, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -36,14 +36,16 @@ class ClusterJobs:
         self._stack: AsyncExitStack | None = None
         self._kube: Kube | None = None
         self._opening = asyncio.Lock()
+        self._known = records.Known()
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
-    ) -> JobRecord:
+        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        owner: str | None = None,
+    ) -> JobRecord:  # fmt: skip
         """Programs and variables are those of the image: neither environment nor folder goes to the cluster."""
         job_from_document(document)
-        return self._ask(lambda kube: self._submit(kube, records.to_send(document, self.home), replace))
+        return self._ask(lambda kube: self._submit(kube, records.to_send(document, self.home, owner), replace))
 
     async def _submit(self, kube: Kube, document: Document, replace: bool) -> JobRecord:
         key = f"{document['metadata']['namespace']}/{document['metadata']['name']}"
@@ -136,9 +138,31 @@ class ClusterJobs:
         """Of one namespace, or of all of them."""
 
         async def work(kube: Kube) -> builtins.list[JobRecord]:
-            return [records.record(found) for found in await kube.list(resources.MPIJOBS, namespace)]
+            return [self._known.record(found) for found in await kube.list(resources.MPIJOBS, namespace)]
 
         return self._ask(work)
+
+    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
+        """Any thread may close it."""
+
+        async def source() -> AsyncGenerator[Batch]:
+            kube = await self._opened()
+            found = following.changes(kube, resources.MPIJOBS, namespace, self._known.record)
+            try:
+                async with aclosing(found):
+                    async for news in found:
+                        for key in news.gone:
+                            self._known.forget(key)
+                        yield Batch(records=tuple(news.found.values()), gone=news.gone, whole=news.whole)
+            except Forbidden as error:
+                if namespace is not None:
+                    raise
+                raise UserError(
+                    f"this user may not see the jobs of all namespaces: {error.message}",
+                    field="namespace", hint="name a namespace",
+                ) from error  # fmt: skip
+
+        return self._stream(source)
 
     def events(self, key: str) -> Sequence[EventRecord]:
         async def work(kube: Kube) -> builtins.list[EventRecord]:
@@ -236,8 +260,7 @@ class ClusterJobs:
             return self.ask(work)
 
     def _stream(self, source: Callable[[], AsyncGenerator[T]]) -> Iterator[T]:
-        with in_plain_words(self.access):
-            yield from self._bridge.stream(source)
+        return self._bridge.stream(source, lambda: in_plain_words(self.access))
 
     async def _opened(self) -> Kube:
         async with self._opening:

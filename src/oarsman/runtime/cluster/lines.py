@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from oarsman import names
@@ -27,6 +27,7 @@ class Reader:
         self._job, self._query = job, query
         self._hosts = {job.worker_host(index) for index in query.workers}
         self._since = stamp(query.since) if query.since is not None else ""
+        self._search = searcher(query.search)
         self._placement = record.status.placement or _expected(job)
         ranks = job.launch.processes if job.launch is not None else None
         words = set(job.launcher.container.argv)
@@ -38,20 +39,20 @@ class Reader:
     def takes_all(self) -> bool:
         """No line is left out for what it says, so the server may count them."""
         query = self._query
-        return not (query.ranks or query.workers or query.launcher_only or query.stream)
+        return not (query.ranks or query.workers or query.launcher_only or query.stream or query.search)
 
     def read(self, written: Iterable[Written]) -> list[LogLine]:
-        lines = []
-        for when, text in written:
-            spoken = self._tags.read(text)
-            self._newest = when[:26] + "Z"
-            if spoken is None:
-                continue
-            self._untagged += spoken.rank is None
-            line = self._line(spoken)
-            if self._wanted(line):
-                lines.append(line)
-        return lines
+        return [line for one in written if (line := self.take(one)) is not None]
+
+    def take(self, written: Written) -> LogLine | None:
+        """The line, if it is wanted."""
+        spoken = self._tags.read(written.text)
+        self._newest = written.stamp[:26] + "Z"
+        if spoken is None:
+            return None
+        self._untagged += spoken.rank is None
+        line = self._line(spoken)
+        return line if self._wanted(line) else None
 
     def rest(self) -> list[LogLine]:
         """What was left without an end of line."""
@@ -94,7 +95,17 @@ class Reader:
             and (not query.launcher_only or line.rank is None)
             and (query.stream is None or line.stream == query.stream)
             and line.stamp >= self._since
+            and (self._search is None or self._search(line.text))
         )
+
+
+def searcher(wanted: str | None) -> Callable[[str], bool] | None:
+    """Case is ignored unless what is looked for has a capital letter."""
+    if not wanted:
+        return None
+    if wanted != wanted.lower():
+        return lambda text: wanted in text
+    return lambda text: wanted in text.lower()
 
 
 def _expected(job: Job) -> Mapping[int, str]:

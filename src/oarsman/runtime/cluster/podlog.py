@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 from oarsman.engines.kube.client import Invalid, Kube, NotFound, Unavailable, resources
@@ -15,6 +15,7 @@ from oarsman.runtime.cluster import pods
 
 _BATCH: Final = 2000
 _SLACK_SECONDS: Final = 60  # clocks of machines differ; what comes twice is recognised
+_BACK_SECONDS: Final = 2.0  # lines written at once by several are out of order by much less
 _PAUSE_SECONDS: Final = 1.0
 _LOST: Final = b"unable to retrieve container logs"  # said by the kubelet in the log's place once that is gone
 _WIDTH: Final = 30  # of 2026-01-31T08:00:00.123456789Z
@@ -25,20 +26,35 @@ class Written(NamedTuple):
     text: str
 
 
-class PodLog:
-    """Remembers how far it was read, so that reading can go on after any break."""
+Spot = tuple[str, int]  # behind the n-th line of those with this stamp
+BEGINNING: Final[Spot] = ("", 0)
 
-    def __init__(self, kube: Kube, namespace: str, pod: str, container: str) -> None:
+
+class PodLog:
+    """Remembers how far it was read, so that reading can go on after any break.
+
+    Lines of a container may be a little out of order: the stamp of each is made at least that of the line before.
+    """
+
+    def __init__(self, kube: Kube, namespace: str, pod: str, container: str, *, after: Spot = BEGINNING) -> None:
         self._kube, self._namespace, self._pod, self._container = kube, namespace, pod, container
-        self._last, self._times = "", 0  # the newest time, and how many lines carry it
+        self._last, self._times = after  # the newest time, and how many lines carry it
 
     async def read(
-        self, *, tail: int | None = None, since: datetime | None = None, follow: bool = False
+        self,
+        *,
+        tail: int | None = None,
+        since: datetime | None = None,
+        follow: bool = False,
+        skipped: Callable[[Written], object] | None = None,
     ) -> AsyncGenerator[list[Written]]:
-        """What is there now; with `follow`, all until the container has ended for good."""
+        """What is there now; with `follow`, all until the container has ended for good.
+
+        `skipped` is shown what the server repeats of what comes before the place to start from.
+        """
         while True:
             try:
-                async with aclosing(self._stream(tail, since, follow)) as batches:
+                async with aclosing(self._stream(tail, since, follow, skipped)) as batches:
                     async for batch in batches:
                         yield batch
             except Unavailable:
@@ -46,31 +62,37 @@ class PodLog:
                     raise
             if not follow or await self._over():
                 return
-            tail = None
+            tail = skipped = None
             await asyncio.sleep(_PAUSE_SECONDS)
 
-    async def _stream(self, tail: int | None, since: datetime | None, follow: bool) -> AsyncGenerator[list[Written]]:
-        if self._last:
-            since = datetime.fromisoformat(self._last[:19] + "+00:00")
+    async def _stream(
+        self, tail: int | None, since: datetime | None, follow: bool, skipped: Callable[[Written], object] | None
+    ) -> AsyncGenerator[list[Written]]:
         seconds = None if since is None else max(1, math.ceil(time.time() - since.timestamp()) + _SLACK_SECONDS)
+        from_then = earlier(self._last, _BACK_SECONDS) if self._last else None  # by the clock of the stamps themselves
         lines = self._kube.log(
-            self._pod, self._namespace, container=self._container, follow=follow, tail=tail, since_seconds=seconds,
-            timestamps=True,
+            self._pod, self._namespace, container=self._container, follow=follow, tail=tail,
+            since_seconds=None if from_then else seconds, since_time=from_then, timestamps=True,
         )  # fmt: skip
-        before, skipped = self._last, 0
+        (known, times), same, newest = (self._last, self._times), 0, ""
         batch: list[Written] = []
         async with aclosing(lines):
             async for raw in lines:
                 if raw.startswith(_LOST):
                     continue
                 line = parse(raw)
-                if before:
-                    if line.stamp < before or (line.stamp == before and skipped < self._times):
-                        skipped += line.stamp == before
+                if line.stamp < newest:
+                    line = Written(newest, line.text)
+                newest = line.stamp
+                if known:
+                    same += newest == known
+                    if newest < known or (newest == known and same <= times):
+                        if skipped is not None:
+                            skipped(line)
                         continue
-                    before = ""
-                self._times = self._times + 1 if line.stamp == self._last else 1
-                self._last = line.stamp
+                    known = ""
+                self._times = self._times + 1 if newest == self._last else 1
+                self._last = newest
                 batch.append(line)
                 if follow or len(batch) >= _BATCH:
                     yield batch
@@ -95,6 +117,12 @@ async def there(log: AsyncGenerator[list[Written]]) -> AsyncGenerator[list[Writt
             yield batch
     except (Invalid, NotFound):  # the container waits to be started, or the pod is gone
         return
+
+
+def earlier(stamp: str, seconds: float) -> str:
+    """So long before that, as the server wants to be told."""
+    moment = datetime.fromisoformat(stamp[:19] + "+00:00") - timedelta(seconds=seconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def parse(raw: bytes) -> Written:

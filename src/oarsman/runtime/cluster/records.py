@@ -36,7 +36,7 @@ def resource_of(document: Mapping[str, Any]) -> Resource:
     return resources.MPIJOBS_V1 if document.get("apiVersion") == ApiVersion.V1.value else resources.MPIJOBS
 
 
-def to_send(document: Mapping[str, Any], namespace: str) -> Document:
+def to_send(document: Mapping[str, Any], namespace: str, owner: str | None = None) -> Document:
     """The document as it is sent: without what another server, or another run, wrote into it."""
     metadata = {name: value for name, value in dict(document["metadata"]).items() if name not in _SERVERS_OWN}
     given = metadata.get("annotations") or {}
@@ -44,7 +44,7 @@ def to_send(document: Mapping[str, Any], namespace: str) -> Document:
         names.ANNOTATION_TAG_OUTPUT: "true",
         **{name: value for name, value in given.items() if name not in _OF_ANOTHER_RUN},
         names.ANNOTATION_API_VERSION: document["apiVersion"],
-        names.ANNOTATION_SUBMITTED_BY: user(),
+        names.ANNOTATION_SUBMITTED_BY: owner or user(),
     }
     metadata = {**metadata, "namespace": metadata.get("namespace") or namespace, "annotations": annotations}
     return {**{name: value for name, value in document.items() if name != "status"}, "metadata": metadata}
@@ -62,6 +62,33 @@ def record(found: Mapping[str, Any]) -> JobRecord:
         stop_requested=annotations.get(names.ANNOTATION_STOP) == "true",
         revision=_number(metadata.get("resourceVersion")),
     )  # fmt: skip
+
+
+class Known:
+    """Records by their name, so that an object which has not changed is not read a second time."""
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._records: dict[str, tuple[str, str, JobRecord]] = {}
+
+    def record(self, found: Mapping[str, Any]) -> JobRecord:
+        metadata = found["metadata"]
+        key, uid, version = key_of(found), metadata.get("uid") or "", metadata.get("resourceVersion") or ""
+        known = self._records.pop(key, None)
+        if known is None or known[:2] != (uid, version) or not version:
+            known = uid, version, record(found)
+        self._records[key] = known  # at the end: the first ones are those not asked about for longest
+        if len(self._records) > self._most:
+            del self._records[next(iter(self._records))]
+        return known[2]
+
+    def forget(self, key: str) -> None:
+        self._records.pop(key, None)
+
+
+def key_of(found: Mapping[str, Any]) -> str:
+    metadata = found["metadata"]
+    return f"{metadata.get('namespace') or ''}/{metadata['name']}"
 
 
 def job_of(found: Mapping[str, Any]) -> Job:

@@ -235,6 +235,7 @@ class Kube:
         follow: bool = False,
         tail: int | None = None,
         since_seconds: int | None = None,
+        since_time: str | None = None,
         timestamps: bool = False,
         previous: bool = False,
     ) -> AsyncGenerator[bytes, None]:
@@ -244,6 +245,7 @@ class Kube:
             "follow": "true" if follow else None,
             "tailLines": tail,
             "sinceSeconds": since_seconds,
+            "sinceTime": since_time,
             "timestamps": "true" if timestamps else None,
             "previous": "true" if previous else None,
         }
