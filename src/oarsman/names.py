@@ -28,6 +28,8 @@ ANNOTATION_PRIORITY: Final = "oarsman.dev/priority"
 ANNOTATION_MPI: Final = "oarsman.dev/mpi"
 # Seconds a host may be silent before it counts as lost. Default 10.
 ANNOTATION_SILENCE: Final = "oarsman.dev/host-silence-seconds"
+# What the job is about, in the words of whoever made it; shown by the console.
+ANNOTATION_DESCRIPTION: Final = "oarsman.dev/description"
 
 # -- Annotations: what faces and the operator say to each other about a job on Kubernetes -----------
 # The version the job was written in; a cluster stores every job as v2beta1.

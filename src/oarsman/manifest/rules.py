@@ -146,6 +146,7 @@ _OURS: Mapping[str, Any] = {
     names.ANNOTATION_PRIORITY: _whole,
     names.ANNOTATION_MPI: _mpi,
     names.ANNOTATION_SILENCE: _seconds,
+    names.ANNOTATION_DESCRIPTION: lambda _: None,
     names.ANNOTATION_TAG_OUTPUT: _one_of(*_BOOLEAN),
     names.ANNOTATION_BARRIER: _one_of(*_BOOLEAN),
     names.ANNOTATION_ANY_USER: _one_of(*_BOOLEAN),

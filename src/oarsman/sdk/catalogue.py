@@ -1,0 +1,263 @@
+"""Every job of a door, kept up to date by one thread that follows it, for all who look at once.
+
+A page of ten thousand jobs costs a walk over rows that are already made. Whoever wants to hear of changes
+gets keys, not copies: one that is slow is told once per job, and one that is too slow is told to start over.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from oarsman.errors import OarsmanError, RetryableError
+from oarsman.runtime.jobs import Batch, JobRecord, Jobs
+from oarsman.sdk import views
+from oarsman.sdk.models import JobSummary, QueueEntry
+
+log = logging.getLogger("oarsman.catalogue")
+_FIRST_ANSWER_SECONDS = 60.0
+_AGAIN_AFTER_SECONDS = 1.0
+_LAST_WORDS_SECONDS = 5.0
+_MOST_PENDING = 2_000  # keys a subscriber may be behind before it is told to start over
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    summary: JobSummary
+    waiting: QueueEntry | None
+    text: str  # what a search looks at, in small letters
+
+
+def entry_of(record: JobRecord) -> Entry:
+    found = views.summary(record)
+    text = "\n".join((found.name, found.description, found.reason, found.cause)).lower()
+    return Entry(found, views.waiting(record), text)
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What a subscriber has missed. After a reset the keys are all there are."""
+
+    keys: Sequence[str]
+    reset: bool = False
+
+
+class Subscription:
+    """Keys that changed since the last look. `wake` is called, on another thread, when there is something new."""
+
+    def __init__(self, catalogue: Catalogue, wake: Callable[[], None]) -> None:
+        self._catalogue = catalogue
+        self._wake = wake
+        self._lock = threading.Lock()
+        self._pending: dict[str, None] = {}
+        self._reset = True  # whoever has just come knows nothing
+
+    def tell(self, keys: Sequence[str], *, reset: bool) -> None:
+        with self._lock:
+            if reset or len(self._pending) + len(keys) > _MOST_PENDING:
+                self._reset = True
+                self._pending.clear()
+            elif not self._reset:
+                self._pending.update(dict.fromkeys(keys))
+        self._wake()
+
+    def take(self) -> News | None:
+        """What there is now; None: nothing."""
+        with self._lock:
+            pending, reset = list(self._pending), self._reset
+            self._pending.clear()
+            self._reset = False
+        if reset:
+            return News(self._catalogue.keys(), reset=True)
+        return News(pending) if pending else None
+
+    def close(self) -> None:
+        self._catalogue.unsubscribe(self)
+
+
+class Rows(Protocol):
+    """Where a desk finds rows: a catalogue, or a door that is asked anew each time."""
+
+    def entries(self) -> Sequence[Entry]: ...
+    def ordered(self, by: str) -> Sequence[Entry]: ...
+
+
+def sort_key(by: str) -> Callable[[Entry], tuple[str | float, str]]:
+    """The value to sort by, and the key of the job, so that no two are equal. What is not known comes first."""
+
+    def key(entry: Entry) -> tuple[str | float, str]:
+        return comparable(by, getattr(entry.summary, by)), entry.summary.key
+
+    return key
+
+
+_TEXTS = {name for name, field in JobSummary.model_fields.items() if field.annotation is str}
+
+
+def comparable(by: str, value: object) -> str | float:
+    if by in _TEXTS:
+        return str(value)
+    if value is None:
+        return float("-inf")
+    moment = getattr(value, "timestamp", None)
+    return float(moment()) if moment is not None else float(value)  # type: ignore[arg-type]
+
+
+class Catalogue:
+    def __init__(self, jobs: Jobs, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._jobs = jobs
+        self._now = now
+        self._lock = threading.Lock()
+        self._known = threading.Event()  # the first answer is there, or the error that came instead
+        self._entries: dict[str, Entry] = {}
+        self._orders: dict[str, tuple[int, Sequence[Entry]]] = {}
+        self._version = 0
+        self._error: OarsmanError | None = None
+        self._failed_at = 0.0
+        self._subscriptions: set[Subscription] = set()
+        self._thread: threading.Thread | None = None
+        self._batches: Iterator[Batch] | None = None
+        self._closed = False
+
+    # -- reading -------------------------------------------------------------------------------------
+    def entries(self) -> Sequence[Entry]:
+        self._ready()
+        with self._lock:
+            return list(self._entries.values())
+
+    def get(self, key: str) -> Entry | None:
+        with self._lock:
+            return self._entries.get(key)
+
+    def keys(self) -> Sequence[str]:
+        with self._lock:
+            return list(self._entries)
+
+    def ordered(self, by: str) -> Sequence[Entry]:
+        """All, sorted by a field of the summary. Sorted once per change, not once per request."""
+        self._ready()
+        with self._lock:
+            version, found = self._orders.get(by, (-1, ()))
+            if version == self._version:
+                return found
+            version, found = self._version, list(self._entries.values())
+        found.sort(key=sort_key(by))
+        with self._lock:
+            self._orders[by] = (version, found)
+        return found
+
+    # -- hearing of changes --------------------------------------------------------------------------
+    def subscribe(self, wake: Callable[[], None]) -> Subscription:
+        """It begins with a reset, as soon as the jobs are known."""
+        subscription = Subscription(self, wake)
+        with self._lock:
+            self._subscriptions.add(subscription)
+        self._start()
+        if self._known.is_set():
+            wake()
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        with self._lock:
+            self._subscriptions.discard(subscription)
+
+    @property
+    def known(self) -> bool:
+        """Whether the first answer has come."""
+        return self._known.is_set() and self._error is None
+
+    @property
+    def error(self) -> OarsmanError | None:
+        return self._error
+
+    @property
+    def subscribers(self) -> int:
+        return len(self._subscriptions)
+
+    # -- learning ------------------------------------------------------------------------------------
+    def learn(self, record: JobRecord) -> None:
+        """What somebody was just told of a job, so that what they look at next is not older."""
+        if self._known.is_set():
+            self._take(Batch(records=(record,)))
+
+    def _take(self, batch: Batch) -> None:
+        made = {record.job.key: entry_of(record) for record in batch.records}
+        with self._lock:
+            told = list(made) + list(batch.gone)
+            if batch.whole:
+                self._entries = made
+            else:
+                told = [key for key in told if self._merge(key, made.get(key))]
+            self._version += 1
+            subscriptions = list(self._subscriptions)
+        if batch.whole or told:
+            for subscription in subscriptions:
+                subscription.tell(told, reset=batch.whole)
+
+    def _merge(self, key: str, entry: Entry | None) -> bool:
+        known = self._entries.get(key)
+        if entry is None:
+            return self._entries.pop(key, None) is not None
+        if known is not None and known.summary.revision > entry.summary.revision:
+            return False
+        self._entries[key] = entry
+        return known is None or known.summary != entry.summary
+
+    # -- the thread ----------------------------------------------------------------------------------
+    def _ready(self) -> None:
+        self._start()
+        if not self._known.wait(_FIRST_ANSWER_SECONDS):
+            raise RetryableError("the jobs are not known yet", hint="try again in a moment")
+        if self._error is not None:
+            raise self._error
+
+    def _start(self) -> None:
+        with self._lock:
+            if self._thread is not None or self._closed:
+                return
+            if self._error is not None and self._now() - self._failed_at < _AGAIN_AFTER_SECONDS:
+                return
+            self._known.clear()
+            self._error = None
+            self._thread = threading.Thread(target=self._follow, name="catalogue", daemon=True)
+            self._thread.start()
+
+    def _follow(self) -> None:
+        error: OarsmanError
+        try:
+            batches = self._jobs.follow()
+            with self._lock:
+                self._batches = batches
+            for batch in () if self._closed else batches:
+                self._take(batch)
+                self._known.set()
+            error = RetryableError("nobody tells of changes among the jobs any more")
+        except OarsmanError as problem:
+            error = problem
+        except Exception as problem:
+            log.exception("following the jobs failed")
+            error = RetryableError(f"following the jobs failed: {problem}")
+        self._fail(error)
+
+    def _fail(self, error: OarsmanError) -> None:
+        with self._lock:
+            self._error, self._failed_at = error, self._now()
+            self._thread = self._batches = None
+            subscriptions = list(self._subscriptions)
+        self._known.set()
+        for subscription in subscriptions:
+            subscription.tell((), reset=True)
+
+    def close(self) -> None:
+        """Whoever listens is told that it is over; the thread ends, wherever it waits."""
+        with self._lock:
+            self._closed = True
+            batches, thread = self._batches, self._thread
+        if (close := getattr(batches, "close", None)) is not None:
+            close()  # doors hand out iterators that any thread may close
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_LAST_WORDS_SECONDS)

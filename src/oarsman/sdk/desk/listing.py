@@ -1,0 +1,92 @@
+"""One page of the rows that match. The cursor names the last row shown, not a number of rows: jobs come and go."""
+
+from __future__ import annotations
+
+import base64
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+
+from oarsman.errors import UsageError
+from oarsman.sdk.catalogue import Entry, Rows, comparable, sort_key
+from oarsman.sdk.models import JobList, JobQuery, JobSummary
+
+Visible = Callable[[Entry], bool]
+
+
+def page(rows: Rows, query: JobQuery, visible: Visible) -> JobList:
+    by, downwards = field_of(query.sort)
+    wanted = matches(query, visible)
+    matching = [entry for entry in rows.ordered(by) if wanted(entry)]
+    if downwards:
+        matching.reverse()
+    start = _start(matching, query.cursor, by, downwards) if query.cursor else 0
+    shown = matching[start : start + query.limit]
+    more = start + query.limit < len(matching)
+    return JobList(
+        items=[entry.summary for entry in shown], total=len(matching),
+        next=_cursor(query.sort, by, shown[-1]) if more and shown else None,
+    )  # fmt: skip
+
+
+def field_of(sort: str) -> tuple[str, bool]:
+    """The field of the summary, by either of its names, and whether the largest comes first."""
+    name = sort.removeprefix("-")
+    if name not in _FIELDS:
+        raise UsageError(
+            f"jobs cannot be sorted by '{name}'",
+            field="sort",
+            hint=f"one of {', '.join(sorted(set(_FIELDS.values())))}",
+        )
+    return _FIELDS[name], sort.startswith("-")
+
+
+_FIELDS = {spelled: name for name, field in JobSummary.model_fields.items() for spelled in (name, field.alias or name)}
+
+
+def matches(query: JobQuery, visible: Visible) -> Visible:
+    states = {state.lower() for state in query.states}
+    words = (query.search or "").lower()
+
+    def wanted(entry: Entry) -> bool:
+        row = entry.summary
+        return (
+            (query.namespace is None or row.namespace == query.namespace)
+            and (not states or row.state.lower() in states)
+            and (query.owner is None or row.owner == query.owner)
+            and (query.engine is None or row.engine == query.engine)
+            and words in entry.text
+            and visible(entry)
+        )
+
+    return wanted
+
+
+def _cursor(sort: str, by: str, last: Entry) -> str:
+    value, key = sort_key(by)(last)
+    said = json.dumps([sort, None if value == float("-inf") else value, key], separators=(",", ":"))
+    return base64.urlsafe_b64encode(said.encode()).decode().rstrip("=")
+
+
+def _start(matching: Sequence[Entry], cursor: str, by: str, downwards: bool) -> int:
+    """Where the rows behind the cursor begin, whether or not its own row is still there."""
+    place = _place(cursor, by, downwards)
+    key = sort_key(by)
+    if downwards:  # sorted the other way round: look from the end
+        return len(matching) - bisect_left(list(reversed(matching)), place, key=key)
+    return bisect_right(matching, place, key=key)
+
+
+def _place(cursor: str, by: str, downwards: bool) -> tuple[str | float, str]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        sort, value, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        if field_of(sort) == (by, downwards) and isinstance(key, str):
+            place = comparable(by, value)
+            return place, key
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise UsageError(
+        "this cursor does not belong to this list", field="cursor",
+        hint="hand back `next` of the page before, with the same `sort`",
+    )  # fmt: skip

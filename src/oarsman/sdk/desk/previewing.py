@@ -1,0 +1,118 @@
+"""What a manifest would become, explained: how slots, workers and ranks fit together, and whether there is room."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from oarsman.errors import ManifestError, OarsmanError, UsageError
+from oarsman.job.job import Job
+from oarsman.job.mpi import hostfile
+from oarsman.manifest import documents, job_from_document, to_yaml
+from oarsman.runtime.jobs import Jobs
+from oarsman.sdk import views
+from oarsman.sdk.completed import completed
+from oarsman.sdk.models import Create, PreviewView, ProblemView
+
+_MOST_PLACED = 16_384  # ranks that a preview lists
+
+
+def one_document(wanted: Create) -> dict[str, Any]:
+    """The one MPIJob that was sent, as text or as a document. Raises ManifestError with places in the text."""
+    if (wanted.manifest is None) == (wanted.document is None):
+        raise UsageError("send either a manifest or a document", field="manifest")
+    if wanted.document is not None:
+        document = dict(wanted.document)
+        job_from_document(document)
+        return document
+    found = documents(wanted.manifest or "", "manifest")
+    if len(found) != 1:
+        raise UsageError(
+            f"the manifest has {len(found)} jobs; send one at a time", field="manifest",
+            hint="cut it at the lines that are only ---",
+        )  # fmt: skip
+    return found[0]
+
+
+def preview(jobs: Jobs, wanted: Create, *, local: bool, environment: Mapping[str, str], folder: Path) -> PreviewView:
+    try:
+        document = one_document(wanted)
+    except ManifestError as error:
+        return PreviewView(problems=[views.problem(found) for found in error.problems])
+    except UsageError as error:
+        return PreviewView(problems=[ProblemView(field=error.field or "", message=error.message, hint=error.hint)])
+    job = job_from_document(document)
+    launch_line, hosts, placed, warnings = _on(job, local=local, environment=environment, folder=folder)
+    view = PreviewView(
+        document=document, completed=to_yaml([completed(job)]), total_replicas=job.total_replicas, slots=job.slots,
+        ranks=views.ranks_asked_for(job), arithmetic=arithmetic(job), launch_line=launch_line, hostfile=hosts,
+        placement=views.hosts_with_ranks(dict(list(placed.items())[:_MOST_PLACED])), warnings=warnings,
+    )  # fmt: skip
+    try:
+        fit = views.fit(jobs.fit(document))
+    except ManifestError as error:  # valid for every engine, but not for this one
+        return PreviewView(problems=[views.problem(found) for found in error.problems])
+    except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
+        note = f"whether it fits is not known: {error.message}"
+        return view.model_copy(update={"warnings": [*view.warnings, note]})
+    return view.model_copy(update={"fit": fit})
+
+
+def _on(
+    job: Job, *, local: bool, environment: Mapping[str, str], folder: Path
+) -> tuple[str, str, Mapping[int, str], list[str]]:
+    """Launch line, hostfile, rank -> host, and what will not be honoured."""
+    if not local:
+        line = shlex.join(job.launcher.container.argv)
+        hosts = hostfile(job.implementation, job.hosts, job.slots_per_worker)
+        return line, hosts, dict(enumerate(views.planned_ranks(job))), []
+    from oarsman.runtime import preview as on_this_machine  # late: it imports the whole engine
+
+    found = on_this_machine.preview(job, environment, folder)
+    warnings = list(found.not_honoured)
+    if not found.mpi:
+        warnings.append("no MPI was found on this machine; `oarsman doctor` says what to install")
+    return found.rewritten, found.hostfile, found.ranks, warnings
+
+
+def arithmetic(job: Job) -> str:
+    """One sentence: how many slots there are and why, and what the launch line does with them."""
+    slots = f"{_hosts(job)} x {_count(job.slots_per_worker, 'slot')} = {_count(job.slots, 'slot')}"
+    line = job.launch
+    if line is None:
+        return f"{slots}; the command does not visibly start MPI, so the number of ranks is its own affair"
+    ranks = views.ranks_asked_for(job)
+    if line.elastic:
+        least = f"from {line.min_processes}" if line.min_processes is not None else "any number of"
+        most = f" up to {line.max_processes}" if line.max_processes is not None else ""
+        return f"{slots}; {line.launcher} is elastic: it runs with {least}{most} ranks, as hosts come and go"
+    if ranks is None:
+        return f"{slots}; how many ranks {line.launcher} starts depends on options that only it can settle"
+    return f"{slots}; {_starts(job, ranks)}"
+
+
+def _starts(job: Job, ranks: int) -> str:
+    line = job.launch
+    assert line is not None
+    said = f"{line.launcher} starts {_count(ranks, 'rank')}"
+    if line.processes is None:
+        said += f", {line.per_node} on each host" if line.per_node else " because it is not told a number (-np)"
+    if ranks == job.slots:
+        return f"{said}, which fills them"
+    if ranks < job.slots:
+        return f"{said}, which leaves {job.slots - ranks} free"
+    allowed = "it may start more than one per slot" if line.oversubscribe else "it would refuse to start"
+    return f"{said}, {ranks - job.slots} more than there are: {allowed}"
+
+
+def _hosts(job: Job) -> str:
+    if not job.workers:
+        return "1 launcher"
+    workers = _count(job.workers, "worker")
+    return f"({workers} + 1 launcher)" if job.run_launcher_as_worker else workers
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
