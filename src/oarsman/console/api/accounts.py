@@ -1,0 +1,135 @@
+"""Accounts, API tokens and the audit log.
+
+A token does what its owner may do with jobs, and can end access: revoke, disable, remove. What hands out access
+(tokens, accounts, passwords, roles) takes a person who is logged in: a stolen token cannot make itself at home.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from oarsman.console.api.session import TheCaller, TheGate, refusals
+from oarsman.console.security.gate import Caller, Gate
+from oarsman.errors import ForbiddenError
+from oarsman.sdk.models import Account, AccountChange, AuditPage, MadeToken, NewAccount, NewToken, Token
+from oarsman.sdk.rights import Action, may, require
+
+router = APIRouter(prefix="/api/v1")
+
+AccountName = Annotated[str, Path(max_length=63)]
+TokenId = Annotated[str, Path(max_length=63)]
+
+
+def _in_person(caller: Caller) -> None:
+    if caller.way == "token":
+        raise ForbiddenError(
+            "a token cannot hand out access", hint="log in for this, or use `oarsman users` and `oarsman tokens`"
+        )
+
+
+# -- accounts ----------------------------------------------------------------------------------------
+@router.get("/accounts", response_model=list[Account], responses=refusals(401, 403), tags=["accounts"])
+def accounts(caller: TheCaller, gate: TheGate) -> list[Account]:
+    """All accounts, by name. For admins."""
+    require(caller.identity, Action.ADMINISTER)
+    return gate.store.accounts.all()
+
+
+@router.post(
+    "/accounts", status_code=201, response_model=Account, responses=refusals(401, 403, 409, 422, 429), tags=["accounts"]
+)
+def add_account(wanted: NewAccount, caller: TheCaller, gate: TheGate) -> Account:
+    """Make an account. For admins."""
+    require(caller.identity, Action.ADMINISTER)
+    _in_person(caller)
+    password = gate.store.accounts.hash(wanted.password)
+    with gate.store.together():
+        made = gate.store.accounts.add(wanted.name, wanted.role, password)
+        _note(gate, caller, "add account", f"{made.name} as {made.role.value}")
+    return made
+
+
+@router.patch(
+    "/accounts/{name}", response_model=Account, responses=refusals(401, 403, 404, 409, 422, 429), tags=["accounts"]
+)
+def change_account(name: AccountName, wanted: AccountChange, caller: TheCaller, gate: TheGate) -> Account:
+    """Change role or password, disable or enable. A new password and being disabled end its sessions. For admins."""
+    require(caller.identity, Action.ADMINISTER)
+    if wanted.role is not None or wanted.password is not None or wanted.disabled is False:
+        _in_person(caller)
+    password = gate.store.accounts.hash(wanted.password) if wanted.password is not None else None
+    with gate.store.together():
+        changed = gate.store.accounts.change(name, role=wanted.role, hashed_password=password, disabled=wanted.disabled)
+        _note(gate, caller, "change account", f"{changed.name}: {_said(wanted)}")
+    return changed
+
+
+@router.delete(
+    "/accounts/{name}", status_code=204, response_class=Response, responses=refusals(401, 403, 404, 409),
+    tags=["accounts"],
+)  # fmt: skip
+def remove_account(name: AccountName, caller: TheCaller, gate: TheGate) -> None:
+    """Remove an account with its sessions and tokens; its jobs stay. For admins."""
+    require(caller.identity, Action.ADMINISTER)
+    with gate.store.together():
+        gate.store.accounts.remove(name)
+        _note(gate, caller, "remove account", name)
+
+
+def _said(wanted: AccountChange) -> str:
+    words = [f"role {wanted.role.value}"] if wanted.role is not None else []
+    if wanted.password is not None:
+        words.append("new password")
+    if wanted.disabled is not None:
+        words.append("disabled" if wanted.disabled else "enabled")
+    return ", ".join(words) or "nothing"
+
+
+# -- tokens ------------------------------------------------------------------------------------------
+@router.get("/tokens", response_model=list[Token], responses=refusals(401), tags=["tokens"])
+def tokens(caller: TheCaller, gate: TheGate) -> list[Token]:
+    """One's own tokens; an admin sees everybody's."""
+    return gate.store.tokens.all(_whose(caller))
+
+
+@router.post("/tokens", status_code=201, response_model=MadeToken, responses=refusals(401, 403, 409, 422),
+             tags=["tokens"])  # fmt: skip
+def make_token(wanted: NewToken, caller: TheCaller, gate: TheGate) -> MadeToken:
+    """Make a token for oneself. Its secret is in this answer and nowhere else."""
+    require(caller.identity, Action.TOKENS, caller.identity.name)
+    _in_person(caller)
+    with gate.store.together():
+        token, secret = gate.store.tokens.make(caller.identity.name, caller.account, note=wanted.note, days=wanted.days)
+        _note(gate, caller, "make token", token.id)
+    return MadeToken(token=token, secret=secret)
+
+
+@router.delete("/tokens/{id}", status_code=204, response_class=Response, responses=refusals(401, 403, 404),
+               tags=["tokens"])  # fmt: skip
+def revoke_token(id: TokenId, caller: TheCaller, gate: TheGate) -> None:
+    """Revoke a token at once: one's own; an admin anybody's."""
+    with gate.store.together():
+        token = gate.store.tokens.revoke(id, _whose(caller))
+        _note(gate, caller, "revoke token", f"{token.id} of {token.owner}")
+
+
+def _whose(caller: Caller) -> str | None:
+    """The account whose tokens one deals with; None: everybody's. Whoever has no account is the machine's owner."""
+    return None if may(caller.identity, Action.TOKENS) else caller.account
+
+
+# -- audit -------------------------------------------------------------------------------------------
+@router.get("/audit", response_model=AuditPage, responses=refusals(401, 403, 422), tags=["audit"])
+def audit(
+    caller: TheCaller, gate: TheGate, limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
+) -> AuditPage:  # fmt: skip
+    """Who did what, newest first. For admins."""
+    require(caller.identity, Action.ADMINISTER)
+    return gate.store.audit.page(limit=limit, cursor=cursor)
+
+
+def _note(gate: Gate, caller: Caller, what: str, about: str) -> None:
+    gate.store.audit.note(caller.identity.name, caller.address, what, about)

@@ -1,0 +1,120 @@
+"""The accounts. One enabled admin always remains, once there was one."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypeVar
+
+from oarsman.console.security.database import Database, moment, text
+from oarsman.console.security.passwords import Passwords, check
+from oarsman.errors import ConflictError, NotFoundError, UsageError
+from oarsman.sdk.models import Account, Role
+
+T = TypeVar("T")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")  # as in models.NewAccount
+
+
+class Accounts:
+    def __init__(self, database: Database, passwords: Callable[[], Passwords], now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._passwords = passwords
+        self._now = now
+
+    def all(self) -> list[Account]:
+        return [_account(row) for row in self._database.rows("SELECT * FROM accounts ORDER BY name")]
+
+    def get(self, name: str) -> Account:
+        return _account(self._row(name))
+
+    def enabled(self) -> int:
+        row = self._database.row("SELECT count(*) FROM accounts WHERE disabled = 0")
+        return int(row[0]) if row else 0
+
+    def hash(self, password: str) -> str:
+        """A new password as it is kept. It takes its time: not for within a transaction, where all others wait."""
+        check(password)
+        return self._passwords().hash(password)
+
+    def add(self, name: str, role: Role, hashed_password: str) -> Account:
+        if not _NAME.fullmatch(name):
+            raise UsageError(
+                "a name has at most 63 letters, digits and . _ @ -, and begins with a letter or a digit", field="name"
+            )
+        with self._database.transaction() as db:
+            if self._find(name) is not None:
+                raise ConflictError(f"there is an account {name} already", field="name")
+            db.execute(
+                "INSERT INTO accounts (name, role, password, created) VALUES (?, ?, ?, ?)",
+                (name, role.value, hashed_password, text(self._now())),
+            )
+            return self.get(name)
+
+    def change(
+        self, name: str, *, role: Role | None = None, hashed_password: str | None = None, disabled: bool | None = None
+    ) -> Account:
+        """A new password and being disabled end the sessions; a new role counts from the next request on."""
+        with self._database.transaction() as db:
+            before = self.get(name)
+            name = before.name
+            if role is not None:
+                db.execute("UPDATE accounts SET role = ? WHERE name = ?", (role.value, name))
+            if disabled is not None:
+                db.execute("UPDATE accounts SET disabled = ? WHERE name = ?", (int(disabled), name))
+            if hashed_password is not None:
+                db.execute("UPDATE accounts SET password = ? WHERE name = ?", (hashed_password, name))
+            if hashed_password is not None or disabled:
+                db.execute("DELETE FROM sessions WHERE account = ?", (name,))
+            if before.role is Role.ADMIN and not before.disabled:
+                self._keep_an_admin(db, name)
+            return self.get(name)
+
+    def remove(self, name: str) -> None:
+        """Its sessions and tokens go along."""
+        with self._database.transaction() as db:
+            account = self.get(name)
+            db.execute("DELETE FROM accounts WHERE name = ?", (account.name,))
+            if account.role is Role.ADMIN and not account.disabled:
+                self._keep_an_admin(db, account.name)
+
+    def log_in(self, name: str, password: str, then: Callable[[Account], T]) -> T | None:
+        """What `then` makes for the account, in one transaction with a last look at it.
+
+        None, and the same time spent, whether the name, the password or the account is wrong.
+        """
+        row = self._find(name)
+        passwords = self._passwords()
+        if not passwords.fits(row["password"] if row else None, password) or row is None:
+            return None
+        stored = passwords.hash(password) if passwords.is_outdated(row["password"]) else row["password"]
+        with self._database.transaction() as db:
+            now = self._find(name)
+            if now is None or now["password"] != row["password"] or now["disabled"]:
+                return None  # it was changed while the password was looked at
+            if stored != row["password"]:
+                db.execute("UPDATE accounts SET password = ? WHERE name = ?", (stored, row["name"]))
+            return then(_account(now))
+
+    def _find(self, name: str) -> sqlite3.Row | None:
+        return self._database.row("SELECT * FROM accounts WHERE name = ?", (name,))
+
+    def _row(self, name: str) -> sqlite3.Row:
+        row = self._find(name)
+        if row is None:
+            raise NotFoundError(
+                "there is no account of that name", field="name", hint="`oarsman users list` shows them"
+            )
+        return row
+
+    def _keep_an_admin(self, db: sqlite3.Connection, name: str) -> None:
+        left = db.execute("SELECT 1 FROM accounts WHERE role = 'admin' AND disabled = 0 LIMIT 1").fetchone()
+        if left is None:
+            raise ConflictError(f"{name} is the last admin", hint="make somebody else an admin first")
+
+
+def _account(row: sqlite3.Row) -> Account:
+    return Account(
+        name=row["name"], role=Role(row["role"]), created=moment(row["created"]), disabled=bool(row["disabled"])
+    )

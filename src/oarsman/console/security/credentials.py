@@ -1,0 +1,186 @@
+"""What a request can show to say whose it is: sessions, API tokens, and links that open a session once.
+
+All are 256 random bits, and only their SHA-256 is kept: whoever reads the file has nothing to come in with.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from oarsman.console.security.audit import plain
+from oarsman.console.security.database import Database, hashed, moment, text
+from oarsman.errors import ConflictError, NotFoundError
+from oarsman.sdk.models import Identity, Role, Token
+
+IDLE = timedelta(hours=12)
+LONGEST = timedelta(days=7)
+LINK_LASTS = timedelta(minutes=10)
+TOKEN_PREFIX = "oar_"
+_ID_LENGTH = len(TOKEN_PREFIX) + 8  # of the secret's 43 characters, 35 remain unknown: 210 bits
+_NOTED_EVERY = timedelta(minutes=1)
+_SESSIONS_EACH, _TOKENS_EACH, _LINKS = 50, 200, 20
+
+# An account's role and state are those of now, not of when the session or token was made.
+_WITH_ACCOUNT = "LEFT JOIN accounts ON accounts.name = account"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Whose a credential is. Without an account: the owner of this machine, who can read and write the file itself."""
+
+    identity: Identity
+    account: str | None
+
+
+class Sessions:
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._now = now
+
+    def open(self, name: str, account: str | None) -> str:
+        """Always a new one: a value that somebody brought along never becomes a session."""
+        secret = secrets.token_urlsafe(32)
+        now = text(self._now())
+        with self._database.transaction() as db:
+            self._purge(db)
+            db.execute(
+                "INSERT INTO sessions (hash, account, name, opened, seen) VALUES (?, ?, ?, ?, ?)",
+                (hashed(secret), account, name, now, now),
+            )
+            db.execute(
+                "DELETE FROM sessions WHERE account IS ?1 AND rowid NOT IN"
+                " (SELECT rowid FROM sessions WHERE account IS ?1 ORDER BY opened DESC, rowid DESC LIMIT ?2)",
+                (account, _SESSIONS_EACH),
+            )
+        return secret
+
+    def holder(self, hash: bytes, *, note: bool = True) -> Holder | None:
+        """`note`: this is a use, which keeps the session from ending of idleness."""
+        row = self._database.row(
+            f"SELECT sessions.*, role, disabled FROM sessions {_WITH_ACCOUNT} WHERE hash = ?", (hash,)
+        )
+        now = self._now()
+        if row is None or now >= moment(row["seen"]) + IDLE or now >= moment(row["opened"]) + LONGEST:
+            return None
+        if note and now >= moment(row["seen"]) + _NOTED_EVERY:
+            with self._database.transaction() as db:
+                db.execute("UPDATE sessions SET seen = ? WHERE hash = ?", (text(now), hash))
+        return _holder(row, row["name"])
+
+    def close(self, hash: bytes) -> None:
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM sessions WHERE hash = ?", (hash,))
+
+    def _purge(self, db: sqlite3.Connection) -> None:
+        now = self._now()
+        db.execute("DELETE FROM sessions WHERE seen <= ? OR opened <= ?", (text(now - IDLE), text(now - LONGEST)))
+
+
+class Tokens:
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._now = now
+
+    def make(self, owner: str, account: str | None, *, note: str = "", days: int | None = None) -> tuple[Token, str]:
+        """The token and its secret, which nobody can show again."""
+        now = self._now()
+        expires = text(now + timedelta(days=days)) if days is not None else None
+        with self._database.transaction() as db:
+            held = db.execute("SELECT count(*) FROM tokens WHERE account IS ?", (account,)).fetchone()[0]
+            if held >= _TOKENS_EACH:
+                raise ConflictError(f"{owner} has {held} tokens already", hint="revoke those that are not used")
+            secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+            while db.execute("SELECT 1 FROM tokens WHERE id = ?", (secret[:_ID_LENGTH],)).fetchone() is not None:
+                secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
+            db.execute(
+                "INSERT INTO tokens (id, hash, account, owner, note, created, expires) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (secret[:_ID_LENGTH], hashed(secret), account, owner, plain(note), text(now), expires),
+            )
+        return self.get(secret[:_ID_LENGTH]), secret
+
+    def holder(self, hash: bytes, *, note: bool = True) -> Holder | None:
+        row = self._database.row(f"SELECT tokens.*, role, disabled FROM tokens {_WITH_ACCOUNT} WHERE hash = ?", (hash,))
+        now = self._now()
+        if row is None or (row["expires"] is not None and now >= moment(row["expires"])):
+            return None
+        holder = _holder(row, row["owner"])
+        if holder and note and (row["last_used"] is None or now >= moment(row["last_used"]) + _NOTED_EVERY):
+            with self._database.transaction() as db:
+                db.execute("UPDATE tokens SET last_used = ? WHERE id = ?", (text(now), row["id"]))
+        return holder
+
+    def all(self, account: str | None = None) -> list[Token]:
+        """Of one account, or of everybody and the machine's owner too."""
+        rows = self._database.rows(
+            "SELECT * FROM tokens WHERE ?1 IS NULL OR account = ?1 ORDER BY created, id", (account,)
+        )
+        return [_token(row) for row in rows]
+
+    def get(self, id: str, account: str | None = None) -> Token:
+        """With an account given, those of others are as good as not there."""
+        row = self._database.row("SELECT * FROM tokens WHERE id = ?1 AND (?2 IS NULL OR account = ?2)", (id, account))
+        if row is None:
+            raise NotFoundError("there is no such token", field="id", hint="`oarsman tokens list` shows them")
+        return _token(row)
+
+    def revoke(self, id: str, account: str | None = None) -> Token:
+        with self._database.transaction() as db:
+            token = self.get(id, account)
+            db.execute("DELETE FROM tokens WHERE id = ?", (id,))
+        return token
+
+
+class Links:
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._now = now
+
+    def make(self, name: str) -> str:
+        """A key that is good once, for ten minutes; a session of the machine's owner comes of it."""
+        key = secrets.token_urlsafe(32)
+        now = self._now()
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM links WHERE expires <= ?", (text(now),))
+            db.execute("INSERT INTO links (hash, name, expires) VALUES (?, ?, ?)",
+                       (hashed(key), name, text(now + LINK_LASTS)))  # fmt: skip
+            db.execute(
+                "DELETE FROM links WHERE rowid NOT IN (SELECT rowid FROM links ORDER BY expires DESC LIMIT ?)",
+                (_LINKS,),
+            )
+        return key
+
+    def burn(self, key: str) -> str | None:
+        """The name it was made for; of several who try at once, one gets it."""
+        with self._database.transaction() as db:
+            row = db.execute("DELETE FROM links WHERE hash = ? RETURNING name, expires", (hashed(key),)).fetchone()
+        return str(row["name"]) if row is not None and self._now() < moment(row["expires"]) else None
+
+    def serve_at(self, address: str) -> None:
+        """Remember where the server is, for links that are made by another process."""
+        with self._database.transaction() as db:
+            db.execute("INSERT OR REPLACE INTO notes (name, value) VALUES ('address', ?)", (address.rstrip("/"),))
+
+    @property
+    def address(self) -> str | None:
+        row = self._database.row("SELECT value FROM notes WHERE name = 'address'")
+        return str(row["value"]) if row is not None else None
+
+
+def _holder(row: sqlite3.Row, name: str) -> Holder | None:
+    if row["account"] is None:
+        return Holder(Identity(name=name, role=Role.ADMIN), None)
+    if row["role"] is None or row["disabled"]:
+        return None
+    return Holder(Identity(name=name, role=Role(row["role"])), row["account"])
+
+
+def _token(row: sqlite3.Row) -> Token:
+    return Token(
+        id=row["id"], owner=row["owner"], note=row["note"], created=moment(row["created"]),
+        expires=moment(row["expires"]) if row["expires"] else None,
+        last_used=moment(row["last_used"]) if row["last_used"] else None,
+    )  # fmt: skip

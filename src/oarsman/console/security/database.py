@@ -1,0 +1,104 @@
+"""The console's own file: who may come in, apart from the jobs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+
+from oarsman.errors import StoreError
+
+_SCHEMA_VERSION = 1
+
+
+class Database:
+    """One connection for all threads of a process, one at a time; other processes wait for the file.
+
+    Every change is a transaction, and what belongs together (a deed and its entry in the audit log) shares one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._lock = threading.RLock()
+        try:
+            os.close(
+                os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            )  # never readable by others, not even at first
+            path.chmod(0o600)
+            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._db.row_factory = sqlite3.Row
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")  # what was revoked stays revoked, after a power cut too
+            self._db.execute("PRAGMA foreign_keys = ON")
+            self._db.execute("PRAGMA secure_delete = ON")  # an old password's hash does not stay in free pages
+            with self.transaction():
+                self._migrate()
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"cannot open {path}: {error}") from error
+
+    def _migrate(self) -> None:
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        if version > _SCHEMA_VERSION:
+            raise StoreError(
+                f"the accounts were written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
+                hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
+            )
+        if version == 0:
+            schema = resources.files(__package__).joinpath("schema.sql").read_text()
+            for statement in schema.split(";\n"):
+                if statement.strip():
+                    self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Whole or not at all. Inside another one of the same thread it becomes part of that."""
+        with self._lock:
+            if self._db.in_transaction:
+                yield self._db
+                return
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                yield self._db
+                self._db.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                self._roll_back()
+                raise StoreError(f"the accounts cannot be written: {error}") from error
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def rows(self, statement: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
+        with self._lock:
+            return self._db.execute(statement, values).fetchall()
+
+    def row(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Row | None:
+        found = self.rows(statement, values)
+        return found[0] if found else None
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+
+def hashed(secret: str) -> bytes:
+    """Of secrets that are 256 random bits: nothing can be guessed from it, so it needs neither salt nor slowness."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+
+
+def text(moment: datetime) -> str:
+    """Of one length, so that texts compare as the moments do."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,0 +1,186 @@
+"""The gate: whose a request is, or that it is nobody's. Nothing passes without it."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+
+from oarsman.console.security.credentials import LONGEST, Holder
+from oarsman.console.security.database import hashed
+from oarsman.console.security.site import Site
+from oarsman.console.security.store import ConsoleStore
+from oarsman.console.security.throttle import Throttle
+from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError
+from oarsman.sdk.models import Account, Identity
+
+HEADER = "X-Oarsman"
+_READING = ("GET", "HEAD", "OPTIONS")
+_LONGEST_SECRET = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, how they showed it, and from where."""
+
+    identity: Identity
+    account: str | None  # None: the owner of this machine, who came by a link or a token of theirs
+    way: Literal["session", "token"]
+    address: str
+    hash: bytes  # of what they showed
+
+
+class Gate:
+    def __init__(self, store: ConsoleStore, site: Site, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.store = store
+        self.site = site
+        self._throttle = Throttle(clock)
+
+    # -- whose a request is --------------------------------------------------------------------------
+    def identify(self, request: HTTPConnection, *, header_needed: bool = True) -> Identity:
+        return self.caller(request, header_needed=header_needed).identity
+
+    def caller(self, request: HTTPConnection, *, header_needed: bool = True) -> Caller:
+        """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets.
+
+        `header_needed=False` is for what pages send without our doing (NiceGUI's own traffic): of it, only
+        the origin is looked at.
+        """
+        scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":  # never sent by a browser on its own: nobody else can have caused it
+            return self._known(request, "token", secret.strip())
+        secret = request.cookies.get(self.site.cookie, "")
+        if not secret:
+            raise UnauthenticatedError("nobody is logged in", hint=self._how_to_come_in())
+        found = self._known(request, "session", secret)
+        self._refuse_others_pages(request, header_needed=header_needed, origin_needed=True)
+        return found
+
+    def still_holds(self, caller: Caller) -> bool:
+        """Whether what they showed is still good and still says the same; for streams that last. No use is noted."""
+        found = self._holder(caller.way, caller.hash, note=False)
+        return found is not None and found.identity == caller.identity
+
+    def _known(self, request: HTTPConnection, way: Literal["session", "token"], secret: str) -> Caller:
+        hash = hashed(secret[:_LONGEST_SECRET])
+        holder = self._holder(way, hash, note=True)
+        if holder is None:
+            raise UnauthenticatedError(f"this {way} is not known, or no longer", hint=self._how_to_come_in())
+        return Caller(holder.identity, holder.account, way, address(request), hash)
+
+    def _holder(self, way: Literal["session", "token"], hash: bytes, *, note: bool) -> Holder | None:
+        return (self.store.sessions if way == "session" else self.store.tokens).holder(hash, note=note)
+
+    def _how_to_come_in(self) -> str:
+        if self.store.accounts.enabled():
+            return "log in with name and password, or send an API token"
+        return "`oarsman tokens link` prints a link that opens the console once"
+
+    def _refuse_others_pages(self, request: HTTPConnection, *, header_needed: bool, origin_needed: bool) -> None:
+        """A request that changes something, or a web socket, has to come from our own pages."""
+        is_socket = request.scope["type"] == "websocket"
+        if not is_socket and request.scope["method"] in _READING:
+            return
+        origin = request.headers.get("origin")
+        fetched_from = request.headers.get("sec-fetch-site")
+        host = request.headers.get("host")
+        foreign = (
+            (origin is not None and not self.site.is_own_origin(origin, host))
+            or (fetched_from is not None and fetched_from != "same-origin")
+            or (origin_needed and origin is None and (is_socket or fetched_from is None))
+        )
+        if foreign:
+            raise ForbiddenError("this request does not come from a page of this server")
+        if header_needed and not is_socket and request.headers.get(HEADER) != "1":
+            raise ForbiddenError(f"the header {HEADER}: 1 is missing", hint="programs had better use an API token")
+
+    # -- coming in and leaving -----------------------------------------------------------------------
+    def log_in(self, request: HTTPConnection, name: str, password: str) -> tuple[Identity, str]:
+        """Who it is, and the new cookie's value. Slow on purpose: not for an event loop."""
+        self._refuse_others_pages(request, header_needed=True, origin_needed=False)
+        where = address(request)
+        self._throttle.begin(where, name)
+
+        def enter(account: Account) -> tuple[Identity, str]:
+            secret = self._fresh_session(request, account.name, account.name)
+            self.store.audit.note(account.name, where, "login")
+            return Identity(name=account.name, role=account.role), secret
+
+        try:
+            entered = self.store.accounts.log_in(name, password, enter)
+        except ThrottledError:
+            self._throttle.take_back(where, name)
+            raise
+        if entered is None:
+            self.store.audit.note(name, where, "login", outcome="refused")
+            raise UnauthenticatedError("name or password is wrong")
+        self._throttle.succeeded(where, name)
+        return entered
+
+    def enter_by_link(self, request: HTTPConnection, key: str) -> str:
+        """The new cookie's value; the key is burnt."""
+        where = address(request)
+        self._throttle.begin(where, None)  # nobody guesses a key, but each attempt is an entry of the audit log
+        with self.store.together():
+            name = self.store.links.burn(key[:_LONGEST_SECRET])
+            if name is not None:
+                self._throttle.take_back(where, None)
+                self.store.audit.note(name, where, "login", "by link")
+                return self._fresh_session(request, name, None)
+        self.store.audit.note("", where, "login", "by link", "refused")
+        raise UnauthenticatedError(
+            "this link was used before, or is older than ten minutes", hint="`oarsman tokens link` prints a new one"
+        )
+
+    def log_out(self, request: HTTPConnection) -> None:
+        caller = self.caller(request)
+        if caller.way == "token":
+            raise ForbiddenError("a token has no session to end", hint="revoke it instead")
+        with self.store.together():
+            self.store.sessions.close(caller.hash)
+            self.store.audit.note(caller.identity.name, caller.address, "logout")
+
+    def _fresh_session(self, request: HTTPConnection, name: str, account: str | None) -> str:
+        """Whatever session the browser had before ends: it may have been planted."""
+        before = request.cookies.get(self.site.cookie, "")
+        if before:
+            self.store.sessions.close(hashed(before[:_LONGEST_SECRET]))
+        return self.store.sessions.open(name, account)
+
+    def new_link(self) -> str:
+        """An address that opens the console once, as the owner of this machine; for the terminal alone."""
+        self.store.links.serve_at(self.site.address)
+        return link(self.site.address, self.store.links.make(machine_owner()))
+
+    # -- the cookie ----------------------------------------------------------------------------------
+    def give_cookie(self, response: Response, secret: str) -> None:
+        response.set_cookie(
+            self.site.cookie, secret, max_age=int(LONGEST.total_seconds()), path="/", secure=self.site.tls,
+            httponly=True, samesite="lax",
+        )  # fmt: skip
+
+    def take_cookie(self, response: Response) -> None:
+        response.delete_cookie(self.site.cookie, path="/", secure=self.site.tls, httponly=True, samesite="lax")
+
+
+def address(request: HTTPConnection) -> str:
+    """Of the connection. What proxies claim in headers is not believed: anybody can write them."""
+    return request.client.host if request.client is not None else "unknown"
+
+
+def link(server: str, key: str) -> str:
+    return f"{server}/login/once?key={key}"
+
+
+def machine_owner() -> str:
+    """The name of the user who runs this."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as containers have them
+        return str(os.getuid())

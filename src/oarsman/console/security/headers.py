@@ -1,0 +1,84 @@
+"""What every answer says to the browser, and the refusal of requests that were meant for somebody else."""
+
+from __future__ import annotations
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from oarsman.console.security.site import Site
+from oarsman.sdk.models import ProblemDetails
+
+# NiceGUI compiles its templates in the browser and writes styles and scripts into its pages: that is what the two
+# "unsafe" words are for. No other origin is ever asked for anything, so nothing can be carried away either.
+PAGES_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' 'unsafe-inline' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data:",
+        "font-src 'self' data:",
+        "connect-src 'self'",
+        "object-src 'none'",
+        "base-uri 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+API_POLICY = "default-src 'none'; frame-ancestors 'none'"  # data, never a page
+
+_ALWAYS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # a link's key is told to nobody else
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+# There is no Strict-Transport-Security: it would count for every port of the host, whoever serves there.
+
+
+class SecurityHeaders:
+    """The outermost ASGI layer: it sees every request and every answer, errors included."""
+
+    def __init__(self, app: ASGIApp, site: Site) -> None:
+        self._app = app
+        self._site = site
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._add(MutableHeaders(scope=message), scope["path"])
+            await send(message)
+
+        if self._is_for_us(Headers(scope=scope)):
+            await self._app(scope, receive, with_headers)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await _misdirected()(scope, receive, with_headers)
+
+    def _is_for_us(self, headers: Headers) -> bool:
+        hosts = headers.getlist("host")
+        return len(hosts) == 1 and self._site.answers_to(hosts[0])
+
+    def _add(self, headers: MutableHeaders, path: str) -> None:
+        is_api = path == "/api" or path.startswith("/api/")
+        for name, value in _ALWAYS.items():
+            headers[name] = value
+        headers["Content-Security-Policy"] = API_POLICY if is_api else PAGES_POLICY
+        if is_api or path.startswith("/login"):
+            headers["Cache-Control"] = "no-store"
+
+
+def _misdirected() -> Response:
+    problem = ProblemDetails(
+        title="Misdirected Request", status=421, code="misdirected",
+        detail="this server does not go by that name", hint="start it with --public-name NAME if it should",
+    )  # fmt: skip
+    body = problem.model_dump_json(by_alias=True, exclude_none=True)
+    return Response(body, status_code=421, media_type="application/problem+json")
