@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import socket
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import time
 from collections.abc import Iterator
 
 from oarsman.errors import SupervisorError
+from oarsman.runtime.stoppable import readable
 from oarsman.store.places import Places
 
 _START_WITHIN = 60.0
@@ -42,13 +42,12 @@ class Changes:
             remaining = None if deadline is None else deadline - time.monotonic()
             if remaining is not None and remaining <= 0:
                 raise TimeoutError
-            readable, _, _ = select.select([self._socket], [], [], remaining)
-            if readable and self._read(uid):
+            if readable(self._socket.fileno(), timeout=remaining) and self._read(uid):
                 return
 
     def drain(self) -> None:
         """Forget what has arrived; the caller looks at everything anyway."""
-        while select.select([self._socket], [], [], 0)[0]:
+        while readable(self._socket.fileno(), timeout=0):
             self._read("")
 
     def _read(self, uid: str) -> bool:

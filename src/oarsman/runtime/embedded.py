@@ -9,10 +9,10 @@ import contextlib
 import copy
 import getpass
 import os
-import select
+import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,16 +20,39 @@ from typing import Any
 
 from oarsman import names
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UserError
+from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
 from oarsman.runtime.caller import Caller
-from oarsman.runtime.jobs import EVERYTHING, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+from oarsman.runtime.embedded_follow import changes
+from oarsman.runtime.embedded_logs import EmbeddedLogs
+from oarsman.runtime.jobs import (
+    EVERYTHING,
+    Batch,
+    EventRecord,
+    Fit,
+    HostRecord,
+    HostUsage,
+    JobRecord,
+    LogLine,
+    LogPage,
+    LogQuery,
+    UsageSample,
+)
+from oarsman.runtime.stoppable import Stoppable
 from oarsman.status.wire import from_wire
-from oarsman.store import logs as stored_logs
+from oarsman.store import samples
 from oarsman.store.jobs import JobStore, StoredJob
 from oarsman.store.places import Places
 
+_MOST_KNOWN = 20_000  # jobs
+_TIME_STEP = 0.0005  # samples are noted to the millisecond
+_umask_lock = threading.Lock()
+
 
 class EmbeddedJobs:
+    """Any number of threads may use one of these at the same time: each has a connection to the store of its own,
+    and nothing else is shared that changes, but for a table of documents already checked."""
+
     home = names.DEFAULT_NAMESPACE
 
     def __init__(self, places: Places | None = None) -> None:
@@ -37,23 +60,26 @@ class EmbeddedJobs:
         self._places.make()
         self._store = JobStore(self._places.database)
         self._caller = Caller(self._places)
+        self._logs = EmbeddedLogs(self._places, self._store)
+        self._known: dict[str, Job] = {}
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
-    ) -> JobRecord:
+        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        owner: str | None = None,
+    ) -> JobRecord:  # fmt: skip
         job = job_from_document(document)
         if _undecodable(str(folder)):
             raise UserError(f"the name of this folder is not valid UTF-8: {str(folder)!a}", hint="go to another one")
         if replace:
             self._replace(job.key)
         stored = self._store.add(
-            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=_user(),
+            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=owner or _user(),
             folder=str(folder.absolute()), document=document, now=datetime.now(UTC),
             environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
         )  # fmt: skip
         self._caller.poke(stored.uid)
-        return _record(stored)
+        return self._record(stored)
 
     def _replace(self, key: str) -> None:
         """Take a finished job of the same name away, and wait until it is gone."""
@@ -93,18 +119,18 @@ class EmbeddedJobs:
         document = copy.deepcopy(dict(stored.document))
         change(document["spec"])
         if document == stored.document:
-            return _record(stored)
+            return self._record(stored)
         job_from_document(document)
         stored = self._store.change_document(key, document, expected_generation=stored.generation)
         self._caller.poke(stored.uid)
-        return _record(stored)
+        return self._record(stored)
 
     def stop(self, key: str) -> JobRecord:
         if from_wire(self._store.get(key).status).finished:
             raise ConflictError(f"{key} has ended already")
         stored = self._store.request_stop(key)
         self._caller.poke(stored.uid)
-        return _record(stored)
+        return self._record(stored)
 
     def delete(self, key: str) -> None:
         self._caller.poke(self._store.request_delete(key).uid)
@@ -115,17 +141,13 @@ class EmbeddedJobs:
         if not stored.finished:
             self._caller.attend()
             stored = self._store.get(key)
-        return _record(stored)
+        return self._record(stored)
 
     def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
-        """All that can be read; one that an older Oarsman took and this one does not must not hide the others."""
-        if self._store.unfinished():
+        """All that can be read."""
+        if self._store.anything_unfinished():
             self._caller.attend()
-        records = []
-        for stored in self._store.all(namespace):
-            with contextlib.suppress(ManifestError):
-                records.append(_record(stored))
-        return records
+        return self._readable(self._store.all(namespace))
 
     def events(self, key: str) -> Sequence[EventRecord]:
         return [
@@ -147,55 +169,98 @@ class EmbeddedJobs:
                     return
                 if stored.revision != seen:
                     seen = stored.revision
-                    yield _record(stored)
+                    yield self._record(stored)
                     continue
                 changes.wait(uid, deadline)
 
+    def follow(self, namespace: str | None = None) -> Stoppable[Batch]:
+        """Needs no supervisor, and keeps none alive: it is told by the store itself. If one dies while jobs are
+        unfinished, another one is started. `close()` ends it from any thread, also while one waits in `next()`."""
+        return Stoppable(lambda stop: changes(self._places, self._store, self._record, namespace, stop))
+
+    # -- what it uses, and what there is -------------------------------------------------------------
     def usage(self, key: str) -> Sequence[HostUsage]:
         from oarsman.runtime import usage  # psutil is slow to import, and only this needs it
 
         return usage.of_job(self._places.job(self._store.get(key).uid))
 
+    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+        """Strictly after `since`: hand the newest time back and only what is new comes."""
+        start = since.timestamp() if since is not None else float("-inf")
+        return [
+            UsageSample(
+                time=datetime.fromtimestamp(moment.time, UTC), host=host, cpu_percent=sample.cpu_percent,
+                memory_bytes=sample.memory_bytes, received_bytes_per_second=sample.received,
+                sent_bytes_per_second=sample.sent, gpu_percent=sample.gpu_percent,
+                gpu_memory_bytes=sample.gpu_memory_bytes,
+            )
+            for moment in samples.read(self._places.job(self._store.get(key).uid))
+            if moment.time > start + _TIME_STEP
+            for host, sample in moment.hosts.items()
+        ]  # fmt: skip
+
+    def hosts(self) -> Sequence[HostRecord]:
+        from oarsman.runtime import embedded_room
+
+        return [embedded_room.host(self._unsettled(), datetime.now(UTC))]
+
+    def fit(self, document: Mapping[str, Any]) -> Fit:
+        from oarsman.runtime import embedded_room
+
+        return embedded_room.fit(job_from_document(document), self._unsettled(), datetime.now(UTC))
+
+    def _unsettled(self) -> Sequence[JobRecord]:
+        return self._readable(self._store.unsettled())
+
     # -- logs ----------------------------------------------------------------------------------------
     def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
         stored = self._store.get(key)
-        folder = self._places.job(stored.uid)
-        attempt = query.attempt or max(stored_logs.attempts(folder), default=1)
-        path = stored_logs.merged_path(folder, attempt)
-        reader = stored_logs.Reader(path, wanted=_filter(_record(stored), query), tail=query.tail)
-        return self._follow(stored.uid, reader, attempt) if query.follow else reader.news()
+        return self._logs.lines(stored, self._record(stored).job, query)
 
-    def _follow(self, uid: str, reader: stored_logs.Reader, attempt: int) -> Iterator[LogLine]:
-        """Every line until the attempt is over. Its last lines are written before its end is on record."""
-        try:
-            with self._caller.watching() as changes:
-                while True:
-                    over = self._attempt_over(uid, attempt)
-                    yield from reader.news()
-                    if over:
-                        return
-                    self._await_news(reader, changes.fileno())
-                    changes.drain()
-        finally:
-            reader.close()
+    def log_page(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        limit: int = 500,
+    ) -> LogPage:  # fmt: skip
+        """With filters or a search it looks at a bounded part of the log: a page may have fewer lines than `limit`, or
+        none, and still have a `before`; one after a place is at the end only if `after` stays the same."""
+        stored = self._store.get(key)
+        return self._logs.page(stored, self._record(stored).job, query, after=after, before=before, limit=limit)
 
-    @staticmethod
-    def _await_news(reader: stored_logs.Reader, changes: int) -> None:
-        descriptor = reader.fileno()
-        if descriptor is None:
-            select.select([changes], [], [], 0.25)
-            return
-        readable, _, _ = select.select([descriptor, changes], [], [])
-        if descriptor in readable:
-            reader.acknowledge()
+    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Stoppable[LogPage]:
+        """A page without lines says how far a search has come. `close()` ends it from any thread."""
+        stored = self._store.get(key)
+        job = self._record(stored).job
+        if after is not None:
+            self._logs.check(stored, query, after)
+        return Stoppable(lambda stop: self._logs.follow_pages(stored, job, query, after, stop))
 
-    def _attempt_over(self, uid: str, number: int) -> bool:
-        stored = self._store.by_uid(uid)
-        if stored is None:
-            return True
-        status = from_wire(stored.status)
-        ended = any(attempt.number == number and attempt.finished_at is not None for attempt in status.attempts)
-        return ended or status.finished
+    # -- records -------------------------------------------------------------------------------------
+    def _readable(self, found: Iterable[StoredJob]) -> Sequence[JobRecord]:
+        """One that an older Oarsman took and this one does not must not hide the others."""
+        records = []
+        for stored in found:
+            with contextlib.suppress(ManifestError):
+                records.append(self._record(stored))
+        return records
+
+    def _record(self, stored: StoredJob) -> JobRecord:
+        return JobRecord(
+            job=self._job(stored), status=from_wire(stored.status), created_at=stored.created_at, owner=stored.owner,
+            folder=Path(stored.folder), engine=stored.engine, deleting=stored.deleting,
+            stop_requested=stored.stop_requested, revision=stored.revision,
+        )  # fmt: skip
+
+    def _job(self, stored: StoredJob) -> Job:
+        """Checking a document takes most of the time of a look at many jobs, and few of them ever change."""
+        known = self._known.get(stored.uid)
+        if known is not None and known.generation == stored.generation:
+            return known
+        job = job_from_document(stored.document)
+        job = replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at)
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[stored.uid] = job
+        return job
 
 
 def _undecodable(text: str) -> bool:
@@ -211,35 +276,12 @@ def _user() -> str:
 
 
 def _umask() -> int:
-    """It can only be read by setting it."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _filter(record: JobRecord, query: LogQuery) -> stored_logs.Wanted:
-    if query == LogQuery(attempt=query.attempt, follow=query.follow, tail=query.tail):
-        return lambda _line: True
-    hosts = {record.job.worker_host(index) for index in query.workers}
-    since = stored_logs.stamp(query.since) if query.since is not None else ""
-
-    def wanted(line: LogLine) -> bool:
-        return (
-            (not query.ranks or line.rank in query.ranks)
-            and (not hosts or line.host in hosts)
-            and (not query.launcher_only or line.rank is None)
-            and (query.stream is None or line.stream == query.stream)
-            and line.stamp >= since
-        )
-
-    return wanted
-
-
-def _record(stored: StoredJob) -> JobRecord:
-    job = job_from_document(stored.document)
-    job = replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at)
-    return JobRecord(
-        job=job, status=from_wire(stored.status), created_at=stored.created_at, owner=stored.owner,
-        folder=Path(stored.folder), engine=stored.engine, deleting=stored.deleting,
-        stop_requested=stored.stop_requested, revision=stored.revision,
-    )  # fmt: skip
+    """Where the kernel does not say, it can only be read by setting it, and then by one thread at a time."""
+    with contextlib.suppress(OSError), open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    with _umask_lock:
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return mask

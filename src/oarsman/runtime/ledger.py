@@ -26,6 +26,11 @@ class Ledger:
         self._waiting.pop(job.uid, None)
         self._running[job.uid] = job
 
+    @property
+    def holders(self) -> tuple[str, ...]:
+        """The uids of the jobs that have room."""
+        return tuple(self._running)
+
     def ask(self, job: Job, now: datetime) -> Admission:
         if job.uid in self._running:
             changed = self._running[job.uid] != job  # scaled, for one: it may need less than before

@@ -20,6 +20,7 @@ from oarsman.engines.bare.engine import BareEngine
 from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.loop import Loop
 from oarsman.runtime.queue import WorkQueue
+from oarsman.runtime.sampler import Sampler
 from oarsman.store.jobs import JobStore
 from oarsman.store.places import Places
 
@@ -37,6 +38,7 @@ class Supervisor:
         self._engine = BareEngine(job_folder=places.job, run_folder=places.job_run)
         self._ledger = Ledger(capacity.measure(), self._queue.add)
         self._loop = Loop(self._store, self._engine, self._ledger, self._queue, changed=self._broadcast)
+        self._sampler = Sampler(places.job)
         self._watchers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
         self._idle = float(os.environ.get("OARSMAN_IDLE_SECONDS", _IDLE_SECONDS))
@@ -65,9 +67,10 @@ class Supervisor:
         turning = asyncio.create_task(self._loop.run())
         idling = asyncio.create_task(self._leave_when_idle())
         resyncing = asyncio.create_task(self._look_at_everything_again())
+        sampling = asyncio.create_task(self._sample())
         stopping = asyncio.create_task(self._stop.wait())
         await asyncio.wait({turning, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (turning, idling, resyncing, stopping):
+        for task in (turning, idling, resyncing, sampling, stopping):
             task.cancel()
         server.close()
         await self._engine.close()
@@ -85,6 +88,16 @@ class Supervisor:
             await asyncio.sleep(_RESYNC_SECONDS)
             for stored in self._store.unfinished():
                 self._queue.add(stored.uid)
+
+    async def _sample(self) -> None:
+        """In a thread: the loop goes on turning meanwhile. No trouble with figures is worth a job."""
+        while True:
+            await asyncio.sleep(self._sampler.every)
+            if self._ledger.holders:
+                try:
+                    await asyncio.to_thread(self._sampler.look, self._ledger.holders)
+                except Exception:
+                    log.exception("usage could not be sampled")
 
     async def _leave_when_idle(self) -> None:
         """No job, no watcher, no TTL to wait for: nobody needs us."""

@@ -1,12 +1,19 @@
-"""The jobs table. Every change is one transaction and gets the next revision number."""
+"""The jobs table. Every change is one transaction and gets the next revision number.
+
+After each change the database file is touched: whoever follows the store (see bell.py) hears of it, whichever
+process made it.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
@@ -16,8 +23,14 @@ from typing import Any, TypeVar
 from oarsman.errors import ConflictError, NotFoundError, StoreError
 
 T = TypeVar("T")
-_SCHEMA_VERSION = 1
+_SCHEMAS = ("schema.sql", "schema-2.sql")  # one per version: each makes of the version before the next one
+_SCHEMA_VERSION = len(_SCHEMAS)
+_REMOVALS_KEPT = 50_000  # revisions; schema-2.sql says so too
 _RESERVE_BYTES = 2 << 20
+_ALL_BUT_ENVIRONMENT = (
+    "uid, namespace, name, engine, owner, folder, document, '{}' AS environment, created_at, generation,"
+    " stop_requested, deleting, finished, status, revision"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,36 +66,73 @@ class StoredEvent:
     count: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreChanges:
+    """What became different between two revisions. The jobs come without their environments: nobody who looks on
+    needs them, and they are most of what a job weighs."""
+
+    revision: int
+    jobs: Sequence[StoredJob]
+    gone: Sequence[str]  # keys
+    whole: bool  # the jobs are all there are
+
+
+class _Connection(sqlite3.Connection):
+    def __del__(self) -> None:  # its thread has ended
+        self.close()
+
+
 class JobStore:
-    """One connection. Readers never wait; writers wait for each other."""
+    """Readers never wait; writers wait for each other. Any number of threads may use it: each has a connection of its
+    own, opened when it first asks and closed when it ends."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._threads = threading.local()
+        self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
+        self._opening = threading.Lock()
         try:
-            self._db = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
-            path.chmod(0o600)
-            self._db.row_factory = sqlite3.Row
             self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")  # survives kill -9; a power cut may lose the last moment
-            self._db.execute("PRAGMA foreign_keys = ON")
+            path.chmod(0o600)
             self._reserve = path.with_suffix(".reserve")
             self._keep_reserve()
-            self._write(self._migrate)
+            if self._version() != _SCHEMA_VERSION:
+                self._write(self._migrate)
         except sqlite3.Error as error:
             raise StoreError(f"cannot open {path}: {error}") from error
 
+    @property
+    def _db(self) -> sqlite3.Connection:
+        """The connection of this thread."""
+        try:
+            own: _Connection = self._threads.connection
+        except AttributeError:
+            own = self._threads.connection = self._connect()
+        return own
+
+    def _connect(self) -> _Connection:
+        db = sqlite3.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False, factory=_Connection)
+        db.row_factory = sqlite3.Row
+        db.execute("PRAGMA synchronous = NORMAL")  # survives kill -9; a power cut may lose the last moment
+        db.execute("PRAGMA foreign_keys = ON")
+        with self._opening:
+            self._connections.add(db)
+        return db
+
+    def _version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
     def _migrate(self) -> None:
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        version = self._version()
         if version > _SCHEMA_VERSION:
             raise StoreError(
                 f"the store was written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
                 hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
             )
-        if version == 0:
-            schema = resources.files(__package__).joinpath("schema.sql").read_text()
-            for statement in schema.split(";\n"):
-                if statement.strip():
-                    self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        for name in _SCHEMAS[version:]:
+            for statement in _statements(resources.files(__package__).joinpath(name).read_text()):
+                self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
     def _write(self, work: Callable[[], T]) -> T:
         """One transaction, whole or not at all. On a full disk the reserve is given up for it."""
@@ -108,6 +158,8 @@ class JobStore:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
+        with contextlib.suppress(OSError):
+            os.utime(self._path)  # for those who follow; what they read now has the change in it
         return result
 
     def _keep_reserve(self) -> None:
@@ -117,7 +169,10 @@ class JobStore:
                 self._reserve.write_bytes(bytes(_RESERVE_BYTES))
 
     def close(self) -> None:
-        self._db.close()
+        """For all threads."""
+        with self._opening:
+            for connection in self._connections:
+                connection.close()
 
     # -- reading -------------------------------------------------------------------------------------
     def get(self, key: str) -> StoredJob:
@@ -141,6 +196,48 @@ class JobStore:
         """Jobs the supervisor still has something to do for."""
         rows = self._db.execute("SELECT * FROM jobs WHERE finished = 0 OR deleting = 1 ORDER BY created_at, uid")
         return [_job(row) for row in rows]
+
+    def anything_unfinished(self) -> bool:
+        """Whether there is any such job, without reading one."""
+        row = self._db.execute(
+            "SELECT EXISTS (SELECT 1 FROM jobs WHERE finished = 0) OR EXISTS (SELECT 1 FROM jobs WHERE deleting = 1)"
+        ).fetchone()
+        return bool(row[0])
+
+    def unsettled(self) -> list[StoredJob]:
+        """The unfinished ones in the order they came, without their environments."""
+        rows = self._db.execute(f"SELECT {_ALL_BUT_ENVIRONMENT} FROM jobs WHERE finished = 0 ORDER BY created_at, uid")
+        return [_job(row) for row in rows]
+
+    def changes(self, since: int | None, namespace: str | None = None) -> StoreChanges:
+        """What happened after that revision (None: everything there is), seen at one moment. Its cost is that of the
+        changes, not of the store."""
+        db = self._db
+        db.execute("BEGIN")
+        try:
+            revision = int(db.execute("SELECT value FROM counters WHERE name = 'revision'").fetchone()[0])
+            if since == revision:
+                return StoreChanges(revision=revision, jobs=(), gone=(), whole=False)
+            whole = since is None or not revision - _REMOVALS_KEPT <= since <= revision
+            rows = db.execute(
+                f"SELECT {_ALL_BUT_ENVIRONMENT} FROM jobs"
+                " WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2) ORDER BY created_at, name",
+                (-1 if whole else since, namespace),
+            )
+            jobs = [_job(row) for row in rows]
+            gone = [] if whole else self._removed(since, namespace)
+        finally:
+            db.execute("COMMIT")
+        there = {job.key for job in jobs}  # removed, and another one of that name made
+        return StoreChanges(revision=revision, jobs=jobs, gone=[key for key in gone if key not in there], whole=whole)
+
+    def _removed(self, since: int | None, namespace: str | None) -> list[str]:
+        rows = self._db.execute(
+            "SELECT namespace, name FROM removed WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2)"
+            " ORDER BY revision",
+            (since, namespace),
+        )
+        return list(dict.fromkeys(f"{row[0]}/{row[1]}" for row in rows))
 
     def waiting_for_ttl(self) -> list[StoredJob]:
         rows = self._db.execute(
@@ -255,6 +352,16 @@ class JobStore:
             "UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value"
         ).fetchone()
         return int(row[0])
+
+
+def _statements(script: str) -> Iterator[str]:
+    """One by one, because a script run as a whole would commit what is open."""
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
 
 
 def _job(row: sqlite3.Row) -> StoredJob:

@@ -55,7 +55,22 @@ def parse(line: str) -> LogLine | None:
     time, rank, host, stream, text = parts
     if rank == "-":
         return LogLine(time, None, host, stream, text.rstrip("\r"))
-    return LogLine(time, int(rank), host, stream, text.rstrip("\r")) if rank.isdigit() else None
+    return LogLine(time, int(rank), host, stream, text.rstrip("\r")) if rank.isdecimal() else None
+
+
+class Search:
+    """A text to look for. Case counts only if it has a capital letter."""
+
+    def __init__(self, text: str) -> None:
+        self._exact = any(letter.isupper() for letter in text)
+        self._text = text if self._exact else text.lower()
+
+    def __call__(self, text: str) -> bool:
+        return self._text in (text if self._exact else text.lower())
+
+    def in_block(self, block: bytes) -> bool:
+        """Whether it is anywhere among these lines, their heads included."""
+        return self(block.decode(errors="replace"))
 
 
 class Reader:

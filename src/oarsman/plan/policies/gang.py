@@ -105,6 +105,12 @@ def request_of(job: Job, now: datetime) -> Request:
     )
 
 
+def holds(request: Request, capacity: Capacity) -> Capacity:
+    """What a job has of the machine once it is admitted."""
+    gpus, cpus, memory = (_need(request, resource, capacity) for resource in _RESOURCES)
+    return Capacity(cpus=cpus, memory=memory, gpus=int(gpus))
+
+
 def admit(waiting: Sequence[Request], running: Sequence[Request], capacity: Capacity) -> list[Decision]:
     """One decision per waiting job, in the order of the queue."""
     holders = list(running)

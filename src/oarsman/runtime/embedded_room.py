@@ -1,0 +1,103 @@
+"""Room on this machine: what there is, who has it, and whether one more job would fit. All of it by the admission's own
+arithmetic (plan/policies/gang.py), so that nobody is told here what the queue then denies."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
+
+from oarsman.job.job import Job
+from oarsman.plan.policies.gang import Capacity, Request, admit, holds, request_of
+from oarsman.plan.reconcile import ours
+from oarsman.runtime.jobs import Amounts, Fit, Holding, HostRecord, JobRecord
+
+_CPU_LOOK = 0.1  # two looks at the processor clocks
+_NOBODY = ""  # the key of a job that is only asked about
+
+
+def host(records: Sequence[JobRecord], now: datetime) -> HostRecord:
+    from oarsman.engines.bare import capacity
+
+    total = capacity.measure()
+    running, _ = _requests(records, now)
+    shares = [(request.key, holds(request, total)) for request in running]
+    return HostRecord(
+        name=socket.gethostname(),
+        state="ready",
+        total=_amounts(total),
+        held=_amounts(_sum([share for _, share in shares])),
+        used=_used(total),
+        holdings=tuple(Holding(key=key, amounts=_amounts(share)) for key, share in shares),
+    )
+
+
+def fit(job: Job, records: Sequence[JobRecord], now: datetime) -> Fit:
+    from oarsman.engines.bare import capacity
+
+    total = capacity.measure()
+    running, waiting = _requests(records, now)
+    asked = replace(request_of(job, now), key=_NOBODY)
+    decisions = {decision.key: decision.admission for decision in admit([*waiting, asked], running, total)}
+    held = _sum([holds(request, total) for request in running])
+    answer = decisions[_NOBODY]
+    return Fit(
+        now=answer.admitted,
+        ever=not answer.impossible,
+        reason=answer.reason,
+        wanted=Amounts(
+            cpus=float(min(asked.cpus, total.cpus) if asked.cpus_assumed else asked.cpus),
+            memory_bytes=int(asked.memory),
+            gpus=asked.gpus,
+        ),
+        free=_amounts(
+            Capacity(
+                cpus=max(total.cpus - held.cpus, Decimal(0)),
+                memory=max(total.memory - held.memory, Decimal(0)),
+                gpus=max(total.gpus - held.gpus, 0),
+            )
+        ),
+        total=_amounts(total),
+    )
+
+
+def _requests(records: Sequence[JobRecord], now: datetime) -> tuple[list[Request], list[Request]]:
+    """Of the unsettled jobs those that have room, and those that wait for it."""
+    running, waiting = [], []
+    for record in records:
+        if not ours(record.job):
+            continue
+        if record.status.start_time is not None:  # also one that has ended and is being cleared away
+            running.append(request_of(record.job, now))
+        elif not (record.status.finished or record.job.run_policy.suspend or record.stop_requested or record.deleting):
+            waiting.append(request_of(record.job, now))
+    return running, waiting
+
+
+def _used(total: Capacity) -> Amounts:
+    """Whoever uses it. Of processors and memory no more than we count as being there."""
+    import psutil
+
+    from oarsman.runtime.usage import gpus_in_use
+
+    memory = psutil.virtual_memory()
+    cpus = psutil.cpu_percent(_CPU_LOOK) / 100 * (psutil.cpu_count() or 1)
+    return Amounts(
+        cpus=round(min(cpus, float(total.cpus)), 2),
+        memory_bytes=min(int(memory.total - memory.available), int(total.memory)),
+        gpus=sum(1 for gpu in gpus_in_use().values() if gpu.percent > 0) if total.gpus else 0,
+    )
+
+
+def _sum(shares: Sequence[Capacity]) -> Capacity:
+    return Capacity(
+        cpus=sum((share.cpus for share in shares), Decimal(0)),
+        memory=sum((share.memory for share in shares), Decimal(0)),
+        gpus=sum(share.gpus for share in shares),
+    )
+
+
+def _amounts(capacity: Capacity) -> Amounts:
+    return Amounts(cpus=float(capacity.cpus), memory_bytes=int(capacity.memory), gpus=capacity.gpus)
