@@ -15,6 +15,7 @@ import click
 from oarsman.cli import text
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
+from oarsman.errors import UsageError
 
 Rows = Sequence[tuple[str, str]]
 
@@ -90,6 +91,46 @@ class Verb(Page, click.Command):
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first clause: what the list of verbs shows."""
         return re.split(r"[.:]\s|[。：；]", " ".join((self.help or "").split()), maxsplit=1)[0].rstrip(".")
+
+
+class Family(Verb, click.Group):
+    """A verb with verbs of its own: `oarsman users add`. Without one of them it shows its page."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, invoke_without_command=True, subcommand_metavar=t("VERB ..."), **kwargs)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        section(formatter, t("Verbs"), [(name, c.get_short_help_str()) for name, c in self.commands.items()])
+        super().format_options(ctx, formatter)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which they are explained
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in self.commands and not args[0].startswith("-") and not ctx.resilient_parsing:
+            raise UsageError(
+                t("there is no verb '{name}'", name=f"{self.name} {args[0]}"),
+                hint=t("`{command} --help` shows how it is used", command=ctx.command_path),
+            )
+        return super().resolve_command(ctx, args)
+
+    def verb(self, name: str, *, help: str, examples: Rows) -> Callable[[Callable[..., Any]], Verb]:
+        def add(function: Callable[..., Any]) -> Verb:
+            made = verb(name, help=help, examples=examples)(function)
+            self.add_command(made)
+            return made
+
+        return add
+
+
+def family(name: str, *, help: str, examples: Rows) -> Family:
+    def page(ctx: click.Context) -> None:
+        if ctx.invoked_subcommand is None:
+            click.echo(ctx.get_help())
+
+    return Family(name, callback=click.pass_context(page), help=help, examples=examples)
 
 
 def verb(name: str, *, help: str, examples: Rows, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +12,7 @@ from starlette.responses import Response
 
 from oarsman.console.security.credentials import LONGEST, Holder
 from oarsman.console.security.database import hashed
+from oarsman.console.security.owner import link, machine_owner
 from oarsman.console.security.site import Site
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.security.throttle import Throttle
@@ -172,15 +171,3 @@ class Gate:
 def address(request: HTTPConnection) -> str:
     """Of the connection. What proxies claim in headers is not believed: anybody can write them."""
     return request.client.host if request.client is not None else "unknown"
-
-
-def link(server: str, key: str) -> str:
-    return f"{server}/login/once?key={key}"
-
-
-def machine_owner() -> str:
-    """The name of the user who runs this."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name, as containers have them
-        return str(os.getuid())

@@ -1,0 +1,223 @@
+"""`oarsman users`: who may log in to the console of this machine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oarsman.cli import documents, options, render
+from oarsman.cli.failures import note
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.times import local
+from oarsman.cli.verbs import family
+from oarsman.errors import UsageError
+
+if TYPE_CHECKING:
+    from oarsman.console.security.store import ConsoleStore
+
+ROLES = ("viewer", "user", "admin")
+HERE = "command"  # instead of an address, in the audit log
+
+account = click.argument("name", metavar="NAME")
+from_stdin = click.option(
+    "--password-stdin", is_flag=True, help=t("Read the password from the first line of standard input.")
+)
+
+
+@contextmanager
+def opened(session: Session) -> Iterator[ConsoleStore]:
+    """The console's file. A running server sees at once what is changed here."""
+    from oarsman.console.security.store import ConsoleStore
+    from oarsman.store.places import Places
+
+    places = Places.default()
+    places.make()
+    store = ConsoleStore(places.console_database, now=session.now)
+    try:
+        yield store
+    except ModuleNotFoundError as error:
+        if error.name != "argon2":
+            raise
+        raise UsageError(
+            t("passwords need {name}, which is not installed", name="argon2"),
+            hint=t("install it with: pip install 'oarsman[console]'"),
+        ) from error
+    finally:
+        store.close()
+
+
+def audited(store: ConsoleStore, what: str, about: str) -> None:
+    from oarsman.console.security.owner import machine_owner
+
+    store.audit.note(machine_owner(), HERE, what, about)
+
+
+command = family(
+    "users",
+    help=t(
+        "Say who may log in to the console of this machine, and in which role. Without any account, the console is "
+        "opened by a link that is printed on the terminal. A running server sees changes at once.\n\n"
+        "A viewer sees all jobs and changes nothing; a user sees and changes only their own; an admin may do "
+        "everything."
+    ),
+    examples=[
+        ("oarsman users add ann --role admin", t("asks for the password twice")),
+        ("oarsman users add ben --password-stdin < secret.txt", t("a user, in a script")),
+        ("oarsman users list", ""),
+        ("oarsman users role ben viewer", ""),
+        ("oarsman users disable ben", t("until `oarsman users enable ben`")),
+    ],
+)
+
+
+@command.verb(
+    "add",
+    help=t("Make an account. The password is asked for twice, and not shown."),
+    examples=[
+        ("oarsman users add ann --role admin", t("asks for the password twice")),
+        ("oarsman users add ben --password-stdin < secret.txt", t("a user, in a script")),
+    ],
+)
+@account
+@click.option("--role", type=click.Choice(ROLES), default="user", metavar="ROLE",
+              help=t("What they may do: viewer, user (default), admin."))  # fmt: skip
+@from_stdin
+@pass_session
+def add(session: Session, name: str, role: str, password_stdin: bool) -> None:
+    from oarsman.sdk.models import Role
+
+    with opened(session) as store:
+        password = store.accounts.hash(_password(password_stdin))
+        with store.together():
+            made = store.accounts.add(name, Role(role), password)
+            audited(store, "add account", f"{made.name} as {role}")
+    _say(session, t("{name} can log in, as {role}", name=made.name, role=role))
+
+
+@command.verb(
+    "list",
+    help=t("List the accounts with their roles."),
+    examples=[("oarsman users list", ""), ("oarsman users list -o json", t("for programs"))],
+)
+@options.output("json", "yaml")
+@pass_session
+def list_(session: Session, output: str | None) -> None:
+    with opened(session) as store:
+        found = store.accounts.all()
+    if output:
+        documents.emit([_plain(account) for account in found], output)
+    elif found:
+        render.table(
+            [t("NAME"), t("ROLE"), t("CREATED"), t("STATE")],
+            [[a.name, a.role.value, local(a.created), t("disabled") if a.disabled else t("enabled")] for a in found],
+        )
+    elif not session.quiet:
+        note(t("no accounts: the console is opened by a link, which `oarsman tokens link` prints"))
+
+
+@command.verb(
+    "remove",
+    help=t("Remove an account with its sessions and tokens. Its jobs stay; the last admin cannot be removed."),
+    examples=[("oarsman users remove ben", "")],
+)
+@account
+@pass_session
+def remove(session: Session, name: str) -> None:
+    with opened(session) as store, store.together():
+        store.accounts.remove(name)
+        audited(store, "remove account", name)
+    _say(session, t("{name} is removed", name=name))
+
+
+@command.verb(
+    "passwd",
+    help=t("Give an account a new password. Whoever is logged in to it is logged out; its tokens stay."),
+    examples=[
+        ("oarsman users passwd ben", t("asks for the password twice")),
+        ("oarsman users passwd ben --password-stdin < secret.txt", t("in a script")),
+    ],
+)
+@account
+@from_stdin
+@pass_session
+def passwd(session: Session, name: str, password_stdin: bool) -> None:
+    with opened(session) as store:
+        name = store.accounts.get(name).name  # before anything is asked
+        password = store.accounts.hash(_password(password_stdin))
+        _change(store, name, "new password", hashed_password=password)
+    _say(session, t("{name} has a new password", name=name))
+
+
+@command.verb(
+    "role",
+    help=t("Give an account another role, from its next request on."),
+    examples=[("oarsman users role ben viewer", t("sees all jobs, changes nothing"))],
+)
+@account
+@click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
+@pass_session
+def role_(session: Session, name: str, role: str) -> None:
+    from oarsman.sdk.models import Role
+
+    with opened(session) as store:
+        _change(store, name, f"role {role}", role=Role(role))
+    _say(session, t("{name} has the role {role}", name=name, role=role))
+
+
+@command.verb(
+    "disable",
+    help=t("Keep an account from coming in. Its sessions end; its tokens do nothing until it is enabled again."),
+    examples=[("oarsman users disable ben", t("until `oarsman users enable ben`"))],
+)
+@account
+@pass_session
+def disable(session: Session, name: str) -> None:
+    with opened(session) as store:
+        _change(store, name, "disabled", disabled=True)
+    _say(session, t("{name} is disabled", name=name))
+
+
+@command.verb(
+    "enable",
+    help=t("Let a disabled account come in again, with its old password and tokens."),
+    examples=[("oarsman users enable ben", "")],
+)
+@account
+@pass_session
+def enable(session: Session, name: str) -> None:
+    with opened(session) as store:
+        _change(store, name, "enabled", disabled=False)
+    _say(session, t("{name} is enabled", name=name))
+
+
+def _change(store: ConsoleStore, name: str, said: str, **change: Any) -> None:
+    with store.together():
+        changed = store.accounts.change(name, **change)
+        audited(store, "change account", f"{changed.name}: {said}")
+
+
+def _password(from_stdin: bool) -> str:
+    """Never from the command line, where every user of the machine could read it."""
+    if from_stdin:
+        return sys.stdin.readline().removesuffix("\n").removesuffix("\r")
+    if not sys.stdin.isatty():
+        raise UsageError(t("there is no terminal to ask for a password"), hint=t("use --password-stdin"))
+    password: str = click.prompt(t("Password"), hide_input=True, err=True)
+    if click.prompt(t("Once more"), hide_input=True, err=True) != password:
+        raise UsageError(t("the two passwords are not the same"), field="password")
+    return password
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = value.model_dump(mode="json", by_alias=True)
+    return plain
+
+
+def _say(session: Session, text: str) -> None:
+    if not session.quiet:
+        click.echo(text)
