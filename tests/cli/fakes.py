@@ -17,7 +17,20 @@ from oarsman.errors import ConflictError, NotFoundError
 from oarsman.job.job import Job
 from oarsman.job.state import Attempt, Cause, Condition, Status
 from oarsman.manifest import job_from_document
-from oarsman.runtime.jobs import EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+from oarsman.runtime.jobs import (
+    Amounts,
+    Batch,
+    EventRecord,
+    Fit,
+    HostRecord,
+    HostUsage,
+    JobRecord,
+    LogLine,
+    LogPage,
+    LogQuery,
+    PlacedLine,
+    UsageSample,
+)
 from oarsman.sdk import builder
 from oarsman.store.logs import stamp
 
@@ -85,7 +98,13 @@ class FakeJobs:
     lines: Mapping[int, Sequence[LogLine]] = field(default_factory=dict)
     happened: Sequence[EventRecord] = ()
     uses: Sequence[HostUsage] = ()
+    series: Sequence[UsageSample] = ()
+    machines: Sequence[HostRecord] = ()
+    fits: Fit = field(
+        default_factory=lambda: Fit(now=True, ever=True, wanted=Amounts(), free=Amounts(), total=Amounts())
+    )
     calls: list[tuple[Any, ...]] = field(default_factory=list)
+    home: str = "default"
 
     def add(self, name: str = "pi", status: Status = RUNNING, namespace: str = "default", **given: Any) -> JobRecord:
         record = JobRecord(
@@ -96,14 +115,15 @@ class FakeJobs:
         return record
 
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False
-    ) -> JobRecord:
+        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        owner: str | None = None,
+    ) -> JobRecord:  # fmt: skip
         job = job_from_document(document)
         self.calls.append(("submit", job.key, replace))
         if job.key in self.records and not replace:
             raise ConflictError(f"job {job.key} exists")
         self.records[job.key] = record = JobRecord(
-            job=job, status=Status(), created_at=T0, owner="ada", folder=folder, engine="embedded"
+            job=job, status=Status(), created_at=T0, owner=owner or "ada", folder=folder, engine="embedded"
         )
         return record
 
@@ -154,6 +174,39 @@ class FakeJobs:
     def usage(self, key: str) -> Sequence[HostUsage]:
         self.get(key)
         return self.uses
+
+    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
+        yield Batch(records=tuple(self.list(namespace)), whole=True)
+
+    def log_page(
+        self, key: str, query: LogQuery = LogQuery(), *, after: str | None = None,  # noqa: B008 - as the protocol
+        before: str | None = None, limit: int = 500,
+    ) -> LogPage:  # fmt: skip
+        """Places are the numbers of lines."""
+        self.get(key)
+        lines = self.lines.get(query.attempt or 1, ())
+        start, end = int(after or 0), int(before or len(lines))
+        start, end = (start, min(end, start + limit)) if after is not None else (max(0, end - limit), end)
+        return LogPage(
+            lines=tuple(PlacedLine(str(number + 1), lines[number]) for number in range(start, end)),
+            before=str(start) if start else None, after=str(end), attempt=query.attempt or 1,
+        )  # fmt: skip
+
+    def log_follow(
+        self, key: str, query: LogQuery = LogQuery(), *, after: str | None = None  # noqa: B008 - as the protocol
+    ) -> Iterator[LogPage]:  # fmt: skip
+        yield self.log_page(key, query, after=after or "0", limit=10_000)
+
+    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+        self.get(key)
+        return [sample for sample in self.series if since is None or sample.time > since]
+
+    def hosts(self) -> Sequence[HostRecord]:
+        return self.machines
+
+    def fit(self, document: Mapping[str, Any]) -> Fit:
+        job_from_document(document)
+        return self.fits
 
 
 def oarsman(jobs: FakeJobs, *words: str, stdin: str | bytes | None = None, **env: str) -> Result:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import sqlite3
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from typing import Any
 import pytest
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
+from oarsman.store import jobs
 from oarsman.store.jobs import JobStore, StoredJob
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -89,8 +94,6 @@ def test_nobody_else_can_read_it(store: JobStore, tmp_path: Path) -> None:
 
 
 def test_a_newer_store_is_refused(tmp_path: Path) -> None:
-    import sqlite3
-
     path = tmp_path / "oarsman.db"
     JobStore(path).close()
     with sqlite3.connect(path) as database:
@@ -132,8 +135,101 @@ def test_a_writer_killed_at_any_moment_leaves_whole_records(tmp_path: Path) -> N
         acknowledged += len(rest)
     os.close(read)
     store = JobStore(path)
-    jobs = {job.name: job for job in store.all()}
+    found = {job.name: job for job in store.all()}
     for number in range(acknowledged):
-        assert jobs[f"job-{number}"].status == {"n": number}
+        assert found[f"job-{number}"].status == {"n": number}
         assert [event.message for event in store.events(f"uid-job-{number}")] == [str(number)]
     store.close()
+
+
+def test_changes_are_those_since_a_revision(store: JobStore) -> None:
+    add(store, "a")
+    add(store, "b")
+    everything = store.changes(None)
+    assert (everything.whole, [job.name for job in everything.jobs]) == (True, ["a", "b"])
+    assert everything.jobs[0].environment == {}
+    assert store.changes(everything.revision).jobs == ()
+    store.request_stop("default/b")
+    store.remove("uid-a")
+    later = store.changes(everything.revision)
+    assert (later.whole, [job.name for job in later.jobs], later.gone) == (False, ["b"], ["default/a"])
+    assert store.changes(later.revision).gone == ()
+
+
+def test_a_job_removed_and_made_anew_is_not_gone(store: JobStore) -> None:
+    before = add(store).revision
+    store.remove("uid-pi")
+    add(store, uid="uid-again")
+    changes = store.changes(before)
+    assert ([job.uid for job in changes.jobs], changes.gone) == (["uid-again"], [])
+
+
+def test_changes_elsewhere_are_left_out(store: JobStore) -> None:
+    add(store)
+    add(store, "other", namespace="elsewhere")
+    before = store.changes(None).revision
+    store.remove("uid-other")
+    changes = store.changes(before, "default")
+    assert (changes.jobs, changes.gone) == ([], [])
+    assert changes.revision > before
+    assert store.changes(before, "elsewhere").gone == ["elsewhere/other"]
+
+
+def test_who_has_fallen_far_behind_reads_everything_again(store: JobStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.store.jobs._REMOVALS_KEPT", 3)
+    before = add(store).revision
+    for number in range(3):
+        add(store, f"job-{number}")
+    assert not store.changes(before).whole
+    add(store, "one-more")
+    changes = store.changes(before)
+    assert (changes.whole, len(changes.jobs)) == (True, 5)
+
+
+def test_a_store_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "oarsman.db"
+    with sqlite3.connect(path) as database:
+        database.executescript((Path(jobs.__file__).parent / "schema.sql").read_text())
+        database.execute("PRAGMA user_version = 1")
+        database.execute(
+            "INSERT INTO jobs"
+            " (uid, namespace, name, engine, owner, folder, document, environment, created_at, revision)"
+            " VALUES ('u', 'default', 'old', 'embedded', 'me', '/', '{}', '{}', '2026-01-01T00:00:00+00:00', 1)"
+        )
+        database.execute("UPDATE counters SET value = 1")
+    older = sqlite3.connect(path, isolation_level=None)  # a supervisor of that version, still running
+    store = JobStore(path)
+    before = store.changes(None)
+    assert [job.name for job in before.jobs] == ["old"]
+    older.execute("DELETE FROM jobs WHERE uid = 'u'")
+    assert store.changes(before.revision).gone == ["default/old"]
+    older.close()
+    store.close()
+    database.close()
+
+
+def test_many_threads_write_and_read_at_the_same_time(store: JobStore) -> None:
+    threads, each = 8, 25
+
+    def work(number: int) -> int:
+        for step in range(each):
+            name = f"job-{number}-{step}"
+            add(store, name)
+            assert store.write_status(f"uid-{name}", {"n": step}, finished=True, now=NOW)
+            assert store.get(f"default/{name}").status == {"n": step}
+            assert len(store.all()) >= step + 1
+        return len({job.uid for job in store.changes(None).jobs})
+
+    with ThreadPoolExecutor(threads) as pool:
+        assert max(pool.map(work, range(threads))) == threads * each
+    revisions = [job.revision for job in store.all()]
+    assert len(set(revisions)) == threads * each
+
+
+def test_a_thread_that_ends_leaves_no_connection(store: JobStore) -> None:
+    for _ in range(5):
+        thread = threading.Thread(target=store.all)
+        thread.start()
+        thread.join()
+    gc.collect()
+    assert len(store._connections) == 1

@@ -147,7 +147,7 @@ class EmbeddedJobs:
         """All that can be read."""
         if self._store.anything_unfinished():
             self._caller.attend()
-        return self._readable(self._store.all(namespace))
+        return self._readable(self._store.changes(None, namespace).jobs)
 
     def events(self, key: str) -> Sequence[EventRecord]:
         return [
