@@ -6,7 +6,7 @@ import asyncio
 import builtins
 import copy
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, aclosing, closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,9 +17,34 @@ from oarsman.engines.kube.versions import document_of
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import job_from_document
-from oarsman.runtime.cluster import bridge, events, following, leases, logs, records, usage
+from oarsman.runtime.cluster import (
+    bridge,
+    events,
+    fit,
+    following,
+    leases,
+    log_follow,
+    log_pages,
+    logs,
+    nodes,
+    records,
+    series,
+    usage,
+)
 from oarsman.runtime.cluster.answers import in_plain_words
-from oarsman.runtime.jobs import EVERYTHING, Batch, EventRecord, HostUsage, JobRecord, LogLine, LogQuery
+from oarsman.runtime.jobs import (
+    EVERYTHING,
+    Batch,
+    EventRecord,
+    Fit,
+    HostRecord,
+    HostUsage,
+    JobRecord,
+    LogLine,
+    LogPage,
+    LogQuery,
+    UsageSample,
+)
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -37,6 +62,8 @@ class ClusterJobs:
         self._kube: Kube | None = None
         self._opening = asyncio.Lock()
         self._known = records.Known()
+        self._sampler = series.Sampler()
+        self._looker = nodes.Looker()
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
@@ -193,15 +220,62 @@ class ClusterJobs:
         async def source() -> AsyncGenerator[builtins.list[LogLine]]:
             kube = await self._opened()
             record = await self._record(kube, key)
-            async for lines in logs.read(kube, record, query):
-                yield lines
+            async with aclosing(logs.read(kube, record, query)) as found:
+                async for lines in found:
+                    yield lines
 
-        for lines in self._stream(source):
-            yield from lines
+        with closing(self._stream(source)) as batches:
+            for lines in batches:
+                yield from lines
+
+    def log_page(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        limit: int = 500,
+    ) -> LogPage:  # fmt: skip
+        async def work(kube: Kube) -> LogPage:
+            record = await self._record(kube, key)
+            return await log_pages.page(kube, record, query, after=after, before=before, limit=limit)
+
+        return self._ask(work)
+
+    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
+        """Any thread may close it."""
+
+        async def source() -> AsyncGenerator[LogPage]:
+            kube = await self._opened()
+            record = await self._record(kube, key)
+            async with aclosing(log_follow.pages(kube, record, query, after)) as found:
+                async for page in found:
+                    yield page
+
+        return self._stream(source)
 
     def usage(self, key: str) -> Sequence[HostUsage]:
         async def work(kube: Kube) -> builtins.list[HostUsage]:
             return await usage.of_job(kube, await self._record(kube, key))
+
+        return self._ask(work)
+
+    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+        """Empty where nothing measures. What is asked about is measured for some minutes more."""
+
+        async def work(kube: Kube) -> Sequence[UsageSample]:
+            return await self._sampler.of(kube, await self._record(kube, key), since)
+
+        return self._ask(work)
+
+    # -- where it runs -------------------------------------------------------------------------------
+    def hosts(self) -> Sequence[HostRecord]:
+        """The nodes; none for a user who may not see them, which `fit` says in words."""
+        return self._ask(self._looker.records)
+
+    def fit(self, document: Mapping[str, Any]) -> Fit:
+        kinds = fit.kinds_of(job_from_document(document))
+        namespace = document["metadata"].get("namespace") or self.home
+
+        async def work(kube: Kube) -> Fit:
+            place, quotas = await asyncio.gather(self._looker.place(kube), fit.quotas(kube, namespace))
+            return fit.fit(kinds, place, quotas)
 
         return self._ask(work)
 
@@ -259,7 +333,7 @@ class ClusterJobs:
         with in_plain_words(self.access):
             return self.ask(work)
 
-    def _stream(self, source: Callable[[], AsyncGenerator[T]]) -> Iterator[T]:
+    def _stream(self, source: Callable[[], AsyncGenerator[T]]) -> bridge.Stream[T]:
         return self._bridge.stream(source, lambda: in_plain_words(self.access))
 
     async def _opened(self) -> Kube:
@@ -271,6 +345,7 @@ class ClusterJobs:
             return self._kube
 
     async def _close(self) -> None:
+        await self._sampler.close()
         stack, self._stack, self._kube = self._stack, None, None
         if stack is not None:
             await stack.aclose()

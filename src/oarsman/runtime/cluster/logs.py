@@ -19,7 +19,7 @@ from oarsman.job.job import Job
 from oarsman.job.state import Attempt
 from oarsman.runtime.cluster import following, pods, records
 from oarsman.runtime.cluster.lines import Reader
-from oarsman.runtime.cluster.podlog import PodLog, there
+from oarsman.runtime.cluster.podlog import BEGINNING, PodLog, Spot, there
 from oarsman.runtime.jobs import JobRecord, LogLine, LogQuery
 from oarsman.store.logs import stamp
 
@@ -37,7 +37,7 @@ async def read(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator
 
 # -- what is there now -------------------------------------------------------------------------------
 async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
-    launcher = await _launcher(kube, record.job, query.attempt)
+    launcher = await launcher_of(kube, record.job, query.attempt)
     if launcher is None and not query.workers:
         async for batch in _kept(record, query):
             yield batch
@@ -46,7 +46,7 @@ async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGener
     at_once = query.tail is None and not query.workers
     held: deque[LogLine] = deque(maxlen=query.tail)
     if launcher is not None:
-        log = _log(kube, record.job, launcher)
+        log = log_of_launcher(kube, record.job, launcher)
         async for written in there(log.read(tail=query.tail if reader.takes_all else None, since=query.since)):
             batch = reader.read(written)
             if at_once:
@@ -65,19 +65,27 @@ async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGener
 async def _words_of_workers(kube: Kube, job: Job, query: LogQuery, reader: Reader) -> Batch:
     lines: Batch = []
     for index in query.workers:
-        async for written in there(_worker_log(kube, job, index).read(since=query.since)):
+        async for written in there(log_of_worker(kube, job, index).read(since=query.since)):
             lines += reader.of_worker(job.worker_host(index), written)
     return lines
 
 
 async def _kept(record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
     """There is no pod. If there was one, what its failure left in the status is all there is."""
-    attempts = [a for a in record.status.attempts if query.attempt in (None, a.number)]
-    if not attempts:
-        return
-    lines = _last_lines(record, attempts[-1])
-    yield lines
-    raise NotFoundError(
+    lines = kept(record, query.attempt)
+    if lines is not None:
+        yield lines
+        raise gone(record, lines)
+
+
+def kept(record: JobRecord, number: int | None) -> Batch | None:
+    """The last lines in the status of a job whose pod is gone; None: there was no such pod."""
+    attempts = [a for a in record.status.attempts if number in (None, a.number)]
+    return _last_lines(record, attempts[-1]) if attempts else None
+
+
+def gone(record: JobRecord, lines: Batch) -> NotFoundError:
+    return NotFoundError(
         f"the launcher pod of {record.job.key} is gone, and its log with it"
         + (f"; its status kept the last {len(lines)} lines" if lines else ""),
         hint="somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume",
@@ -97,16 +105,14 @@ def _last_lines(record: JobRecord, attempt: Attempt) -> Batch:
 # -- as it comes -------------------------------------------------------------------------------------
 async def _followed(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
     job = record.job
-    number = query.attempt or await _newest_attempt(kube, record)
-    launcher = await _first(_started(kube, job, number), _over(kube, record, number))
-    if launcher is None:  # over, perhaps with a log that we have not seen begin
-        launcher = await _launcher(kube, job, number)
+    number = query.attempt or await newest_attempt(kube, record)
+    launcher = await begun(kube, record, number)
     if launcher is None:
-        async for batch in _kept(await _again(kube, record), replace(query, attempt=number)):
+        async for batch in _kept(await as_it_is_now(kube, record), replace(query, attempt=number)):
             yield batch
         return
-    reader = Reader(await _again(kube, record), query)
-    log = _log(kube, job, launcher)
+    reader = Reader(await as_it_is_now(kube, record), query)
+    log = log_of_launcher(kube, job, launcher)
     tail = query.tail
     if tail is not None and not reader.takes_all:
         found: deque[LogLine] = deque(maxlen=tail)
@@ -121,6 +127,13 @@ async def _followed(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGene
         yield [*beside.take(), *reader.rest()]
     if not query.workers:
         reader.check()
+
+
+async def begun(kube: Kube, record: JobRecord, number: int) -> pods.Pod | None:
+    """The launcher pod of the attempt, as soon as it has a log; None: the attempt is over and there is no pod."""
+    launcher = await _first(_started(kube, record.job, number), _over(kube, record, number))
+    # Over, perhaps with a log that we have not seen begin.
+    return launcher if launcher is not None else await launcher_of(kube, record.job, number)
 
 
 class _workers_beside:
@@ -145,14 +158,14 @@ class _workers_beside:
         return taken
 
     async def _gather(self, index: int) -> None:
-        log = _worker_log(self._kube, self._job, index)
+        log = log_of_worker(self._kube, self._job, index)
         async for written in there(log.read(since=self._query.since, follow=True)):
             self._lines += self._reader.of_worker(self._job.worker_host(index), written)
 
 
 async def _started(kube: Kube, job: Job, number: int) -> pods.Pod | None:
     """The launcher pod of the attempt, once its program was started or cannot be any more."""
-    container = _container(job)
+    container = container_of(job)
     states = following.objects(kube, resources.PODS, job.namespace, labels=pods.selector(job, "launcher"))
     async with aclosing(states):
         async for found in states:
@@ -187,18 +200,18 @@ async def _first(*works: Coroutine[Any, Any, pods.Pod | None]) -> pods.Pod | Non
 
 
 # -- where it is -------------------------------------------------------------------------------------
-async def _launcher(kube: Kube, job: Job, attempt: int | None) -> pods.Pod | None:
+async def launcher_of(kube: Kube, job: Job, attempt: int | None) -> pods.Pod | None:
     found = await kube.list(resources.PODS, job.namespace, labels=pods.selector(job, "launcher"))
     return pods.newest(found, attempt)
 
 
-async def _newest_attempt(kube: Kube, record: JobRecord) -> int:
-    newest = await _launcher(kube, record.job, None)
+async def newest_attempt(kube: Kube, record: JobRecord) -> int:
+    newest = await launcher_of(kube, record.job, None)
     known = [a.number for a in record.status.attempts]
     return max([*known, pods.attempt_of(newest) if newest is not None else 1])
 
 
-async def _again(kube: Kube, record: JobRecord) -> JobRecord:
+async def as_it_is_now(kube: Kube, record: JobRecord) -> JobRecord:
     """As the job is now: where its ranks are may be known by now."""
     try:
         return records.record(await kube.get(resources.MPIJOBS, record.job.name, record.job.namespace))
@@ -206,14 +219,14 @@ async def _again(kube: Kube, record: JobRecord) -> JobRecord:
         return record
 
 
-def _log(kube: Kube, job: Job, pod: pods.Pod) -> PodLog:
-    return PodLog(kube, job.namespace, pod["metadata"]["name"], _container(job))
+def log_of_launcher(kube: Kube, job: Job, pod: pods.Pod, after: Spot = BEGINNING) -> PodLog:
+    return PodLog(kube, job.namespace, pod["metadata"]["name"], container_of(job), after=after)
 
 
-def _worker_log(kube: Kube, job: Job, index: int) -> PodLog:
+def log_of_worker(kube: Kube, job: Job, index: int, after: Spot = BEGINNING) -> PodLog:
     container = job.worker.container.name if job.worker is not None else ""
-    return PodLog(kube, job.namespace, job.worker_host(index), container)
+    return PodLog(kube, job.namespace, job.worker_host(index), container, after=after)
 
 
-def _container(job: Job) -> str:
+def container_of(job: Job) -> str:
     return job.launcher.container.name

@@ -46,15 +46,19 @@ class PodLog:
         tail: int | None = None,
         since: datetime | None = None,
         follow: bool = False,
+        since_time: str | None = None,
         skipped: Callable[[Written], object] | None = None,
     ) -> AsyncGenerator[list[Written]]:
         """What is there now; with `follow`, all until the container has ended for good.
 
-        `skipped` is shown what the server repeats of what comes before the place to start from.
+        `since` is by our clock, `since_time` by that of the stamps. `skipped` is shown what the server repeats of
+        what comes before the place to start from.
         """
         while True:
             try:
-                async with aclosing(self._stream(tail, since, follow, skipped)) as batches:
+                if self._last:
+                    since, since_time = None, earlier(self._last, _BACK_SECONDS)
+                async with aclosing(self._stream(tail, since, since_time, follow, skipped)) as batches:
                     async for batch in batches:
                         yield batch
             except Unavailable:
@@ -66,13 +70,13 @@ class PodLog:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _stream(
-        self, tail: int | None, since: datetime | None, follow: bool, skipped: Callable[[Written], object] | None
-    ) -> AsyncGenerator[list[Written]]:
+        self, tail: int | None, since: datetime | None, since_time: str | None, follow: bool,
+        skipped: Callable[[Written], object] | None,
+    ) -> AsyncGenerator[list[Written]]:  # fmt: skip
         seconds = None if since is None else max(1, math.ceil(time.time() - since.timestamp()) + _SLACK_SECONDS)
-        from_then = earlier(self._last, _BACK_SECONDS) if self._last else None  # by the clock of the stamps themselves
         lines = self._kube.log(
             self._pod, self._namespace, container=self._container, follow=follow, tail=tail,
-            since_seconds=None if from_then else seconds, since_time=from_then, timestamps=True,
+            since_seconds=seconds, since_time=since_time, timestamps=True,
         )  # fmt: skip
         (known, times), same, newest = (self._last, self._times), 0, ""
         batch: list[Written] = []
@@ -113,10 +117,16 @@ class PodLog:
 async def there(log: AsyncGenerator[list[Written]]) -> AsyncGenerator[list[Written]]:
     """The log, or nothing where there is none yet or none any more."""
     try:
-        async for batch in log:
-            yield batch
+        async with aclosing(log):
+            async for batch in log:
+                yield batch
     except (Invalid, NotFound):  # the container waits to be started, or the pod is gone
         return
+
+
+def behind(spot: Spot, stamp: str) -> Spot:
+    """Where one is after one more line with this stamp."""
+    return (stamp, spot[1] + 1) if stamp == spot[0] else (stamp, 1)
 
 
 def earlier(stamp: str, seconds: float) -> str:

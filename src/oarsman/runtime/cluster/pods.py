@@ -39,6 +39,13 @@ def ended(pod: Pod, container: str) -> bool:
     return "terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never"
 
 
+def began(pod: Pod, container: str) -> str:
+    """When its log can have begun at the earliest, in UTC and to the second."""
+    state = _state(pod, container)
+    inner = state.get("running") or state.get("terminated") or {}
+    return str(inner.get("startedAt") or pod["metadata"]["creationTimestamp"])
+
+
 def _state(pod: Pod, container: str, which: str = "state") -> Mapping[str, Any]:
     for status in (pod.get("status") or {}).get("containerStatuses") or ():
         if status["name"] == container:
