@@ -1,3 +1,45 @@
-"""Oarsman runs MPI jobs: one MPIJob manifest on one machine, on SSH hosts or on Kubernetes."""
+"""Oarsman runs MPI jobs: one MPIJob manifest on one machine, on SSH hosts or on Kubernetes.
+
+from oarsman import Client, MPIJob
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oarsman.errors import JobFailed, OarsmanError
+    from oarsman.sdk.async_client import AsyncClient
+    from oarsman.sdk.async_handle import AsyncJobHandle
+    from oarsman.sdk.client import Client
+    from oarsman.sdk.handle import JobHandle
+    from oarsman.sdk.mpijob import MPIJob
 
 __version__ = "0.1.0"
+__all__ = ["AsyncClient", "AsyncJobHandle", "Client", "JobFailed", "JobHandle", "MPIJob", "OarsmanError"]
+
+_HOMES = {
+    "AsyncClient": "oarsman.sdk.async_client",
+    "AsyncJobHandle": "oarsman.sdk.async_handle",
+    "Client": "oarsman.sdk.client",
+    "JobFailed": "oarsman.errors",
+    "JobHandle": "oarsman.sdk.handle",
+    "MPIJob": "oarsman.sdk.mpijob",
+    "OarsmanError": "oarsman.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Found when first asked for: the command, and everything else that needs none of it, starts without it."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object = getattr(import_module(home), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

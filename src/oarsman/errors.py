@@ -14,8 +14,9 @@ OarsmanError
 │   ├── ThrottledError         too many attempts; says how long to wait
 │   ├── SupervisorError        the supervisor could not be started or reached
 │   └── ClusterError           a cluster could not be reached or said no; engines/kube/client/errors.py has the kinds
-└── TerminalError              trying again will not help                      (exit 70)
-    └── StoreError             the store cannot be read or written
+├── TerminalError              trying again will not help                      (exit 70)
+│   └── StoreError             the store cannot be read or written
+└── JobFailed                  Oarsman did its part; the job itself failed
 
 Each error knows how to present itself: a stable code for programs, the field it is about, a
 hint that says what to do, and the exit code of the command that let it escape.
@@ -121,3 +122,20 @@ class TerminalError(OarsmanError):
 
 class StoreError(TerminalError):
     code = "store"
+
+
+class JobFailed(OarsmanError):
+    """A job that was waited for has failed. The message is its cause in one line; more of it is in the fields."""
+
+    code = "job-failed"
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, rank: int | None = None, host: str | None = None,
+        exit_status: int | None = None, signal: int | None = None, last_lines: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        super().__init__(message, hint=hint)
+        self.rank = rank
+        self.host = host
+        self.exit_status = exit_status  # of the rank; `exit_code` is that of our own command
+        self.signal = signal
+        self.last_lines = tuple(last_lines)

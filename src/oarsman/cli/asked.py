@@ -24,8 +24,6 @@ from oarsman.sdk import builder
 if TYPE_CHECKING:
     from oarsman.runtime.jobs import JobRecord
 
-_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words by accident
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -45,7 +43,7 @@ class Asked:
                 t("a command on a cluster needs --image: the program and an MPI have to be in it"),
                 hint=f"oarsman run --on kube -n {self.shape.processes} --image IMAGE -- {' '.join(self.words)}",
             )
-        made = builder.document(self.words, self.shape, self.settings, suffix=_suffix())
+        made = builder.document(self.words, self.shape, self.settings, suffix=builder.new_suffix())
         return [files.placed(made, session)]
 
     def document(self, session: Session, purpose: str) -> dict[str, Any]:
@@ -96,12 +94,6 @@ class WithCommand(Verb):
 
 def _complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [CompletionItem(incomplete, type="file")]
-
-
-def _suffix() -> str:
-    import secrets
-
-    return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
 
 
 def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from oarsman import names
 _ROOT_IS_FINE = [{"name": f"OMPI_ALLOW_RUN_AS_ROOT{more}", "value": "1"} for more in ("", "_CONFIRM")]
 _LONGEST_STEM = 40  # leaves room for a suffix, "-worker-" and the number within a DNS label
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|node|bash|sh|zsh|dash|ksh|env|Rscript)[\d.]*(\.exe)?")
+_SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words by accident
 _IMPLEMENTATIONS = {"openmpi": "OpenMPI", "mpich": "MPICH", "intel": "Intel"}
 
 
@@ -42,6 +43,7 @@ class Shape:
     cpus: str | None = None
     memory: str | None = None
     gpus: int | None = None
+    gpu_resource: str = "nvidia.com/gpu"
     keep: bool = False  # leave the workers in place after the end
     image: str | None = None  # on Kubernetes; one machine uses its own programs
 
@@ -100,6 +102,13 @@ def apply(document: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     return {**document, "metadata": metadata, "spec": spec}
 
 
+def new_suffix() -> str:
+    """What makes a generated name unique."""
+    import secrets
+
+    return "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(5))
+
+
 def name_stem(command: Sequence[str]) -> str:
     """A DNS label that reminds of the program: `python -m pkg.train` and `./train.py` are both "train"."""
     for position, word in enumerate(command):
@@ -120,7 +129,7 @@ def _label(text: str) -> str:
 
 
 def _limits(shape: Shape) -> dict[str, str]:
-    wanted = {"cpu": shape.cpus, "memory": shape.memory, "nvidia.com/gpu": shape.gpus}
+    wanted = {"cpu": shape.cpus, "memory": shape.memory, shape.gpu_resource: shape.gpus}
     return {name: str(amount) for name, amount in wanted.items() if amount}
 
 
