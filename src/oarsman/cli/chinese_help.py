@@ -5,6 +5,7 @@ from __future__ import annotations
 from oarsman.cli.chinese_console import CONSOLE
 from oarsman.cli.chinese_kube import KUBE
 from oarsman.cli.chinese_operator import OPERATOR
+from oarsman.cli.chinese_serve import SERVE
 
 _COMMAND = {
     "Usage: ": "用法：",
@@ -200,4 +201,4 @@ _EXAMPLES = {
     "in ~/.config/fish/config.fish": "写入 ~/.config/fish/config.fish",
 }
 
-HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE}
+HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE}

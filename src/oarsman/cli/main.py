@@ -22,7 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
     t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),
-    t("Console"): ("users", "tokens"),
+    t("Console"): ("serve", "users", "tokens"),
     t("Other"): ("install", "uninstall", "supervisor", "operator", "completion", "version"),
 }
 VERBS = tuple(name for names in SECTIONS.values() for name in names)

@@ -31,9 +31,16 @@ def open_jobs(
 
 
 def open_cluster(
-    *, context: str | None = None, kubeconfig: str | None = None, namespace: str | None = None
+    *,
+    context: str | None = None,
+    kubeconfig: str | None = None,
+    namespace: str | None = None,
+    token: str | None = None,
 ) -> ClusterJobs:
-    """The jobs of a cluster: the one of the kubeconfig's context, or the one this pod is in."""
+    """The jobs of a cluster: the one of the kubeconfig's context, or the one this pod is in.
+
+    `token`: with whose rights, if not with those of the kubeconfig's user or of the pod.
+    """
     from pathlib import Path
 
     from oarsman.errors import UsageError
@@ -47,5 +54,5 @@ def open_cluster(
         raise UsageError(
             f"Kubernetes needs a package that is not installed: {error.name}", hint="pip install 'oarsman[kube]'"
         ) from error
-    access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context)
+    access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context, token=token)
     return ClusterJobs(access, namespace=namespace)

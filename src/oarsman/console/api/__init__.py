@@ -1,1 +1,3 @@
-"""The REST API of the console, one file per subject."""
+"""REST under /api/v1: the desk, with addresses. The routers translate, nothing else."""
+
+PREFIX = "/api/v1"

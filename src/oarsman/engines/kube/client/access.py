@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -53,9 +53,15 @@ def load_access(
     kubeconfig: Path | None = None,
     context: str | None = None,
     master: str | None = None,
+    token: str | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Access:
-    """The file named; else $KUBECONFIG; else the pod we are in; else ~/.kube/config. `master` replaces the server."""
+    """The file named; else $KUBECONFIG; else the pod we are in; else ~/.kube/config. `master` replaces the server.
+
+    `token`: whose rights count instead of those of the file's user, or of the pod, of which nothing is shown then.
+    """
+    if token is not None:
+        return _as(token, kubeconfig, context, master, environ)
     if kubeconfig is not None:
         return _from_files([kubeconfig.expanduser()], context, master, environ)
     named = [Path(one).expanduser() for one in environ.get("KUBECONFIG", "").split(os.pathsep) if one]
@@ -73,6 +79,23 @@ def load_access(
         f"no cluster is known: neither $KUBECONFIG nor {usual} exists, and this is not a pod with a service account",
         hint="name a kubeconfig with --kubeconfig, or set $KUBECONFIG",
     )
+
+
+def _as(
+    token: str, kubeconfig: Path | None, context: str | None, master: str | None, environ: Mapping[str, str]
+) -> Access:
+    """The same server for somebody else. A client certificate would count before a token, so there must be none."""
+    named = [kubeconfig] if kubeconfig is not None else environ.get("KUBECONFIG", "").split(os.pathsep)
+    files = [file for file in (Path(one).expanduser() for one in named if one) if file.exists()]
+    if not files and context is None and environ.get("KUBERNETES_SERVICE_HOST") and SERVICE_ACCOUNT.exists():
+        found = _from_pod(master, environ)
+    else:
+        files = files or [Path(environ.get("HOME") or Path.home(), ".kube", "config")]
+        chosen = choose(files, context)
+        server = master or chosen.cluster.entry.server
+        source = os.pathsep.join(str(file) for file in files)
+        found = _access(server, source, chosen.cluster, From(files[0], User()), environ, chosen)
+    return replace(found, credentials=Fixed(bearer(token)))
 
 
 def _from_files(files: list[Path], context: str | None, master: str | None, environ: Mapping[str, str]) -> Access:

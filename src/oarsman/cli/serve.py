@@ -1,0 +1,87 @@
+"""`oarsman serve`: the console and its REST API, on this machine or, with accounts, for others too."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from oarsman.cli import options
+from oarsman.cli.failures import note
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.verbs import verb
+from oarsman.errors import UsageError
+
+_EXTRA = {"fastapi", "starlette", "uvicorn", "nicegui", "argon2"}  # what the extra `console` brings
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@verb(
+    "serve",
+    help=t(
+        "Serve the console and its REST API. By default only this machine can reach it, and a link is printed that "
+        "opens it once. Where others can reach it, it needs TLS and accounts. Ctrl-C ends it; jobs go on."
+    ),
+    examples=[
+        ("oarsman serve", ""),
+        ("oarsman serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem", t("for others, who log in")),
+        ("oarsman serve --on kube", t("the jobs of a cluster")),
+    ],
+)
+@click.option("--host", metavar="ADDRESS", default="127.0.0.1", help=t("The address to listen on; default 127.0.0.1."))
+@click.option(
+    "--port", metavar="PORT", type=click.IntRange(0, 65535), default=8470,
+    help=t("The port to listen on; default 8470, 0: any that is free."),
+)  # fmt: skip
+@click.option("--tls-cert", "--cert", "cert", type=_FILE, metavar="FILE", help=t("The certificate for TLS, in PEM."))
+@click.option(
+    "--tls-key", "--key", "key", type=_FILE, metavar="FILE", help=t("Its key, if it is in a file of its own.")
+)
+@click.option(
+    "--insecure", is_flag=True, help=t("Allow others to reach it without TLS, because something else has it.")
+)
+@click.option(
+    "--public-name", "names", metavar="NAME", multiple=True,
+    help=t("A name by which browsers reach it, through a proxy or DNS; can be repeated."),
+)  # fmt: skip
+@click.option(
+    "--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="FOLDER",
+    help=t("Where jobs run that mention no folder; default: here."),
+)  # fmt: skip
+@click.option("--verbose", is_flag=True, help=t("Log every request."))
+@options.place
+@pass_session
+def command(
+    session: Session, host: str, port: int, cert: Path | None, key: Path | None, insecure: bool,
+    names: tuple[str, ...], folder: Path | None, verbose: bool,
+) -> None:  # fmt: skip
+    import logging
+
+    try:
+        from oarsman.console.server import serve
+        from oarsman.console.settings import Settings
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        raise UsageError(
+            t("the console needs {name}, which is not installed", name=error.name),
+            hint=t("install it with: pip install 'oarsman[console]'"),
+        ) from error
+    level = logging.INFO if verbose else logging.WARNING
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    settings = Settings(
+        host=host, port=port, engine=session.engine, cert=cert, key=key, insecure=insecure, public_names=names,
+        folder=(folder or Path.cwd()).absolute(), verbose=verbose, context=session.context,
+        kubeconfig=session.kubeconfig, namespace=session.namespace,
+    )  # fmt: skip
+    serve(settings, _announce)
+    note(t("the console has ended; jobs go on"))
+
+
+def _announce(address: str, link: str | None) -> None:
+    click.echo(t("the console answers at {address}", address=address))
+    if link is not None:
+        click.echo(t("this link opens it once, within ten minutes: {link}", link=link))
+    sys.stdout.flush()

@@ -1,0 +1,142 @@
+"""Every error as application/problem+json (RFC 9457), whoever raised it: ours, the framework's, or an accident."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from oarsman import errors
+from oarsman.manifest.problems import dotted
+from oarsman.sdk import views
+from oarsman.sdk.models import ProblemDetails, ProblemView
+
+log = logging.getLogger("oarsman.console")
+MEDIA_TYPE = "application/problem+json"
+
+# The most particular class that fits decides; `status_of` walks up from the error's own class.
+_STATUS: Mapping[type[errors.OarsmanError], int] = {
+    errors.ManifestError: 422,
+    errors.UsageError: 400,
+    errors.UserError: 400,
+    errors.UnauthenticatedError: 401,
+    errors.AccessError: 403,
+    errors.ForbiddenError: 403,
+    errors.NotFoundError: 404,
+    errors.ConflictError: 409,
+    errors.UnsupportedError: 501,
+    errors.ThrottledError: 429,
+    errors.ClusterError: 502,
+    errors.RetryableError: 503,
+    errors.OarsmanError: 500,
+}
+_CODES = {404: "not-found", 405: "method-not-allowed", 406: "not-acceptable", 413: "too-large", 415: "media-type"}
+_RETRY_SECONDS = 1
+
+
+def status_of(error: errors.OarsmanError) -> int:
+    return next(_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS)
+
+
+def details(error: errors.OarsmanError) -> ProblemDetails:
+    status = status_of(error)
+    found: Sequence[ProblemView] = ()
+    if isinstance(error, errors.ManifestError):
+        found = [views.problem(problem) for problem in error.problems]
+    return ProblemDetails(
+        title=HTTPStatus(status).phrase, status=status, detail=views.encodable(error.message), code=error.code,
+        field=error.field, hint=error.hint, errors=found,
+    )  # fmt: skip
+
+
+def answer(problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(
+        problem.model_dump_json(by_alias=True, exclude_none=True), problem.status, headers, media_type=MEDIA_TYPE
+    )
+
+
+def answer_error(error: errors.OarsmanError) -> Response:
+    problem = details(error)
+    headers = {}
+    if isinstance(error, errors.ThrottledError):
+        headers["Retry-After"] = str(max(1, round(error.retry_after)))
+    elif problem.status == HTTPStatus.SERVICE_UNAVAILABLE:
+        headers["Retry-After"] = str(_RETRY_SECONDS)
+    elif problem.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return answer(problem, headers)
+
+
+def plain(status: int, detail: str = "", hint: str | None = None) -> ProblemDetails:
+    """A problem that is about HTTP itself."""
+    phrase = HTTPStatus(status).phrase
+    code = _CODES.get(status, phrase.lower().replace(" ", "-"))
+    return ProblemDetails(title=phrase, status=status, detail=detail, code=code, hint=hint)
+
+
+def invalid(found: Sequence[Any]) -> ProblemDetails:
+    """What pydantic found wrong with a request: each with the path of its field, as the user wrote it."""
+    wrong = [_field(dict(one)) for one in found]
+    first = wrong[0]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return ProblemDetails(
+        title=HTTPStatus(422).phrase, status=422, detail=f"{first.field}: {first.message}{more}", code="invalid",
+        field=first.field, errors=wrong,
+    )  # fmt: skip
+
+
+def _field(error: dict[str, Any]) -> ProblemView:
+    where, *path = error["loc"] or ("body",)
+    if error["type"] == "json_invalid":
+        return ProblemView(field="body", message=f"this is not JSON: {error.get('ctx', {}).get('error', '')}")
+    field = dotted(tuple(path)) or str(where)
+    return ProblemView(field=views.encodable(field), message=error["msg"])
+
+
+def install(app: FastAPI) -> None:
+    @app.exception_handler(errors.OarsmanError)
+    async def ours(_: Request, error: errors.OarsmanError) -> Response:
+        if status_of(error) >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.warning("%s: %s", error.code, error)
+        return answer_error(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def not_understood(_: Request, error: RequestValidationError) -> Response:
+        return answer(invalid(error.errors()))
+
+    @app.exception_handler(HTTPException)
+    async def of_http(_: Request, error: HTTPException) -> Response:
+        said = error.detail if error.detail != HTTPStatus(error.status_code).phrase else ""
+        return answer(plain(error.status_code, said), error.headers)
+
+    @app.exception_handler(Exception)
+    async def accident(_: Request, error: Exception) -> Response:
+        return answer(plain(500, "something went wrong here; the server's log says what"))
+
+
+# -- for OpenAPI ------------------------------------------------------------------------------------
+_MEANINGS = {
+    400: "What was asked for makes no sense", 401: "Nobody is logged in, or the token is not known",
+    403: "Not allowed for this role", 404: "There is no such job, or it is not yours to see",
+    409: "The job is not in a state that allows this, or the name is taken", 413: "More than 1 MiB was sent",
+    422: "What was sent is not valid; `errors` has every mistake with its field, line and column",
+    429: "Too many attempts; Retry-After says how long to wait", 500: "A fault of the server",
+    501: "This engine cannot do that", 502: "The cluster said no, or could not be reached",
+    503: "Not at the moment; trying again may help",
+}  # fmt: skip
+_SCHEMA = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
+ALWAYS = (400, 401, 403, 422, 500, 501, 502, 503)
+
+
+def responses(*more: int) -> dict[int | str, dict[str, Any]]:
+    """What else an operation may answer with."""
+    return {
+        status: {"description": _MEANINGS[status], "content": {MEDIA_TYPE: _SCHEMA}}
+        for status in sorted({*ALWAYS, *more})
+    }

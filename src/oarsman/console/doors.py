@@ -1,0 +1,109 @@
+"""The doors a server opens: one for everybody on this machine, one per token on a cluster.
+
+On Kubernetes the server has no rights of its own: a request is answered with what the caller's own token may
+see and do. Doors that nobody has used for a while are closed, and there are never more than a few hundred.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from oarsman.console.api.followers import Followers
+from oarsman.errors import UnauthenticatedError
+from oarsman.runtime.jobs import Jobs
+from oarsman.sdk.catalogue import Catalogue
+
+_MOST_DOORS = 256
+_IDLE_SECONDS = 600.0
+
+
+class Door:
+    """A way to jobs, with the thread that follows them and the threads that follow their logs."""
+
+    def __init__(self, jobs: Jobs, engine: str) -> None:
+        self.jobs = jobs
+        self.engine = engine
+        self.catalogue = Catalogue(jobs)
+        self.followers = Followers(jobs)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.catalogue.subscribers or len(self.followers))
+
+    def close(self) -> None:
+        self.catalogue.close()
+        self.followers.close()
+        if (close := getattr(self.jobs, "close", None)) is not None:
+            close()
+
+
+@dataclass(slots=True)
+class _Held:
+    door: Door
+    used: float
+
+
+class Doors:
+    """`open_with(token)` opens a door; token None: with the rights of whoever started the server.
+
+    `tokens_needed`: nobody gets that one, because others than its owner can reach the server.
+    """
+
+    def __init__(
+        self, open_with: Callable[[str | None], Jobs], engine: str, *, per_token: bool = False,
+        tokens_needed: bool = False, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self.engine = engine
+        self.per_token = per_token
+        self._open_with = open_with
+        self._tokens_needed = tokens_needed
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._held: OrderedDict[str, _Held] = OrderedDict()  # the one used longest ago comes first
+
+    def door(self, token: str | None = None) -> Door:
+        if self.per_token and self._tokens_needed and not token:
+            raise UnauthenticatedError(
+                "this server acts with your own rights on the cluster, and has no token of yours",
+                hint="send it as `Authorization: Bearer TOKEN`; `kubectl create token NAME` makes one",
+            )
+        name = _name(token if self.per_token else None)
+        with self._lock:
+            held = self._held.get(name)
+            if held is None:
+                held = self._held[name] = _Held(Door(self._open_with(token), self.engine), 0.0)
+            held.used = self._clock()
+            self._held.move_to_end(name)
+            spare = self._spare()
+        for door in spare:
+            door.close()
+        return held.door
+
+    def _spare(self) -> list[Door]:
+        """Those to be closed: unused for long, or too many."""
+        now = self._clock()
+        found = []
+        for name, held in list(self._held.items())[:-1]:
+            idle = now - held.used > _IDLE_SECONDS and not held.door.busy
+            if idle or len(self._held) > _MOST_DOORS:
+                del self._held[name]
+                found.append(held.door)
+        return found
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def close(self) -> None:
+        with self._lock:
+            held, self._held = list(self._held.values()), OrderedDict()
+        for one in held:
+            one.door.close()
+
+
+def _name(token: str | None) -> str:
+    return hashlib.sha256(token.encode()).hexdigest() if token else ""

@@ -1,0 +1,193 @@
+"""The server: one gate, one set of doors, the API in front of them, and an end that does not wait for open streams."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import FrameType
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from oarsman import __version__
+from oarsman.console.api import PREFIX, accounts, jobs, logs, openapi, place, problems, session
+from oarsman.console.api.limits import BodyLimit
+from oarsman.console.api.sse import Streams
+from oarsman.console.doors import Door, Doors
+from oarsman.console.security.gate import Gate
+from oarsman.console.security.headers import SecurityHeaders
+from oarsman.console.security.listening import refusal, tls_context
+from oarsman.console.security.site import Site, is_loopback
+from oarsman.console.security.store import ConsoleStore
+from oarsman.console.settings import Settings
+from oarsman.errors import UsageError
+from oarsman.runtime.jobs import Jobs
+from oarsman.sdk.desk import Desk
+from oarsman.sdk.models import Identity
+
+log = logging.getLogger("oarsman.console")
+_BACKLOG = 2048
+_END_WITHIN_SECONDS = 10
+
+
+class Console:
+    """What every request needs. Pages find it, as the API does, in `app.state.console`."""
+
+    def __init__(self, doors: Doors, gate: Gate, *, folder: Path | None = None) -> None:
+        self.doors = doors
+        self.gate = gate
+        self.streams = Streams()
+        self._folder = folder
+
+    def desk(self, door: Door, identity: Identity) -> Desk:
+        """For one caller. Cheap: one is made per request."""
+        return Desk(
+            door.jobs, identity, door.catalogue, engine=door.engine, folder=self._folder,
+            accounts=bool(self.gate.store.accounts.enabled()),
+        )  # fmt: skip
+
+    def close(self) -> None:
+        self.streams.stop()
+        self.doors.close()
+        self.gate.store.close()
+
+
+def make_app(console: Console) -> FastAPI:
+    """The API alone; pages are added to it by whoever wants them."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        console.streams.stop()
+
+    # Documentation pages of the framework would load scripts from elsewhere; the description alone is served.
+    app = FastAPI(
+        title="Oarsman", version=__version__, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
+        lifespan=lifespan,
+    )  # fmt: skip
+    app.state.console = console
+    app.state.gate = console.gate
+    problems.install(app)
+    openapi.install(app)
+    for router in (jobs.router, logs.router, place.router, session.router, session.once, accounts.router):
+        app.include_router(router)
+    app.add_middleware(BodyLimit)
+    return app
+
+
+def guarded(app: ASGIApp, site: Site) -> ASGIApp:
+    """With the outermost layer, which sees every request and every answer."""
+    return SecurityHeaders(app, site)
+
+
+# -- running it ---------------------------------------------------------------------------------------
+class Server(uvicorn.Server):
+    """Ends the streams before it waits for requests to end: they would go on for ever."""
+
+    def __init__(self, config: uvicorn.Config, console: Console, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._console = console
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._ready()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Being told to end is not a failure: nothing is raised again afterwards. Told twice, nothing is waited for."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._console.streams.stop()
+        await super().shutdown(sockets)
+
+
+def listen(settings: Settings) -> socket.socket:
+    """The socket, before anything else is started: a port that is taken is said at once."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        found = socket.getaddrinfo(
+            settings.host or None, settings.port, family, socket.SOCK_STREAM, 0, socket.AI_PASSIVE
+        )
+        sock = socket.socket(found[0][0], socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"{settings.host} is no address of this machine: {error.strerror}", field="--host") from error
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(found[0][4])
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        sock.close()
+        raise UsageError(
+            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}", field="--port",
+            hint="is it running already? --port 0 takes any that is free",
+        ) from error  # fmt: skip
+    return sock
+
+
+def open_console(settings: Settings, port: int) -> Console:
+    """Raises UsageError where the server must not start like this."""
+    settings.places.make()
+    store = ConsoleStore(settings.places.console_database)
+    try:
+        refused = refusal(settings.listening(store.accounts.enabled()))
+        if refused is not None:
+            raise UsageError(refused)
+        doors = _doors(settings)
+        return Console(doors, Gate(store, settings.site(port)), folder=settings.folder)
+    except BaseException:
+        store.close()
+        raise
+
+
+def _doors(settings: Settings) -> Doors:
+    if settings.engine == "embedded":
+        from oarsman.runtime.embedded import EmbeddedJobs
+
+        return Doors(lambda _: EmbeddedJobs(settings.places), "embedded")
+    if settings.engine != "kube":
+        raise UsageError(f"there is no console for '{settings.engine}' yet", field="--on")
+    from oarsman.runtime import open_cluster
+
+    def open_with(token: str | None) -> Jobs:
+        return open_cluster(
+            context=settings.context, kubeconfig=settings.kubeconfig, namespace=settings.namespace, token=token
+        )
+
+    # On loopback, whoever came in by the link is the owner of the kubeconfig. Anybody else brings a token.
+    return Doors(open_with, "kube", per_token=True, tokens_needed=not is_loopback(settings.host))
+
+
+def serve(settings: Settings, announce: Callable[[str, str | None], None]) -> None:
+    """Until Ctrl-C or SIGTERM. `announce` is told the address, and the link that opens it once, when it answers."""
+    with listen(settings) as sock:
+        console = open_console(settings, sock.getsockname()[1])
+        try:
+            _run(settings, console, sock, announce)
+        finally:
+            console.close()
+
+
+def _run(
+    settings: Settings, console: Console, sock: socket.socket, announce: Callable[[str, str | None], None]
+) -> None:
+    tls: ssl.SSLContext | None = tls_context(settings.cert, settings.key) if settings.cert is not None else None
+    config = uvicorn.Config(
+        guarded(make_app(console), console.gate.site), log_config=None, access_log=settings.verbose,
+        server_header=False, proxy_headers=False, timeout_graceful_shutdown=_END_WITHIN_SECONDS, lifespan="on",
+        ssl_context_factory=(lambda *_: tls) if tls is not None else None,
+    )  # fmt: skip
+    server = Server(config, console, lambda: announce(console.gate.site.address, _link(settings, console)))
+    server.run(sockets=[sock])
+
+
+def _link(settings: Settings, console: Console) -> str | None:
+    """For the owner of this machine; where others can listen in, people log in."""
+    return console.gate.new_link() if is_loopback(settings.host) else None

@@ -1,0 +1,36 @@
+"""What a server was told when it was started."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oarsman.console.security.listening import Listening
+from oarsman.console.security.site import Site
+from oarsman.store.places import Places
+
+DEFAULT_PORT = 8470
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT  # 0: any that is free
+    engine: str = "embedded"
+    cert: Path | None = None
+    key: Path | None = None
+    insecure: bool = False
+    public_names: tuple[str, ...] = ()
+    folder: Path = field(default_factory=Path.cwd)  # of jobs that mention none
+    verbose: bool = False
+    context: str | None = None  # of the kubeconfig
+    kubeconfig: str | None = None
+    namespace: str | None = None
+    places: Places = field(default_factory=Places.default)
+
+    def listening(self, accounts: int) -> Listening:
+        return Listening(host=self.host, cert=self.cert, key=self.key, insecure=self.insecure, accounts=accounts)
+
+    def site(self, port: int) -> Site:
+        """`port`: the one that is really listened on."""
+        return Site(host=self.host, port=port, tls=self.cert is not None, public_names=self.public_names)
