@@ -10,7 +10,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
 
-from oarsman.console.api.session import TheCaller, TheGate, refusals
+from oarsman.console.api.problems import responses
+from oarsman.console.api.session import TheCaller, TheGate
 from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError
 from oarsman.sdk.models import Account, AccountChange, AuditPage, MadeToken, NewAccount, NewToken, Token
@@ -30,16 +31,14 @@ def _in_person(caller: Caller) -> None:
 
 
 # -- accounts ----------------------------------------------------------------------------------------
-@router.get("/accounts", response_model=list[Account], responses=refusals(401, 403), tags=["accounts"])
+@router.get("/accounts", response_model=list[Account], responses=responses(), tags=["accounts"])
 def accounts(caller: TheCaller, gate: TheGate) -> list[Account]:
     """All accounts, by name. For admins."""
     require(caller.identity, Action.ADMINISTER)
     return gate.store.accounts.all()
 
 
-@router.post(
-    "/accounts", status_code=201, response_model=Account, responses=refusals(401, 403, 409, 422, 429), tags=["accounts"]
-)
+@router.post("/accounts", status_code=201, response_model=Account, responses=responses(409, 429), tags=["accounts"])
 def add_account(wanted: NewAccount, caller: TheCaller, gate: TheGate) -> Account:
     """Make an account. For admins."""
     require(caller.identity, Action.ADMINISTER)
@@ -51,9 +50,7 @@ def add_account(wanted: NewAccount, caller: TheCaller, gate: TheGate) -> Account
     return made
 
 
-@router.patch(
-    "/accounts/{name}", response_model=Account, responses=refusals(401, 403, 404, 409, 422, 429), tags=["accounts"]
-)
+@router.patch("/accounts/{name}", response_model=Account, responses=responses(404, 409, 429), tags=["accounts"])
 def change_account(name: AccountName, wanted: AccountChange, caller: TheCaller, gate: TheGate) -> Account:
     """Change role or password, disable or enable. A new password and being disabled end its sessions. For admins."""
     require(caller.identity, Action.ADMINISTER)
@@ -67,7 +64,7 @@ def change_account(name: AccountName, wanted: AccountChange, caller: TheCaller, 
 
 
 @router.delete(
-    "/accounts/{name}", status_code=204, response_class=Response, responses=refusals(401, 403, 404, 409),
+    "/accounts/{name}", status_code=204, response_class=Response, responses=responses(404, 409),
     tags=["accounts"],
 )  # fmt: skip
 def remove_account(name: AccountName, caller: TheCaller, gate: TheGate) -> None:
@@ -88,13 +85,13 @@ def _said(wanted: AccountChange) -> str:
 
 
 # -- tokens ------------------------------------------------------------------------------------------
-@router.get("/tokens", response_model=list[Token], responses=refusals(401), tags=["tokens"])
+@router.get("/tokens", response_model=list[Token], responses=responses(), tags=["tokens"])
 def tokens(caller: TheCaller, gate: TheGate) -> list[Token]:
     """One's own tokens; an admin sees everybody's."""
     return gate.store.tokens.all(_whose(caller))
 
 
-@router.post("/tokens", status_code=201, response_model=MadeToken, responses=refusals(401, 403, 409, 422),
+@router.post("/tokens", status_code=201, response_model=MadeToken, responses=responses(409),
              tags=["tokens"])  # fmt: skip
 def make_token(wanted: NewToken, caller: TheCaller, gate: TheGate) -> MadeToken:
     """Make a token for oneself. Its secret is in this answer and nowhere else."""
@@ -106,7 +103,7 @@ def make_token(wanted: NewToken, caller: TheCaller, gate: TheGate) -> MadeToken:
     return MadeToken(token=token, secret=secret)
 
 
-@router.delete("/tokens/{id}", status_code=204, response_class=Response, responses=refusals(401, 403, 404),
+@router.delete("/tokens/{id}", status_code=204, response_class=Response, responses=responses(404),
                tags=["tokens"])  # fmt: skip
 def revoke_token(id: TokenId, caller: TheCaller, gate: TheGate) -> None:
     """Revoke a token at once: one's own; an admin anybody's."""
@@ -121,7 +118,7 @@ def _whose(caller: Caller) -> str | None:
 
 
 # -- audit -------------------------------------------------------------------------------------------
-@router.get("/audit", response_model=AuditPage, responses=refusals(401, 403, 422), tags=["audit"])
+@router.get("/audit", response_model=AuditPage, responses=responses(), tags=["audit"])
 def audit(
     caller: TheCaller, gate: TheGate, limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,

@@ -98,6 +98,8 @@ class Accounts:
             return then(_account(now))
 
     def _find(self, name: str) -> sqlite3.Row | None:
+        if not _NAME.fullmatch(name):  # it may hold what no database takes
+            return None
         return self._database.row("SELECT * FROM accounts WHERE name = ?", (name,))
 
     def _row(self, name: str) -> sqlite3.Row:
