@@ -17,6 +17,7 @@ _BATCH: Final = 2000
 _SLACK_SECONDS: Final = 60  # clocks of machines differ; what comes twice is recognised
 _BACK_SECONDS: Final = 2.0  # lines written at once by several are out of order by much less
 _PAUSE_SECONDS: Final = 1.0
+_LAST_TRIES: Final = 5
 _LOST: Final = b"unable to retrieve container logs"  # said by the kubelet in the log's place once that is gone
 _WIDTH: Final = 30  # of 2026-01-31T08:00:00.123456789Z
 
@@ -54,18 +55,25 @@ class PodLog:
         `since` is by our clock, `since_time` by that of the stamps. `skipped` is shown what the server repeats of
         what comes before the place to start from.
         """
+        tries_after_the_end = 0
         while True:
+            broken = False
+            if self._last:
+                since, since_time = None, earlier(self._last, _BACK_SECONDS)
             try:
-                if self._last:
-                    since, since_time = None, earlier(self._last, _BACK_SECONDS)
                 async with aclosing(self._stream(tail, since, since_time, follow, skipped)) as batches:
                     async for batch in batches:
                         yield batch
             except Unavailable:
                 if not follow:
                     raise
-            if not follow or await self._over():
+                broken = True
+            if not follow:
                 return
+            if await self._over():  # what a broken stream still owed is asked for, unless nobody has it
+                tries_after_the_end += 1
+                if not broken or tries_after_the_end > _LAST_TRIES:
+                    return
             tail = skipped = None
             await asyncio.sleep(_PAUSE_SECONDS)
 
