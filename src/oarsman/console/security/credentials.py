@@ -115,9 +115,7 @@ class Tokens:
 
     def all(self, account: str | None = None) -> list[Token]:
         """Of one account, or of everybody and the machine's owner too."""
-        rows = self._database.rows(
-            "SELECT * FROM tokens WHERE ?1 IS NULL OR account = ?1 ORDER BY created, id", (account,)
-        )
+        rows = self._database.rows("SELECT * FROM tokens WHERE ?1 IS NULL OR account = ?1 ORDER BY rowid", (account,))
         return [_token(row) for row in rows]
 
     def get(self, id: str, account: str | None = None) -> Token:
