@@ -8,6 +8,7 @@ import pty
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from oarsman.cli import messages
 from oarsman.cli.chinese import CATALOGUE
 from oarsman.console.security.store import ConsoleStore
 from oarsman.sdk.models import Role
+from oarsman.store.places import Places
 
 from .fakes import NOW, FakeJobs, oarsman
 
@@ -24,9 +26,11 @@ SECRET = "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    yield
+    with suppress(FileNotFoundError):
+        Places(tmp_path / "state").run.rmdir()
 
 
 def call(*words: str, stdin: str | None = None) -> Result:

@@ -40,6 +40,7 @@ class Gate:
         self.store = store
         self.site = site
         self._throttle = Throttle(clock)
+        store.links.serve_at(site.address)  # for links that the command prints
 
     # -- whose a request is --------------------------------------------------------------------------
     def identify(self, request: HTTPConnection, *, header_needed: bool = True) -> Identity:
@@ -154,7 +155,6 @@ class Gate:
 
     def new_link(self) -> str:
         """An address that opens the console once, as the owner of this machine; for the terminal alone."""
-        self.store.links.serve_at(self.site.address)
         return link(self.site.address, self.store.links.make(machine_owner()))
 
     # -- the cookie ----------------------------------------------------------------------------------
