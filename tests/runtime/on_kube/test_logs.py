@@ -174,3 +174,13 @@ def test_what_the_kubelet_says_of_a_log_that_is_gone_is_no_line_of_it() -> None:
     """It says so in the log's place, where a line would begin with its time."""
     lost = b"unable to retrieve container logs for containerd://413a0ae5d2d5"
     assert [line.text for line in read(Kubelet([at(1, "[1,0]<stdout>:kept"), lost]))] == ["kept"]
+
+
+@pytest.mark.parametrize("size", [16384, 8192])
+@pytest.mark.parametrize("length", [8192, 16384, 16385, 40_000])
+def test_a_line_that_was_kept_in_parts_is_one_line(size: int, length: int) -> None:
+    """Older kubelets put a time before every part. What only looks like one stays."""
+    text = ("2026-01-01T08:00:00Z " * 4000)[:length]
+    parts = [text[start : start + size] for start in range(0, length, size)]
+    told = "".join(f"2026-01-01T08:00:0{second}.12Z {part}" for second, part in enumerate(parts))
+    assert podlog.parse(told.encode()) == ("2026-01-01T08:00:00.120000000Z", text)

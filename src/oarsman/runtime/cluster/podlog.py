@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -20,6 +21,9 @@ _PAUSE_SECONDS: Final = 1.0
 _LAST_TRIES: Final = 5
 _LOST: Final = b"unable to retrieve container logs"  # said by the kubelet in the log's place once that is gone
 _WIDTH: Final = 30  # of 2026-01-31T08:00:00.123456789Z
+
+_PARTS: Final = (16384, 8192)  # containerd's, and that of CRI-O
+_TIME: Final = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d) ")
 
 
 class Written(NamedTuple):
@@ -144,10 +148,26 @@ def earlier(stamp: str, seconds: float) -> str:
 
 
 def parse(raw: bytes) -> Written:
+    if len(raw) > _PARTS[-1]:
+        raw = _in_one_piece(raw)
     stamp, _, text = raw.decode(errors="surrogateescape").partition(" ")
     if len(stamp) != _WIDTH or stamp[-1] != "Z":
         stamp = _normal(stamp)
     return Written(stamp, text.rstrip("\r"))
+
+
+def _in_one_piece(raw: bytes) -> bytes:
+    """Container runtimes keep long lines in parts, and older kubelets put a time before each of them."""
+    start = raw.index(b" ") + 1 if b" " in raw else 0
+    for size in _PARTS:
+        at = start + size
+        pieces = [raw[:at]]
+        while (inner := _TIME.match(raw, at)) is not None:
+            at = inner.end() + size
+            pieces.append(raw[inner.end() : at])
+        if len(pieces) > 1:
+            return b"".join([*pieces, raw[at:]])
+    return raw
 
 
 def _normal(stamp: str) -> str:
