@@ -189,6 +189,55 @@ def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster)
         jobs.close()  # type: ignore[attr-defined]
 
 
+def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_there(face: Face, cluster: Cluster) -> None:
+    """Real kubelets: their times, their idea of a tail, their way to cut long lines."""
+    count = 3000
+    talk = (
+        f"{WORLD}import os, sys, time\nfor n in range({count}): print('line', n, '.' * 40, flush=n % 10 == 0)\n"
+        "print('Needle', 'x' * 40000, flush=True)\n" + PATIENT + "\nprint('the end', flush=True)"
+    )
+    asks = {"resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
+    manifest = mpijob("talk", cluster.images["openmpi4"], workers=1, program=("python3", "-c", talk), container=asks)
+    jobs = connect(on="kube", kubeconfig=str(face.home / "kubeconfig"))
+    try:
+        key = jobs.submit(manifest, environment={}, folder=face.home, owner="ada").job.key
+        # Long enough: of thousands that were shorter than their tags, mpirun of Open MPI 4 passed on only a part.
+        lines = [f"line {number} {'.' * 40}" for number in range(count)]
+        followed = jobs.log_follow(key)
+        seen: list[str] = []
+        while not any(text.startswith("Needle") for text in seen):
+            page = next(followed)
+            seen += [placed.line.text for placed in page.lines]
+        assert seen[:count] == lines
+        (needle,) = seen[count:]
+        assert needle == "Needle " + "x" * 40000
+
+        last = jobs.log_page(key, limit=1000)
+        texts = [placed.line.text for placed in last.lines]
+        while last.before is not None:
+            last = jobs.log_page(key, before=last.before, limit=1000)
+            texts = [placed.line.text for placed in last.lines] + texts
+        assert texts == [*lines, needle]
+        found = jobs.log_page(key, LogQuery(search="line 29", ranks=(0,)), limit=7)
+        assert [placed.line.text for placed in found.lines] == lines[-7:]
+        assert [line.text for line in jobs.logs(key, LogQuery(search="needle"))] == [needle]
+        middle = jobs.log_page(key, after="1", limit=1500)
+        onwards = jobs.log_page(key, after=middle.after, limit=5000)
+        assert [placed.line.text for placed in (*middle.lines, *onwards.lines)] == [*lines, needle]
+
+        held = [holding for host in jobs.hosts() for holding in host.holdings if holding.key == key]
+        assert sum(holding.amounts.cpus for holding in held) == pytest.approx(0.02)
+        assert {host.state for host in jobs.hosts()} == {"ready"}
+        assert jobs.fit(manifest).now
+        assert jobs.get(key).owner == "ada"
+
+        cluster.run_in(face.namespace, "talk-worker-0", "touch", "/tmp/go")
+        assert [placed.line.text for page in followed for placed in page.lines] == ["the end"]
+        assert [placed.line.text for placed in jobs.log_page(key, after=onwards.after).lines] == ["the end"]
+    finally:
+        jobs.close()  # type: ignore[attr-defined]
+
+
 def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) -> None:
     """A script that submits jobs from within: it has what its service account may, in its own namespace."""
     where = f"--namespace={face.namespace}"
