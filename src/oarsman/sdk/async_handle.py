@@ -62,6 +62,8 @@ class AsyncJobHandle(SeenJob):
         try:
             async with aclosing(self._carrier.stream(calls.watch(self._key))) as states:
                 async for job in states:
+                    if self._is_another(job):
+                        break
                     self._see(job)
                     seeing(job)
                     if seen.settled(job, until, check=check):

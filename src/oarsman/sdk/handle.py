@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -62,11 +62,14 @@ class JobHandle(SeenJob):
         """
         seen.check_wish(until)
         try:
-            for job in self._states(timeout):
-                self._see(job)
-                seeing(job)
-                if seen.settled(job, until, check=check):
-                    return self
+            with closing(self._states(timeout)) as states:
+                for job in states:
+                    if self._is_another(job):
+                        break
+                    self._see(job)
+                    seeing(job)
+                    if seen.settled(job, until, check=check):
+                        return self
         except NotFoundError:
             if until != "deleted":
                 raise
@@ -74,7 +77,7 @@ class JobHandle(SeenJob):
         seen.gone(self._key, until, check=check)
         return self
 
-    def _states(self, timeout: float | None) -> Iterator[Job]:
+    def _states(self, timeout: float | None) -> Generator[Job, None, None]:
         if timeout is None:
             states = self._service.watch(self._key)
             try:
@@ -83,9 +86,12 @@ class JobHandle(SeenJob):
                 _close(states)
             return
         deadline = time.monotonic() + timeout
+        begun = self._watching is not None  # its first state was taken by an earlier wait
         pump = self._watching or Pump(lambda: self._service.watch(self._key))
         self._watching = pump
         try:
+            if begun:
+                yield self._service.job(self._key)
             while True:
                 yield pump.take(max(deadline - time.monotonic(), 0.0))
         except TimeoutError:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -48,9 +49,10 @@ class Pump(Generic[T]):
             self._items.clear()
             self._change.notify_all()
             iterator = self._iterator
-        interrupt = getattr(iterator, "interrupt", None)  # a generator has none: it ends with its next item
+        interrupt = getattr(iterator, "interrupt", None)
         if interrupt is not None:
-            interrupt()
+            with suppress(ValueError):  # a generator that waits can only be left alone: it ends with its next item
+                interrupt()
 
     def _next(self) -> T:
         if self._items:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from oarsman import names
 from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
 from oarsman.sdk import notebook
@@ -28,6 +30,10 @@ class SeenJob:
 
     def _see(self, job: Job) -> None:
         self._job, self._summary = job, job.summary
+
+    def _is_another(self, job: Job) -> bool:
+        """Whether this is a job that somebody else made under the same name, after ours was deleted."""
+        return self._summary is not None and self._summary.uid != job.summary.uid
 
     @property
     def key(self) -> str:
@@ -178,12 +184,15 @@ def log_filter(
     def several(given: int | Sequence[int] | None) -> Sequence[int]:
         return () if given is None else (given,) if isinstance(given, int) else tuple(given)
 
-    return LogFilter.model_validate(
-        {
-            "ranks": several(rank), "workers": several(worker), "launcher": launcher, "stream": stream,
-            "search": search, "attempt": attempt,
-        }
-    )  # fmt: skip
+    wanted = {
+        "ranks": several(rank), "workers": several(worker), "launcher": launcher, "stream": stream, "search": search,
+        "attempt": attempt,
+    }  # fmt: skip
+    try:
+        return LogFilter.model_validate(wanted)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
 
 
 def last_lines(pages: Sequence[LogPageView], count: int) -> Sequence[LogLineView]:
