@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sqlite3
@@ -231,5 +230,4 @@ def test_a_thread_that_ends_leaves_no_connection(store: JobStore) -> None:
         thread = threading.Thread(target=store.all)
         thread.start()
         thread.join()
-    gc.collect()
     assert len(store._connections) == 1

@@ -20,7 +20,7 @@ from oarsman.engines.bare.engine import BareEngine
 from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.loop import Loop
 from oarsman.runtime.queue import WorkQueue
-from oarsman.runtime.sampler import Sampler
+from oarsman.runtime.sampler import EVERY_SECONDS, Sampler
 from oarsman.store.jobs import JobStore
 from oarsman.store.places import Places
 
@@ -38,7 +38,7 @@ class Supervisor:
         self._engine = BareEngine(job_folder=places.job, run_folder=places.job_run)
         self._ledger = Ledger(capacity.measure(), self._queue.add)
         self._loop = Loop(self._store, self._engine, self._ledger, self._queue, changed=self._broadcast)
-        self._sampler = Sampler(places.job)
+        self._sampler = Sampler(places.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
         self._watchers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
         self._idle = float(os.environ.get("OARSMAN_IDLE_SECONDS", _IDLE_SECONDS))

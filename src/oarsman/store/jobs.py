@@ -77,9 +77,14 @@ class StoreChanges:
     whole: bool  # the jobs are all there are
 
 
-class _Connection(sqlite3.Connection):
-    def __del__(self) -> None:  # its thread has ended
-        self.close()
+class _Own:
+    """The connection of one thread. It is closed as soon as that one has ended, not when the collector comes by."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+
+    def __del__(self) -> None:
+        self.db.close()
 
 
 class JobStore:
@@ -89,7 +94,7 @@ class JobStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._threads = threading.local()
-        self._connections: weakref.WeakSet[_Connection] = weakref.WeakSet()
+        self._connections: weakref.WeakSet[_Own] = weakref.WeakSet()
         self._opening = threading.Lock()
         try:
             self._db.execute("PRAGMA journal_mode = WAL")
@@ -105,18 +110,18 @@ class JobStore:
     def _db(self) -> sqlite3.Connection:
         """The connection of this thread."""
         try:
-            own: _Connection = self._threads.connection
+            own: _Own = self._threads.own
         except AttributeError:
-            own = self._threads.connection = self._connect()
-        return own
+            own = self._threads.own = _Own(self._connect())
+            with self._opening:
+                self._connections.add(own)
+        return own.db
 
-    def _connect(self) -> _Connection:
-        db = sqlite3.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False, factory=_Connection)
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False)
         db.row_factory = sqlite3.Row
         db.execute("PRAGMA synchronous = NORMAL")  # survives kill -9; a power cut may lose the last moment
         db.execute("PRAGMA foreign_keys = ON")
-        with self._opening:
-            self._connections.add(db)
         return db
 
     def _version(self) -> int:
@@ -172,7 +177,7 @@ class JobStore:
         """For all threads."""
         with self._opening:
             for connection in self._connections:
-                connection.close()
+                connection.db.close()
 
     # -- reading -------------------------------------------------------------------------------------
     def get(self, key: str) -> StoredJob:
