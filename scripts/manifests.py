@@ -4,6 +4,7 @@ src/oarsman/manifest   ->  the CRD, in deploy/crd and in the chart
 values.yaml's comments ->  the descriptions in values.schema.json and the table in the chart's README.md
 oarsman.__version__    ->  Chart.yaml, the Dockerfiles
 all of these           ->  deploy/oarsman.yaml, rendered by Helm
+src/oarsman/console    ->  deploy/openapi.json, what the REST API says of itself
 """
 
 from __future__ import annotations
@@ -126,6 +127,12 @@ def with_version(text: str) -> str:
     return re.sub(r"(/(?:operator|kubectl-delivery):)\d[\w.]*", rf"\g<1>{__version__}", text)
 
 
+def description() -> str:
+    from oarsman.console.server import bare_app  # late: the framework is slow to import
+
+    return json.dumps(bare_app().openapi(), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
 def fresh() -> Iterator[tuple[Path, str]]:
     """Every generated file and what it should hold. Later ones are made from earlier ones."""
     yield DEPLOY / "crd" / CRD_NAME, crd.text()
@@ -140,6 +147,7 @@ def fresh() -> Iterator[tuple[Path, str]]:
     table = values_table(values, schema.read_text(encoding="utf-8"))
     yield readme, readme_text(readme.read_text(encoding="utf-8"), table)
     yield DEPLOY / "oarsman.yaml", manifest()
+    yield DEPLOY / "openapi.json", description()
 
 
 if __name__ == "__main__":

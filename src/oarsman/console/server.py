@@ -12,7 +12,7 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Lifespan
 
 from oarsman import __version__
 from oarsman.console.api import PREFIX, accounts, jobs, logs, openapi, place, problems, session
@@ -65,18 +65,24 @@ def make_app(console: Console) -> FastAPI:
         yield
         console.streams.stop()
 
+    app = bare_app(lifespan)
+    app.state.console = console
+    app.state.gate = console.gate
+    app.add_middleware(BodyLimit)
+    return app
+
+
+def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
+    """All routes, and nobody behind them: enough to describe the API."""
     # Documentation pages of the framework would load scripts from elsewhere; the description alone is served.
     app = FastAPI(
         title="Oarsman", version=__version__, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
         lifespan=lifespan,
     )  # fmt: skip
-    app.state.console = console
-    app.state.gate = console.gate
     problems.install(app)
     openapi.install(app)
     for router in (jobs.router, logs.router, place.router, session.router, session.once, accounts.router):
         app.include_router(router)
-    app.add_middleware(BodyLimit)
     return app
 
 

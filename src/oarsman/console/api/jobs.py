@@ -14,8 +14,12 @@ from oarsman.sdk.models import Clone, Create, EventView, Job, JobList, JobQuery,
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 
-Namespace = Annotated[str, Path(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
-JobName = Annotated[str, Path(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")]
+Namespace = Annotated[
+    str, Path(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", examples=["default"])
+]
+JobName = Annotated[
+    str, Path(min_length=1, max_length=253, pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", examples=["pi"])
+]
 Text = Annotated[str | None, Query(max_length=253)]
 LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)]
 
@@ -65,7 +69,7 @@ def create_job(visit: Visiting, wanted: Create, response: Response) -> Job:
 
 
 @router.get(
-    "/stream", operation_id="streamJobs", response_class=sse.EventStream,
+    "/stream", operation_id="streamJobs", status_code=200, response_class=sse.EventStream,
     responses={**responses(), **sse.described("JobChange")},
 )  # fmt: skip
 async def stream_jobs(visit: Visiting, query: Watched, last_event_id: LastEvent = None) -> sse.EventStream:
@@ -138,7 +142,7 @@ def clone_job(visit: Visiting, namespace: Namespace, name: JobName, wanted: Clon
 
 
 @router.get(
-    "/{namespace}/{name}/watch", operation_id="watchJob", response_class=sse.EventStream,
+    "/{namespace}/{name}/watch", operation_id="watchJob", status_code=200, response_class=sse.EventStream,
     responses={**responses(404), **sse.described("Job")},
 )  # fmt: skip
 def watch_job(visit: Visiting, namespace: Namespace, name: JobName, last_event_id: LastEvent = None) -> sse.EventStream:

@@ -46,7 +46,7 @@ def read_log(
 
 
 @router.get(
-    "/stream", operation_id="followLog", response_class=sse.EventStream,
+    "/stream", operation_id="followLog", status_code=200, response_class=sse.EventStream,
     responses={**responses(404), **sse.described("LogPageView")},
 )  # fmt: skip
 def follow_log(
@@ -64,7 +64,7 @@ def follow_log(
 
 
 @router.get(
-    "/download", operation_id="downloadLog", response_class=Response,
+    "/download", operation_id="downloadLog", status_code=200, response_class=Response,
     responses={**responses(404), 200: {
         "description": "Time, rank (- for the launcher), host, stream and text of every line.",
         "content": {"text/plain": {"schema": {"type": "string"}}},

@@ -1,0 +1,64 @@
+"""The API in this process, in front of jobs in memory: with a token for each role."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+from argon2 import PasswordHasher
+from fastapi import FastAPI
+
+from oarsman.console.doors import Doors
+from oarsman.console.security.gate import Gate
+from oarsman.console.security.passwords import Passwords
+from oarsman.console.security.site import Site
+from oarsman.console.security.store import ConsoleStore
+from oarsman.console.server import Console, make_app
+from oarsman.sdk.models import Role
+
+from .memory import MemoryJobs
+
+API = "/api/v1"
+SITE = Site(port=8470)
+
+
+class Asking:
+    """`ada` is a user, `vera` a viewer, `root` an admin."""
+
+    def __init__(self, folder: Path, jobs: MemoryJobs) -> None:
+        self.jobs = jobs
+        quick = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
+        self.store = ConsoleStore(folder / "console.db", passwords=lambda: quick)
+        self.console = Console(Doors(lambda _: jobs, "embedded"), Gate(self.store, SITE), folder=folder)
+        self.app: FastAPI = make_app(self.console)
+        self.tokens = {name: self._token(name, role) for name, role in
+                       (("ada", Role.USER), ("bob", Role.USER), ("vera", Role.VIEWER), ("root", Role.ADMIN))}  # fmt: skip
+
+    def _token(self, name: str, role: Role) -> str:
+        self.store.accounts.add(name, role, self.store.accounts.hash("correct horse battery"))
+        return self.store.tokens.make(name, name)[1]
+
+    def headers(self, name: str) -> Mapping[str, str]:
+        return {"Authorization": f"Bearer {self.tokens[name]}"}
+
+    def __call__(self, method: str, path: str, *, by: str = "ada", **given: Any) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            headers = {**(self.headers(by) if by else {}), **given.pop("headers", {})}
+            async with httpx.AsyncClient(transport=transport, base_url=SITE.address) as client:
+                return await client.request(method, f"{API}{path}", headers=headers, **given)
+
+        return asyncio.run(ask())
+
+
+@contextmanager
+def asking(folder: Path, jobs: MemoryJobs | None = None) -> Iterator[Asking]:
+    found = Asking(folder, jobs or MemoryJobs())
+    try:
+        yield found
+    finally:
+        found.console.close()

@@ -1,0 +1,282 @@
+"""A door to jobs that exist in memory only: what is asked for happens at once, and whoever follows hears of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from oarsman import names
+from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, Status
+from oarsman.manifest import job_from_document
+from oarsman.runtime.jobs import (
+    EVERYTHING,
+    Amounts,
+    Batch,
+    EventRecord,
+    Fit,
+    Holding,
+    HostRecord,
+    HostUsage,
+    JobRecord,
+    LogLine,
+    LogPage,
+    LogQuery,
+    PlacedLine,
+    UsageSample,
+)
+from oarsman.runtime.stoppable import Stop, Stoppable
+from oarsman.sdk import builder
+from oarsman.store.logs import stamp
+
+T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)
+
+
+def at(seconds: float) -> datetime:
+    return T0 + timedelta(seconds=seconds)
+
+
+def a_document(name: str = "pi", **spec: Any) -> dict[str, Any]:
+    shape = builder.Shape(processes=4, workers=2, cpus="1", memory="1Gi")
+    document = builder.document(["./pi"], shape, builder.Settings(name=name))
+    document["spec"].update(spec)
+    return document
+
+
+def a_status(*true: str, ended: datetime | None = None, **given: Any) -> Status:
+    conditions = tuple(
+        Condition(type=kind, status=True, reason=f"MPIJob{kind}", message=f"it is {kind.lower()}",
+                  last_update_time=at(1), last_transition_time=at(1))
+        for kind in (names.CREATED, *true)
+    )  # fmt: skip
+    attempts = (Attempt(number=1, started_at=at(1), finished_at=ended),)
+    return Status(conditions=conditions, start_time=at(1), completion_time=ended, attempts=attempts, **given)
+
+
+RUNNING = a_status(names.RUNNING, placement={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1"})
+SUCCEEDED = a_status(names.SUCCEEDED, ended=at(9), placement=dict.fromkeys(range(4), "pi-worker-0"))
+FAILED = a_status(
+    names.FAILED, ended=at(9),
+    cause=Cause(summary="rank 1 on pi-worker-0 exited with code 3", rank=1, host="pi-worker-0", exit_code=3,
+                last_lines=("no luck",), hint="look at rank 1"),
+)  # fmt: skip
+QUEUED = replace(a_status(names.QUEUED), queue=QueuePlace(position=1, reason="needs 4 CPUs, 2 are free"))
+
+
+class MemoryJobs:
+    home = "default"
+
+    def __init__(self) -> None:
+        self._change = threading.Condition()
+        self._records: dict[str, JobRecord] = {}
+        self._gone: dict[str, int] = {}
+        self._revision = 0
+        self._lines: dict[str, list[LogLine]] = {}
+        self.submitted: list[dict[str, Any]] = []  # with what each job was submitted
+        self.machines: Sequence[HostRecord] = ()
+
+    # -- for tests -----------------------------------------------------------------------------------
+    def add(self, name: str = "pi", status: Status = RUNNING, owner: str = "ada", **given: Any) -> JobRecord:
+        document = given.pop("document", None) or a_document(name)
+        document["metadata"].update(given.pop("metadata", {}))
+        job = replace(job_from_document(document), uid=f"uid-{name}", created_at=given.get("created_at", T0))
+        return self._put(
+            JobRecord(**{
+                "job": job, "status": status, "created_at": T0, "owner": owner, "folder": Path("/"),
+                "engine": "embedded", **given,
+            })
+        )  # fmt: skip
+
+    def _put(self, record: JobRecord) -> JobRecord:
+        with self._change:
+            self._revision += 1
+            record = replace(record, revision=self._revision)
+            self._records[record.job.key] = record
+            self._gone.pop(record.job.key, None)
+            self._change.notify_all()
+        return record
+
+    def become(self, key: str, status: Status) -> JobRecord:
+        return self._put(replace(self.get(key), status=status))
+
+    def vanish(self, key: str) -> None:
+        with self._change:
+            self._revision += 1
+            del self._records[key]
+            self._gone[key] = self._revision
+            self._change.notify_all()
+
+    def say(self, key: str, *texts: str, rank: int | None = 0, stream: str = "out") -> None:
+        host = "pi-launcher" if rank is None else "pi-worker-0"
+        with self._change:
+            lines = self._lines.setdefault(key, [])
+            lines += [LogLine(stamp(at(len(lines) + n)), rank, host, stream, text) for n, text in enumerate(texts)]
+            self._change.notify_all()
+
+    # -- what is wanted ------------------------------------------------------------------------------
+    def submit(
+        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        owner: str | None = None,
+    ) -> JobRecord:  # fmt: skip
+        job = job_from_document(document)
+        known = self._records.get(job.key)
+        if known is not None and not (replace and known.status.finished):
+            raise ConflictError(f"there is a job {job.key} already")
+        self.submitted.append({"environment": dict(environment), "folder": folder, "owner": owner})
+        return self.add(job.name, a_status(), owner or "nobody", document=dict(document), folder=folder)
+
+    def _changed(self, key: str, edit: Any) -> JobRecord:
+        record = self.get(key)
+        if record.status.finished:
+            raise ConflictError(f"{key} has ended")
+        document = dict(record.job.document)
+        document["spec"] = dict(document["spec"])
+        edit(document["spec"])
+        return self._put(replace(record, job=replace(job_from_document(document), uid=record.job.uid)))
+
+    def scale(self, key: str, workers: int) -> JobRecord:
+        def edit(spec: dict[str, Any]) -> None:
+            roles = spec["mpiReplicaSpecs"]
+            if "Worker" not in roles:
+                raise UserError(f"{key} has no workers")
+            spec["mpiReplicaSpecs"] = {**roles, "Worker": {**roles["Worker"], "replicas": workers}}
+
+        return self._changed(key, edit)
+
+    def suspend(self, key: str) -> JobRecord:
+        return self._changed(key, lambda spec: spec.update(runPolicy={"suspend": True}))
+
+    def resume(self, key: str) -> JobRecord:
+        return self._changed(key, lambda spec: spec.update(runPolicy={"suspend": False}))
+
+    def stop(self, key: str) -> JobRecord:
+        return self._put(replace(self._changed(key, lambda _: None), stop_requested=True))
+
+    def delete(self, key: str) -> None:
+        self.get(key)
+        self.vanish(key)
+
+    # -- what it became ------------------------------------------------------------------------------
+    def get(self, key: str) -> JobRecord:
+        if key not in self._records:
+            raise NotFoundError(f"there is no job {key}")
+        return self._records[key]
+
+    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        return [record for record in self._records.values() if namespace in (None, record.job.namespace)]
+
+    def events(self, key: str) -> Sequence[EventRecord]:
+        self.get(key)
+        return [EventRecord(time=at(2), first_time=at(1), severity="Normal", reason="Admitted", message="go", count=2)]
+
+    def _wait(self, stop: Stop, ready: Any) -> bool:
+        """False: told to stop. Looks every now and then whether it was, which the real ones do not need."""
+        with self._change:
+            while not stop.told and not ready():
+                self._change.wait(0.02)
+        return not stop.told
+
+    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+        self.get(key)
+
+        def records(stop: Stop) -> Generator[JobRecord, None, None]:
+            seen = 0
+            while self._wait(stop, lambda: key not in self._records or self._records[key].revision > seen):
+                if key not in self._records:
+                    return
+                seen = self._records[key].revision
+                yield self._records[key]
+
+        return Stoppable(records)
+
+    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
+        def batches(stop: Stop) -> Generator[Batch, None, None]:
+            with self._change:
+                seen, first = self._revision, Batch(records=tuple(self._records.values()), whole=True)
+            yield first
+            while self._wait(stop, lambda: self._revision > seen):
+                with self._change:
+                    new = tuple(record for record in self._records.values() if record.revision > seen)
+                    gone = tuple(key for key, when in self._gone.items() if when > seen)
+                    seen = self._revision
+                yield Batch(records=new, gone=gone)
+
+        return Stoppable(batches)
+
+    def usage(self, key: str) -> Sequence[HostUsage]:
+        return []
+
+    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+        self.get(key)
+        samples = [UsageSample(time=at(n), host="pi-worker-0", cpu_percent=50.0, memory_bytes=1 << 20) for n in (1, 2)]
+        return [sample for sample in samples if since is None or sample.time >= since]
+
+    # -- logs: a place is the number of lines before it ------------------------------------------------
+    def _matching(self, key: str, query: LogQuery, start: int, end: int | None = None) -> list[PlacedLine]:
+        lines = list(enumerate(self._lines.get(key, [])[:end], 1))[start:]
+        return [
+            PlacedLine(str(number), line)
+            for number, line in lines
+            if (not query.ranks or line.rank in query.ranks)
+            and (query.stream is None or line.stream == query.stream)
+            and (query.search or "") in line.text
+        ]
+
+    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
+        self.get(key)
+        yield from (placed.line for placed in self._matching(key, query, 0))
+
+    def log_page(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        limit: int = 500,
+    ) -> LogPage:  # fmt: skip
+        self.get(key)
+        count = len(self._lines.get(key, ()))
+        for place in (after, before):
+            if place is not None and not (place.isascii() and place.isdecimal() and int(place) <= count):
+                raise UserError(f"{place!r} is no place in this log", field="after")
+        if after is not None:
+            found = self._matching(key, query, int(after))
+            end = str(count) if len(found) <= limit else found[limit - 1].after
+            return LogPage(lines=tuple(found[:limit]), before=after, after=end, attempt=1)
+        found = self._matching(key, query, 0, int(before) if before is not None else count)[-limit:]
+        first = int(found[0].after) - 1 if found else 0
+        return LogPage(lines=tuple(found), before=str(first) if first else None, after=before or str(count), attempt=1)
+
+    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
+        self.get(key)
+
+        def pages(stop: Stop) -> Generator[LogPage, None, None]:
+            place = int(after or 0)
+            over = False
+            while not over:
+                if not self._wait(stop, lambda: len(self._lines.get(key, ())) > place or self._over(key)):
+                    return
+                over = self._over(key)
+                page = self.log_page(key, query, after=str(place))
+                place = int(page.after)
+                yield page
+
+        return Stoppable(pages)
+
+    def _over(self, key: str) -> bool:
+        return key not in self._records or self._records[key].status.finished
+
+    # -- the place -----------------------------------------------------------------------------------
+    def hosts(self) -> Sequence[HostRecord]:
+        if self.machines:
+            return self.machines
+        held = tuple(Holding(key=key, amounts=Amounts(cpus=2.0)) for key in self._records)
+        return [HostRecord(
+            name="here", state="ready", total=Amounts(cpus=8.0, memory_bytes=1 << 34),
+            held=Amounts(cpus=2.0 * len(held)), used=Amounts(cpus=0.5), holdings=held,
+        )]  # fmt: skip
+
+    def fit(self, document: Mapping[str, Any]) -> Fit:
+        job_from_document(document)
+        amounts = Amounts(cpus=2.0)
+        return Fit(now=True, ever=True, wanted=amounts, free=amounts, total=amounts)

@@ -1,0 +1,85 @@
+"""`oarsman serve` as a process of its own, with a state of its own, and a client that came in by the link."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[3]
+OARSMAN = str(ROOT / ".venv" / "bin" / "oarsman")
+
+
+class Served:
+    def __init__(self, state: Path, *options: str) -> None:
+        path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
+        self.environment = {**os.environ, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8"}
+        self.process = subprocess.Popen(
+            [OARSMAN, "serve", "--port", "0", *options], env=self.environment, cwd=state.parent, text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.address = _last_word(self.process.stdout.readline(), r"http://\S+$")
+        self.link = _last_word(self.process.stdout.readline(), r"http://\S+$")
+
+    @contextmanager
+    def client(self) -> Iterator[httpx.Client]:
+        """Somebody who opened the link in a browser."""
+        headers = {"Origin": self.address, "X-Oarsman": "1"}
+        with httpx.Client(base_url=self.address, timeout=60, trust_env=False, headers=headers) as client:
+            assert client.get(self.link).status_code == 303
+            yield client
+
+    def end(self, number: int = signal.SIGINT) -> str:
+        """What it said after the first two lines."""
+        self.process.send_signal(number)
+        assert self.process.stdout is not None
+        said = self.process.stdout.read()
+        self.process.wait(30)
+        return said
+
+
+def _last_word(line: str, pattern: str) -> str:
+    found = re.search(pattern, line.strip())
+    assert found is not None, line
+    return found[0]
+
+
+@contextmanager
+def served(state: Path, *options: str) -> Iterator[Served]:
+    server = Served(state, *options)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
+        if server.process.stdout is not None:
+            server.process.stdout.close()
+        subprocess.run(
+            [OARSMAN, "supervisor", "stop"], env=server.environment, check=True, stdout=subprocess.DEVNULL, timeout=60
+        )
+
+
+def events(response: httpx.Response) -> Iterator[tuple[str, str, str]]:
+    """(kind, id, data) of each server-sent event."""
+    kind = id = ""
+    data: list[str] = []
+    for line in response.iter_lines():
+        name, _, value = line.partition(": ")
+        if not line:
+            if data:
+                yield kind or "message", id, "\n".join(data)
+            kind, data = "", []
+        elif name == "event":
+            kind = value
+        elif name == "id":
+            id = value
+        elif name == "data":
+            data.append(value)

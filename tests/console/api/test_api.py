@@ -1,0 +1,172 @@
+"""The API in this process: what it answers, to whom, and how it says no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .asking import Asking
+from .memory import FAILED, QUEUED, SUCCEEDED, a_document, at
+
+PROBLEM = "application/problem+json"
+
+
+def test_a_list_is_filtered_sorted_and_paged(ask: Asking) -> None:
+    for number in range(5):
+        ask.jobs.add(f"job-{number}", SUCCEEDED if number % 2 else FAILED, created_at=at(number))
+    first = ask("GET", "/jobs", params={"limit": 2}).json()
+    assert ([job["name"] for job in first["items"]], first["total"]) == (["job-4", "job-3"], 5)
+    second = ask("GET", "/jobs", params={"limit": 2, "cursor": first["next"]}).json()
+    assert [job["name"] for job in second["items"]] == ["job-2", "job-1"]
+    failed = ask("GET", "/jobs", params={"state": "failed", "sort": "name"}).json()
+    assert [job["name"] for job in failed["items"]] == ["job-0", "job-2", "job-4"]
+    assert ask("GET", "/jobs", params={"search": "JOB-3"}).json()["total"] == 1
+
+
+def test_what_was_just_made_is_in_the_list(ask: Asking) -> None:
+    assert ask("GET", "/jobs").json()["total"] == 0
+    made = ask("POST", "/jobs", json={"document": a_document("new")})
+    assert (made.status_code, made.headers["location"]) == (201, "/api/v1/jobs/default/new")
+    assert [job["owner"] for job in ask("GET", "/jobs").json()["items"]] == ["ada"]
+
+
+CHANGES = [
+    ("POST", "scale", {"workers": 3}),
+    ("POST", "suspend", None),
+    ("POST", "resume", None),
+    ("POST", "stop", None),
+]
+
+
+@pytest.mark.parametrize(("method", "verb", "body"), CHANGES)
+def test_a_job_is_changed_by_its_owner_and_by_nobody_else(
+    ask: Asking, method: str, verb: str, body: dict[str, Any] | None
+) -> None:
+    ask.jobs.add()
+    path = f"/jobs/default/pi/{verb}"
+    assert ask(method, path, by="bob", json=body).status_code == 404
+    refused = ask(method, path, by="vera", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+    assert ask(method, path, by="", json=body).status_code == 401
+    assert ask(method, path, json=body).status_code == 200
+    assert [entry.what for entry in ask.store.audit.page().items] == [verb]
+
+
+READS = ["", "/events", "/log", "/log/download", "/usage", "/watch", "/log/stream"]
+
+
+@pytest.mark.parametrize("what", READS)
+def test_a_job_of_somebody_else_is_not_there(ask: Asking, what: str) -> None:
+    ask.jobs.add(status=SUCCEEDED)
+    assert ask("GET", f"/jobs/default/pi{what}", by="bob").status_code == 404
+    if what not in ("/watch",):  # which lasts as long as the job does
+        assert ask("GET", f"/jobs/default/pi{what}", by="vera").status_code == 200
+
+
+def test_hosts_and_the_queue_do_not_tell_a_user_about_others(ask: Asking) -> None:
+    ask.jobs.add("mine", QUEUED)
+    ask.jobs.add("theirs", QUEUED, owner="bob")
+    (host,) = ask("GET", "/hosts").json()
+    assert [holding["key"] for holding in host["holdings"]] == ["default/mine", ""]
+    assert [entry["key"] for entry in ask("GET", "/queue").json()] == ["default/mine"]
+    assert len(ask("GET", "/queue", by="vera").json()) == 2
+
+
+def test_the_overview_counts_and_explains(ask: Asking) -> None:
+    ask.jobs.add("a")
+    ask.jobs.add("b", QUEUED)
+    seen = ask("GET", "/overview").json()
+    assert (seen["states"], seen["total"]["cpus"], seen["failures"]) == ({"Running": 1, "Queued": 1}, 8.0, [])
+
+
+def test_a_mistake_in_a_manifest_is_told_with_its_place(ask: Asking) -> None:
+    answer = ask("POST", "/jobs", json={"manifest": "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nspek: {}\n"})
+    assert (answer.status_code, answer.headers["content-type"]) == (422, PROBLEM)
+    problem = answer.json()
+    assert problem["code"] == "invalid-manifest"
+    assert (3, 1, "spek") in [(wrong["line"], wrong["column"], wrong["field"]) for wrong in problem["errors"]]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "given", "status", "code"),
+    [
+        ("GET", "/nothing", {}, 404, "not-found"),
+        ("GET", "/jobs/default/none", {}, 404, "not-found"),
+        ("PUT", "/jobs", {}, 405, "method-not-allowed"),
+        ("GET", "/jobs?limit=0", {}, 422, "invalid"),
+        ("GET", "/jobs?sort=colour", {}, 400, "usage"),
+        ("GET", "/jobs?cursor=abc", {}, 400, "usage"),
+        ("POST", "/jobs", {"content": b"{"}, 422, "invalid"),
+        ("POST", "/jobs", {"json": {}}, 400, "usage"),
+        ("POST", "/jobs", {"json": {"colour": 1}}, 422, "invalid"),
+        ("POST", "/jobs", {"content": b" " * (1 << 20) + b"{}"}, 413, "too-large"),
+        ("POST", "/convert", {"json": {"document": a_document(), "apiVersion": "v9"}}, 400, "usage"),
+        ("GET", "/jobs/default/pi/log?after=nowhere", {}, 400, "user-error"),
+        ("POST", "/jobs/default/ended/stop", {}, 409, "conflict"),
+    ],
+)
+def test_every_no_is_a_problem_document(
+    ask: Asking, method: str, path: str, given: dict[str, Any], status: int, code: str
+) -> None:
+    ask.jobs.add()
+    ask.jobs.add("ended", SUCCEEDED)
+    answer = ask(method, path, **given)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, PROBLEM), answer.text
+    assert {"status": status, "code": code}.items() <= answer.json().items()
+
+
+def test_a_body_without_an_announced_length_is_cut_off_all_the_same(ask: Asking) -> None:
+    def endless() -> Any:
+        async def parts() -> Any:
+            for _ in range(100):
+                yield b" " * 65536
+
+        return parts()
+
+    assert ask("POST", "/preview", content=endless()).status_code == 413
+
+
+def test_an_accident_is_a_problem_document_without_details(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(ask.jobs, "hosts", broken)
+    answer = ask("GET", "/hosts")
+    assert (answer.status_code, answer.headers["content-type"]) == (500, PROBLEM)
+    assert "secret" not in answer.text
+
+
+def test_a_field_that_is_wrong_is_named(ask: Asking) -> None:
+    ask.jobs.add()
+    (wrong,) = ask("POST", "/jobs/default/pi/scale", json={"workers": 0}).json()["errors"]
+    assert wrong["field"] == "workers"
+
+
+def test_nothing_in_a_log_is_anything_but_text(ask: Asking) -> None:
+    ask.jobs.add(status=SUCCEEDED)
+    nasty = "<script>\x1b[2J\x00 \ud800 \u202e\r"
+    ask.jobs.say("default/pi", nasty)
+    (line,) = ask("GET", "/jobs/default/pi/log").json()["lines"]
+    assert line["text"] == nasty.replace("\ud800", "?")
+    downloaded = ask("GET", "/jobs/default/pi/log/download")
+    assert (downloaded.headers["content-type"], "<script>" in downloaded.text) == ("text/plain; charset=utf-8", True)
+
+
+def test_a_finished_log_streams_to_its_end(ask: Asking) -> None:
+    ask.jobs.add(status=SUCCEEDED)
+    ask.jobs.say("default/pi", "one", "two", "three")
+    whole = ask("GET", "/jobs/default/pi/log/stream")
+    assert whole.headers["content-type"].startswith("text/event-stream")
+    assert "id: 3\n" in whole.text
+    assert whole.text.endswith("event: end\ndata: {}\n\n")
+    rest = ask("GET", "/jobs/default/pi/log/stream", headers={"Last-Event-ID": "2"})
+    assert ("two" in rest.text, "three" in rest.text) == (False, True)
+
+
+def test_the_description_is_served_and_names_every_operation(ask: Asking) -> None:
+    found = ask("GET", "/openapi.json", by="").json()
+    names = [operation["operationId"] for path in found["paths"].values() for operation in path.values()]
+    assert {"listJobs", "createJob", "followLog", "previewJob"} <= set(names)
+    assert len(names) == len(set(names))
+    assert "ProblemDetails" in found["components"]["schemas"]

@@ -1,0 +1,65 @@
+"""Schemathesis sends what the description allows and what it does not, and looks for answers that are not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import GenerationMode, checks
+
+from oarsman.console.server import bare_app
+
+from .asking import Asking, asking
+from .memory import FAILED, SUCCEEDED, MemoryJobs
+
+ENDLESS = ("streamJobs", "watchJob")  # a request that lasts as long as its job cannot be sent by the thousand
+CHECKS = (
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_schema_conformance,
+    checks.response_headers_conformance,
+    checks.negative_data_rejection,
+)
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
+    jobs = MemoryJobs()
+    for name, status in (("a", FAILED), ("pi", SUCCEEDED)):
+        jobs.add(name, status)
+        jobs.say(f"default/{name}", "one", "two", rank=1)
+    with asking(tmp_path_factory.mktemp("schema"), jobs) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def described(asked: Asking) -> Any:
+    return schemathesis.openapi.from_asgi("/api/v1/openapi.json", asked.app)
+
+
+OPERATIONS = [
+    pytest.param(path, method, id=operation["operationId"])
+    for path, methods in bare_app().openapi()["paths"].items()
+    for method, operation in methods.items()
+    if operation["operationId"] not in ENDLESS
+]
+
+
+@pytest.mark.parametrize(("path", "method"), OPERATIONS)
+def test_every_answer_is_one_that_the_description_has(path: str, method: str, described: Any, asked: Asking) -> None:
+    operation = described[path][method]
+
+    @settings(
+        max_examples=12, deadline=None, database=None, phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(case=st.one_of([operation.as_strategy(generation_mode=mode) for mode in GenerationMode]))
+    def check(case: schemathesis.Case) -> None:
+        case.call_and_validate(headers=dict(asked.headers("root")), checks=CHECKS)
+
+    check()

@@ -1,0 +1,150 @@
+"""Streams over a real connection: who hears what, and that nothing is left behind when they go."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from oarsman.console.server import Server, listen
+from oarsman.console.settings import Settings
+
+from .asking import API, Asking, asking
+from .memory import SUCCEEDED
+from .running import events
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Iterator[Asking]:
+    with asking(tmp_path) as found:
+        yield found
+
+
+@contextmanager
+def listening(ask: Asking) -> Iterator[tuple[httpx.Client, Server]]:
+    """A real server in a thread of its own, and a client of ada's."""
+    ready = threading.Event()
+    with listen(Settings(port=0)) as sock:
+        server = Server(uvicorn.Config(ask.app, log_config=None, lifespan="on"), ask.console, ready.set)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+        thread.start()
+        ready.wait()
+        address = f"http://127.0.0.1:{sock.getsockname()[1]}{API}"
+        limits = httpx.Limits(max_connections=200)
+        try:
+            with httpx.Client(base_url=address, headers=ask.headers("ada"), trust_env=False, limits=limits) as client:
+                yield client, server
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Fails by the test's own time limit."""
+    while not condition():
+        threading.Event().wait(0.01)
+
+
+def followers() -> int:
+    return [thread.name for thread in threading.enumerate()].count("log-follower")
+
+
+def texts(block: str) -> list[str]:
+    return [line["text"] for line in json.loads(block)["lines"]]
+
+
+def test_many_who_follow_one_log_share_one_thread_and_all_hear_everything(ask: Asking) -> None:
+    ask.jobs.add()
+    ask.jobs.say("default/pi", *map(str, range(10)))
+    with listening(ask) as (client, _), ExitStack() as open_streams:
+        heard = []
+        for number in range(20):
+            url = f"/jobs/default/pi/log/stream?after={number % 10}"
+            heard.append(events(open_streams.enter_context(client.stream("GET", url))))
+        for number, one in enumerate(heard):
+            assert texts(next(one)[2])[0] == str(number % 10)
+        assert followers() == 1
+        ask.jobs.say("default/pi", "the last")
+        for one in heard:
+            assert texts(next(one)[2]) == ["the last"]
+        ask.jobs.become("default/pi", SUCCEEDED)
+        assert {next(one)[0] for one in heard} == {"end"}
+    assert followers() == 0
+
+
+def test_a_log_nobody_follows_any_more_is_not_read_any_more(ask: Asking) -> None:
+    ask.jobs.add()
+    with listening(ask) as (client, _):
+        for url in ("/jobs/default/pi/log/stream", "/jobs/default/pi/log/stream?after=0"):
+            with client.stream("GET", url) as response:
+                assert response.status_code == 200
+                wait_until(lambda: followers() == 1)
+            wait_until(lambda: followers() == 0 and len(ask.console.streams) == 0)
+    assert len(ask.console.doors.door().followers) == 0
+
+
+def test_whoever_stops_listening_to_the_jobs_is_forgotten(ask: Asking) -> None:
+    ask.jobs.add()
+    with listening(ask) as (client, _):
+        catalogue = ask.console.doors.door().catalogue
+        for url in ("/jobs/stream", "/jobs/default/pi/watch"):
+            with client.stream("GET", url) as response:
+                heard = events(response)
+                next(heard)
+                assert catalogue.subscribers == 1
+            wait_until(lambda: catalogue.subscribers == 0 and len(ask.console.streams) == 0)
+
+
+def test_a_server_that_stops_ends_its_streams_and_their_threads(ask: Asking) -> None:
+    ask.jobs.add()
+    with listening(ask) as (client, server), ExitStack() as open_streams:
+        urls = ("/jobs/stream", "/jobs/default/pi/watch", "/jobs/default/pi/log/stream")
+        heard = [events(open_streams.enter_context(client.stream("GET", url))) for url in urls]
+        wait_until(lambda: len(ask.console.streams) == 3)
+        server.should_exit = True
+        assert [list(one)[-1:] for one in heard][2] == []  # no `end`: whoever comes back goes on
+    assert followers() == 0
+    ask.console.close()
+    assert "catalogue" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_watched_job_is_told_until_it_is_gone(ask: Asking) -> None:
+    ask.jobs.add()
+    with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/watch") as response:
+        heard = events(response)
+        assert json.loads(next(heard)[2])["summary"]["state"] == "Running"
+        ask.jobs.become("default/pi", SUCCEEDED)
+        assert json.loads(next(heard)[2])["summary"]["state"] == "Succeeded"
+        ask.jobs.vanish("default/pi")
+        assert [kind for kind, _, _ in heard] == ["end"]
+
+
+def test_a_silent_stream_shows_that_it_is_alive_and_ends_with_the_token(
+    ask: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarsman.console.api.feeds.HEARTBEAT_SECONDS", 0.05)
+    with listening(ask) as (client, _), client.stream("GET", "/jobs/stream") as response:
+        lines = response.iter_lines()
+        while next(lines) != ": still here":
+            pass
+        (token,) = ask.store.tokens.all("ada")
+        ask.store.tokens.revoke(token.id, "ada")
+        assert "event: end" not in list(lines)
+
+
+def test_somebody_who_reads_slowly_misses_nothing(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.console.api.followers._AHEAD", 1)
+    ask.jobs.add()
+    with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/stream?after=0") as response:
+        wait_until(lambda: followers() == 1)
+        for number in range(200):
+            ask.jobs.say("default/pi", str(number))
+        ask.jobs.become("default/pi", SUCCEEDED)
+        heard = [text for kind, _, data in events(response) if kind == "message" for text in texts(data)]
+    assert heard == [str(number) for number in range(200)]
