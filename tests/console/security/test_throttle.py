@@ -65,14 +65,15 @@ def test_one_strangers_address_is_shut_out_long_before_the_account(throttle: Thr
 
 
 def test_a_success_forgives_only_what_was_failed_in_the_same_name(throttle: Throttle, clock: Clock) -> None:
-    for _ in range(4):
-        throttle.begin("10.0.0.1", "ann")
+    for name in ("ann", "bob", "cem", "dan"):
+        throttle.begin("10.0.0.1", name)
     throttle.begin("10.0.0.1", "mallory")
     throttle.succeeded("10.0.0.1", "mallory")  # with an account of one's own, in between
-    throttle.begin("10.0.0.1", "ann")
-    assert wait(throttle, "10.0.0.1", "ann") == 1
-    clock.move(seconds=1)
-    throttle.begin("10.0.0.1", "ann")
+    throttle.begin("10.0.0.1", "eve")
+    assert wait(throttle, "10.0.0.1", "fay") == 1
+    clock.move(hours=2)
+    for _ in range(4):
+        throttle.begin("10.0.0.1", "ann")
     throttle.succeeded("10.0.0.1", "ann")
     assert [wait(throttle, "10.0.0.1", "ann") for _ in range(6)] == [0, 0, 0, 0, 0, 1]
 
