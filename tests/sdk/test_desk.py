@@ -56,8 +56,9 @@ def test_a_row_has_everything_the_page_shows(jobs: MemoryJobs) -> None:
     ("given", "state"),
     [
         ({"status": RUNNING}, "Running"), ({"status": RUNNING, "stop_requested": True}, "Stopping"),
-        ({"status": SUCCEEDED, "stop_requested": True}, "Succeeded"), ({"status": RUNNING, "deleting": True}, "Deleting"),
-        ({"status": FAILED}, "Failed"), ({"status": QUEUED}, "Queued"),
+        ({"status": SUCCEEDED, "stop_requested": True}, "Succeeded"),
+        ({"status": RUNNING, "deleting": True}, "Deleting"), ({"status": FAILED}, "Failed"),
+        ({"status": QUEUED}, "Queued"),
     ],
 )  # fmt: skip
 def test_what_was_just_asked_for_comes_before_what_still_is(
@@ -218,14 +219,16 @@ def a_launch(*words: str, workers: int = 2, slots: int = 4, **spec: Any) -> dict
     ("document", "sentence"),
     [
         (a_launch("mpirun", "-np", "8", "x"), "2 workers x 4 slots = 8 slots; mpirun starts 8 ranks, which fills them"),
-        (a_launch("mpirun", "-np", "2", "x"), "2 workers x 4 slots = 8 slots; mpirun starts 2 ranks, which leaves 6 free"),
+        (a_launch("mpirun", "-np", "2", "x"),
+         "2 workers x 4 slots = 8 slots; mpirun starts 2 ranks, which leaves 6 free"),
         (
             a_launch("mpirun", "x", workers=1, slots=1),
             "1 worker x 1 slot = 1 slot; mpirun starts 1 rank because it is not told a number (-np), which fills them",
         ),
         (
             a_launch("sleep", "1"),
-            "2 workers x 4 slots = 8 slots; the command does not visibly start MPI, so the number of ranks is its own affair",
+            "2 workers x 4 slots = 8 slots; the command does not visibly start MPI, so how many ranks there are "
+            "is its own affair",
         ),
         (
             a_launch("mpirun", "-np", "12", "x", runLauncherAsWorker=True),
@@ -233,7 +236,7 @@ def a_launch(*words: str, workers: int = 2, slots: int = 4, **spec: Any) -> dict
         ),
         (
             a_launch("horovodrun", "--min-np", "1", "--max-np", "3", "--host-discovery-script", "/etc/mpi/d.sh", "x"),
-            "2 workers x 4 slots = 8 slots; horovodrun is elastic: it runs with from 1 up to 3 ranks, as hosts come and go",
+            "2 workers x 4 slots = 8 slots; horovodrun is elastic: 1 to 3 ranks, as hosts come and go",
         ),
     ],
 )  # fmt: skip

@@ -15,7 +15,7 @@ from oarsman.cli.verbs import verb
 from oarsman.errors import UsageError
 
 _EXTRA = {"fastapi", "starlette", "uvicorn", "nicegui", "argon2"}  # what the extra `console` brings
-_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE = click.Path(path_type=Path)  # whether it can be read is said where it is read
 
 
 @verb(

@@ -35,8 +35,8 @@ class Asking:
         self.store = ConsoleStore(folder / "console.db", passwords=lambda: quick)
         self.console = Console(Doors(lambda _: jobs, "embedded"), Gate(self.store, SITE), folder=folder)
         self.app: FastAPI = make_app(self.console)
-        self.tokens = {name: self._token(name, role) for name, role in
-                       (("ada", Role.USER), ("bob", Role.USER), ("vera", Role.VIEWER), ("root", Role.ADMIN))}  # fmt: skip
+        roles = {"ada": Role.USER, "bob": Role.USER, "vera": Role.VIEWER, "root": Role.ADMIN}
+        self.tokens = {name: self._token(name, role) for name, role in roles.items()}
 
     def _token(self, name: str, role: Role) -> str:
         self.store.accounts.add(name, role, self.store.accounts.hash("correct horse battery"))

@@ -185,7 +185,7 @@ class MemoryJobs:
 
         def records(stop: Stop) -> Generator[JobRecord, None, None]:
             seen = 0
-            while self._wait(stop, lambda: key not in self._records or self._records[key].revision > seen):
+            while self._wait(stop, lambda: key not in self._records or self._records[key].revision > seen):  # noqa: B023
                 if key not in self._records:
                     return
                 seen = self._records[key].revision
@@ -198,7 +198,7 @@ class MemoryJobs:
             with self._change:
                 seen, first = self._revision, Batch(records=tuple(self._records.values()), whole=True)
             yield first
-            while self._wait(stop, lambda: self._revision > seen):
+            while self._wait(stop, lambda: self._revision > seen):  # noqa: B023 - it is asked at once
                 with self._change:
                     new = tuple(record for record in self._records.values() if record.revision > seen)
                     gone = tuple(key for key, when in self._gone.items() if when > seen)
@@ -254,7 +254,7 @@ class MemoryJobs:
             place = int(after or 0)
             over = False
             while not over:
-                if not self._wait(stop, lambda: len(self._lines.get(key, ())) > place or self._over(key)):
+                if not self._wait(stop, lambda: len(self._lines.get(key, ())) > place or self._over(key)):  # noqa: B023
                     return
                 over = self._over(key)
                 page = self.log_page(key, query, after=str(place))

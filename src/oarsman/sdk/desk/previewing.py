@@ -82,12 +82,12 @@ def arithmetic(job: Job) -> str:
     slots = f"{_hosts(job)} x {_count(job.slots_per_worker, 'slot')} = {_count(job.slots, 'slot')}"
     line = job.launch
     if line is None:
-        return f"{slots}; the command does not visibly start MPI, so the number of ranks is its own affair"
+        return f"{slots}; the command does not visibly start MPI, so how many ranks there are is its own affair"
     ranks = views.ranks_asked_for(job)
     if line.elastic:
-        least = f"from {line.min_processes}" if line.min_processes is not None else "any number of"
-        most = f" up to {line.max_processes}" if line.max_processes is not None else ""
-        return f"{slots}; {line.launcher} is elastic: it runs with {least}{most} ranks, as hosts come and go"
+        least = line.min_processes or 1
+        most = f"to {line.max_processes}" if line.max_processes is not None else "or more"
+        return f"{slots}; {line.launcher} is elastic: {least} {most} ranks, as hosts come and go"
     if ranks is None:
         return f"{slots}; how many ranks {line.launcher} starts depends on options that only it can settle"
     return f"{slots}; {_starts(job, ranks)}"
