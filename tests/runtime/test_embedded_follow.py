@@ -95,9 +95,8 @@ def test_no_supervisor_is_started_for_jobs_that_are_over(jobs: EmbeddedJobs, sta
 def test_what_another_process_submits_is_seen(jobs: EmbeddedJobs) -> None:
     with listening(jobs.follow()) as heard:
         assert heard.next().whole
-        subprocess.run(
-            [sys.executable, "-c", ANOTHER_PROCESS, str(jobs._places.database)], check=True, timeout=PATIENCE
-        )
+        words = [sys.executable, "-c", ANOTHER_PROCESS, str(jobs._places.database), json.dumps(document("other"))]
+        subprocess.run(words, check=True, timeout=PATIENCE)
         assert names(heard.next()) == ["other"]
 
 

@@ -157,8 +157,25 @@ def _page(attempt: int, found: pages.Found) -> LogPage:
 
 
 def _look(job: Job, query: LogQuery, limit: int) -> pages.Look:
-    promising: pages.Promising = stored_logs.Search(query.search).in_block if query.search else lambda _block: True
-    return pages.Look(wanted=_filter(job, query), promising=promising, limit=limit)
+    return pages.Look(wanted=_filter(job, query), promising=_promising(job, query), limit=limit)
+
+
+def _promising(job: Job, query: LogQuery) -> pages.Promising:
+    """Most blocks of a long log hold nothing of what is rare, and one look at the whole block shows it."""
+    marks = [
+        [f"Z {rank} ".encode() for rank in query.ranks],
+        [f" {job.worker_host(index)} ".encode() for index in query.workers],
+        [b"Z - "] if query.launcher_only else [],
+        [f" {query.stream} ".encode()] if query.stream is not None else [],
+    ]
+    needed = [group for group in marks if group]
+    search = stored_logs.Search(query.search) if query.search else None
+
+    def promising(block: bytes) -> bool:
+        there = all(any(mark in block for mark in group) for group in needed)
+        return there and (search is None or search.in_block(block))
+
+    return promising
 
 
 def _filter(job: Job, query: LogQuery) -> stored_logs.Wanted:
