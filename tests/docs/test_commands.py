@@ -1,9 +1,9 @@
 """What the documents tell a reader to type is typed here.
 
 Every fenced block marked `sh` is run with `sh -e` at the top of the repository, the blocks of one document one after
-another with one state folder. Two notes are understood:
+another with one state folder. A block marked `python` is a program of its own. Two notes are understood:
 
-    ```sh not-run          the block is only shown; its first line must be a comment that says why
+    ```sh not-run          the block is only shown (so for python); its first line must be a comment that says why
     command  # exits with 3    the command is expected to end with that code
 
 `make` lines are not run (they would start this suite again) but must name a target of the Makefile.
@@ -40,10 +40,12 @@ class Block:
 
     @property
     def runs(self) -> bool:
-        return self.info == "sh"
+        return self.info in ("sh", "python")
 
     @property
     def script(self) -> str:
+        if self.info == "python":
+            return self.body
         without_make = "".join(line for line in self.body.splitlines(True) if not line.startswith("make "))
         return EXPECTED_CODE.sub(r'code=0; \g<command> || code=$?; [ "$code" = \g<code> ]', without_make)
 
@@ -71,12 +73,12 @@ def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
 @pytest.mark.mpi
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("document", RUNNABLE)
-def test_the_commands_of_a_document_work(document: str, environment: dict[str, str]) -> None:
+def test_the_commands_of_a_document_work(document: str, environment: dict[str, str], tmp_path: Path) -> None:
     for block in blocks(document):
         if not block.runs or not block.script.strip():
             continue
         done = subprocess.run(
-            ["sh", "-e", "-c", block.script],
+            _command(block, tmp_path),
             cwd=ROOT, env=environment, timeout=SECONDS_PER_BLOCK, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
         )  # fmt: skip
@@ -85,15 +87,24 @@ def test_the_commands_of_a_document_work(document: str, environment: dict[str, s
         )
 
 
+def _command(block: Block, folder: Path) -> list[str]:
+    if block.info == "sh":
+        return ["sh", "-e", "-c", block.script]
+    program = folder / f"block-{block.line}.py"  # a file: Python shows the source of a function only from one
+    program.write_text(block.script)
+    return ["python", "-W", "error", str(program)]
+
+
 def test_a_block_that_is_not_run_says_why() -> None:
-    silent = [f"{b.document}:{b.line}" for b in ALL if b.info == "sh not-run" and not b.body.startswith("# ")]
+    silent = [f"{b.document}:{b.line}" for b in ALL if b.info.endswith(" not-run") and not b.body.startswith("# ")]
     assert silent == []
 
 
 def test_shell_blocks_are_marked_in_one_of_the_two_known_ways() -> None:
-    shells = ("sh", "shell", "bash", "console")
+    shells = ("sh", "shell", "bash", "console", "python", "py", "python3")
+    known = ("sh", "sh not-run", "python", "python not-run")
     unknown = [f"{b.document}:{b.line}: {b.info}" for b in ALL if b.info.split(" ")[0] in shells]
-    assert [mark for mark in unknown if not mark.endswith((": sh", ": sh not-run"))] == []
+    assert [mark for mark in unknown if mark.partition(": ")[2] not in known] == []
 
 
 def test_make_lines_name_targets_of_the_makefile() -> None:
@@ -113,7 +124,7 @@ def test_links_within_the_repository_lead_somewhere(document: str) -> None:
 @pytest.mark.parametrize("chinese", [document for document in DOCUMENTS if document.endswith(".zh-CN.md")])
 def test_a_translation_has_the_commands_of_its_original(chinese: str) -> None:
     def commands(document: str) -> list[tuple[str, str]]:
-        kept = ((b.info, b.body) for b in blocks(document) if b.info.startswith("sh"))
+        kept = ((b.info, b.body) for b in blocks(document) if b.info.startswith(("sh", "python")))
         return [(info, re.sub(r"\s*#(?! exits with).*", "", body).strip()) for info, body in kept]
 
     assert commands(chinese) == commands(chinese.replace(".zh-CN", ""))

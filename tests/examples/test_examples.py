@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +12,10 @@ import pytest
 
 from .conftest import ROOT, Oarsman
 
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name != "seeds")
+EXAMPLES = sorted(
+    path.name for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name not in ("seeds", "python")
+)
+PROGRAMS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "examples" / "python").glob("*.py"))
 EVERY_MPI = ["openmpi5", "openmpi4", "mpich"]
 
 pytestmark = pytest.mark.mpi
@@ -31,6 +35,17 @@ def test_an_example_validates_and_says_how_to_run_it(oarsman: Oarsman, example: 
     oarsman("validate", str(file))
     header = "".join(line for line in (ROOT / file).read_text().splitlines(True) if line.startswith("#"))
     assert re.search(rf"^#   oarsman (run|submit) {file}$", header, re.M)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_python_program_runs_its_jobs(oarsman: Oarsman, program: str) -> None:
+    done = subprocess.run(
+        [str(ROOT / ".venv" / "bin" / "python"), "-W", "error", program], cwd=ROOT, env=oarsman.environment,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        timeout=100,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert (ROOT / program).read_text().partition("# prints: ")[2].splitlines()[0] in done.stdout
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)

@@ -101,7 +101,9 @@ class MemoryService:
         return m.JobList(items=found[start:end], total=len(found), next=str(end) if end < len(found) else None)
 
     def job(self, key: str) -> m.Job:
-        self.asked.append("job")
+        with self.change:
+            self.asked.append("job")
+            self.change.notify_all()
         if key not in self.kept:
             raise NotFoundError(f"there is no job {key}", hint="look at the list")
         return self.kept[key]

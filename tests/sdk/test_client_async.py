@@ -100,8 +100,7 @@ def test_cancelling_a_run_stops_the_job(play: Play, service: MemoryService) -> N
         running = asyncio.create_task(client.run(MANIFEST, progress=False))
         await asyncio.to_thread(_until, service, lambda: "default/pi" in service.kept)
         service.become("default/pi", "Running")
-        while "job" not in service.asked:  # the watch begins with a look
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(_until, service, lambda: "job" in service.asked)  # the watch begins with a look
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -178,7 +177,7 @@ def test_everything_else_answers_too(play: Play, service: MemoryService) -> None
 
     async def story(client: AsyncClient) -> None:
         assert len([job async for job in client.jobs()]) == 250
-        assert [job.name async for job in client.jobs(search="job-24")][0] == "job-24"
+        assert await anext(job.name async for job in client.jobs(search="job-24")) == "job-24"
         job = await client.job("job-1")
         clone = await job.clone("copy", workers=3)
         assert clone.summary.workers == 3
