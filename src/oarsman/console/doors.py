@@ -84,6 +84,11 @@ class Doors:
             door.close()
         return held.door
 
+    def begin(self) -> None:
+        """Where there is one door for everybody, its jobs are read before the first one asks."""
+        if not self.per_token:
+            self.door().catalogue.begin()
+
     def _spare(self) -> list[Door]:
         """Those to be closed: unused for long, or too many."""
         now = self._clock()

@@ -103,6 +103,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            self._console.doors.begin()
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -123,6 +123,10 @@ class Catalogue:
         self._batches: Iterator[Batch] | None = None
         self._closed = False
 
+    def begin(self) -> None:
+        """Before anybody asks: with many jobs, the first answer takes a while."""
+        self._start()
+
     # -- reading -------------------------------------------------------------------------------------
     def entries(self) -> Sequence[Entry]:
         self._ready()

@@ -76,8 +76,12 @@ class Desk:
         self._now = now
 
     # -- who may what --------------------------------------------------------------------------------
-    def sees(self, entry: Entry) -> bool:
-        return may(self.identity, Action.SEE, entry.summary.owner)
+    @property
+    def sees(self) -> listing.Visible:
+        """Which rows the caller may see."""
+        if may(self.identity, Action.SEE):
+            return listing.everything
+        return lambda entry: may(self.identity, Action.SEE, entry.summary.owner)
 
     def _seen(self, key: str) -> JobRecord:
         """The job, if the caller may see it."""
@@ -107,15 +111,18 @@ class Desk:
         found = [views.host(host) for host in self._jobs.hosts()]
         if may(self.identity, Action.SEE):
             return found
-        mine = {entry.summary.key for entry in self._rows().entries() if self.sees(entry)}
+        sees = self.sees
+        mine = {entry.summary.key for entry in self._rows().entries() if sees(entry)}
         return [_discreet(host, mine) for host in found]
 
     def queue(self) -> Sequence[QueueEntry]:
-        waiting = [entry.waiting for entry in self._rows().entries() if entry.waiting is not None and self.sees(entry)]
+        sees = self.sees
+        waiting = [entry.waiting for entry in self._rows().entries() if entry.waiting is not None and sees(entry)]
         return sorted(waiting, key=lambda found: (found.position, found.key))
 
     def overview(self) -> Overview:
-        rows = [entry.summary for entry in self._rows().entries() if self.sees(entry)]
+        sees = self.sees
+        rows = [entry.summary for entry in self._rows().entries() if sees(entry)]
         states: dict[str, int] = {}
         for row in rows:
             states[row.state] = states.get(row.state, 0) + 1

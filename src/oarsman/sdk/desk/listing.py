@@ -17,7 +17,8 @@ Visible = Callable[[Entry], bool]
 def page(rows: Rows, query: JobQuery, visible: Visible) -> JobList:
     by, downwards = field_of(query.sort)
     wanted = matches(query, visible)
-    matching = [entry for entry in rows.ordered(by) if wanted(entry)]
+    ordered = rows.ordered(by)
+    matching = list(ordered) if wanted is everything else [entry for entry in ordered if wanted(entry)]
     if downwards:
         matching.reverse()
     start = _start(matching, query.cursor, by, downwards) if query.cursor else 0
@@ -44,22 +45,30 @@ def field_of(sort: str) -> tuple[str, bool]:
 _FIELDS = {spelled: name for name, field in JobSummary.model_fields.items() for spelled in (name, field.alias or name)}
 
 
+def everything(_: Entry) -> bool:
+    return True
+
+
 def matches(query: JobQuery, visible: Visible) -> Visible:
+    """Only what was asked for is looked at: this runs for every job there is."""
+    tests: list[Visible] = [] if visible is everything else [visible]
     states = {state.lower() for state in query.states}
     words = (query.search or "").lower()
+    if words:
+        tests.insert(0, lambda entry: words in entry.text)
+    if states:
+        tests.insert(0, lambda entry: entry.summary.state.lower() in states)
+    for field in ("namespace", "owner", "engine"):
+        value = getattr(query, field)
+        if value is not None:
+            tests.insert(0, _equals(field, value))
+    if len(tests) < 2:
+        return tests[0] if tests else everything
+    return lambda entry: all(test(entry) for test in tests)
 
-    def wanted(entry: Entry) -> bool:
-        row = entry.summary
-        return (
-            (query.namespace is None or row.namespace == query.namespace)
-            and (not states or row.state.lower() in states)
-            and (query.owner is None or row.owner == query.owner)
-            and (query.engine is None or row.engine == query.engine)
-            and words in entry.text
-            and visible(entry)
-        )
 
-    return wanted
+def _equals(field: str, value: str) -> Visible:
+    return lambda entry: bool(getattr(entry.summary, field) == value)
 
 
 def _cursor(sort: str, by: str, last: Entry) -> str:
