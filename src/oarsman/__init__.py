@@ -3,10 +3,7 @@
 from oarsman import Client, MPIJob
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would be most of the time this import takes
 if TYPE_CHECKING:
     from oarsman.errors import JobFailed, OarsmanError
     from oarsman.sdk.async_client import AsyncClient
