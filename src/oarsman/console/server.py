@@ -12,9 +12,11 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from pydantic.alias_generators import to_camel
 from starlette.types import ASGIApp, Lifespan
 
 from oarsman import __version__
+from oarsman.console import pages
 from oarsman.console.api import PREFIX, accounts, jobs, logs, openapi, place, problems, session
 from oarsman.console.api.limits import BodyLimit
 from oarsman.console.api.sse import Streams
@@ -77,7 +79,7 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     # Documentation pages of the framework would load scripts from elsewhere; the description alone is served.
     app = FastAPI(
         title="Oarsman", version=__version__, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
-        lifespan=lifespan,
+        lifespan=lifespan, generate_unique_id_function=lambda route: to_camel(route.name),
     )  # fmt: skip
     problems.install(app)
     openapi.install(app)
@@ -186,8 +188,10 @@ def _run(
     settings: Settings, console: Console, sock: socket.socket, announce: Callable[[str, str | None], None]
 ) -> None:
     tls: ssl.SSLContext | None = tls_context(settings.cert, settings.key) if settings.cert is not None else None
+    app = make_app(console)
+    pages.add(app, console)
     config = uvicorn.Config(
-        guarded(make_app(console), console.gate.site), log_config=None, access_log=settings.verbose,
+        guarded(app, console.gate.site), log_config=None, access_log=settings.verbose,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=_END_WITHIN_SECONDS, lifespan="on",
         ssl_context_factory=(lambda *_: tls) if tls is not None else None,
     )  # fmt: skip

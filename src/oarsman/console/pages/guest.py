@@ -1,0 +1,106 @@
+"""Who looks at a page, in which language, through which desk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from fastapi import Request
+from nicegui import background_tasks, ui
+
+from oarsman.console import words
+from oarsman.console.api.visit import Visit, visit
+from oarsman.console.words import Words
+from oarsman.errors import OarsmanError
+from oarsman.sdk.models import Role
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    visit: Visit
+    say: Words
+
+    @property
+    def name(self) -> str:
+        return self.visit.desk.identity.name
+
+    @property
+    def may_change(self) -> bool:
+        return self.visit.desk.identity.role is not Role.VIEWER
+
+    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The desk reads files and talks to clusters: nothing for the event loop."""
+        return await asyncio.to_thread(question, *args, **kwargs)
+
+    async def attempt(self, what: str, about: str, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Something that changes something: noted, and told if it was refused. Whether it was done."""
+        try:
+            await self.ask(question, *args, **kwargs)
+        except OarsmanError as error:
+            self.visit.note(what, about, error.code)
+            ui.notify(f"{error.message}" + (f" ({error.hint})" if error.hint else ""), type="negative", multi_line=True)
+            return False
+        self.visit.note(what, about)
+        return True
+
+    def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
+        """Calls `refresh` when jobs have changed (or the one with that key), until the page is closed."""
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+        client = ui.context.client
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(news.set)
+
+        subscription = self.visit.door.catalogue.subscribe(wake)
+
+        async def follow() -> None:
+            try:
+                await client.connected()
+                while not client.is_deleted:
+                    await news.wait()
+                    news.clear()
+                    told = subscription.take()
+                    if told is not None and (only is None or told.reset or only in told.keys):
+                        with client:
+                            await refresh()
+                    await asyncio.sleep(_AT_MOST_EVERY)
+            finally:
+                subscription.close()
+
+        task = background_tasks.create(follow(), name="changes of jobs")
+        client.on_delete(task.cancel)
+
+
+def welcome(request: Request) -> Guest:
+    """Raises UnauthenticatedError: the way in is the login page."""
+    say = spoken(request)
+    return Guest(visit(_with_state(request)), say)
+
+
+def spoken(request: Request) -> Words:
+    return Words(words.chosen(request.cookies, request.headers.get("accept-language", "")))
+
+
+_console: Console | None = None
+
+
+def serve(console: Console) -> None:
+    """Which server these pages belong to."""
+    global _console
+    _console = console
+
+
+def _with_state(request: Request) -> Request:
+    """Pages are an application of their own inside ours; what the API finds in its state they find here."""
+    assert _console is not None
+    request.app.state.console = _console
+    return request

@@ -1,0 +1,1 @@
+"""What several pages show: a state, a cause, a timeline, ranks, a log."""

@@ -1,0 +1,43 @@
+"""Amounts and times as people read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from oarsman.sdk.models import JobSummary
+
+
+def resources(one: JobSummary) -> str:
+    parts = []
+    if one.cpus:
+        parts.append(f"{one.cpus:g} CPU")
+    if one.memory_bytes:
+        parts.append(size(one.memory_bytes))
+    if one.gpus:
+        parts.append(f"{one.gpus} GPU")
+    return " · ".join(parts)
+
+
+def size(amount: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.3g} {unit}"
+        amount /= 1024
+    return f"{amount:.3g} TiB"
+
+
+def moment(time: datetime | None) -> str:
+    """In UTC, without what nobody reads."""
+    return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if time is not None else ""
+
+
+def duration(since: datetime | None, until: datetime | None) -> str:
+    if since is None:
+        return ""
+    seconds = max(0.0, ((until or datetime.now(UTC)) - since).total_seconds())
+    if seconds < 60:
+        return f"{seconds:.1f} s" if until is not None else f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if days else f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

@@ -1,0 +1,75 @@
+"""A real Chromium in front of a real server."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.console.api.running import OARSMAN, Served, served
+
+# What a browser does by itself would only be refused here; a root user has no sandbox.
+QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    found = shutil.which("chromium") or shutil.which("google-chrome")
+    if found is None:
+        pytest.fail("there is no chromium: say scripts/setup test", pytrace=False)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("served") / "state") as found:
+        yield found
+
+
+Opened = Callable[..., Page]
+
+
+@pytest.fixture
+def opened(browser: Browser, server: Served) -> Iterator[Opened]:
+    """A page of somebody who came in by a link; at the end, no script of the page may have failed."""
+    contexts, failed = [], []
+
+    def open_(path: str = "/", language: str = "en-US", **options: object) -> Page:
+        context = browser.new_context(locale=language, viewport={"width": 1280, "height": 720}, **options)  # type: ignore[arg-type]
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(30_000)
+        page.on("pageerror", lambda error: failed.append(str(error)))
+        page.goto(new_link(server))
+        page.goto(server.address + path)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert failed == []
+
+
+def new_link(server: Served) -> str:
+    said = oarsman(server, "tokens", "link").stdout
+    found = re.search(r"http://\S+", said)
+    assert found is not None, said
+    return found[0]
+
+
+def oarsman(server: Served, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [OARSMAN, *words], env=server.environment, text=True, capture_output=True, timeout=100, check=False,
+        stdin=subprocess.DEVNULL, cwd=Path(server.environment["OARSMAN_STATE"]).parent,
+    )  # fmt: skip
+    assert code is None or done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
