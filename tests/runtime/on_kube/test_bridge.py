@@ -73,6 +73,22 @@ def test_a_stream_that_is_left_ends_its_source(bridge: Bridge) -> None:
     assert ended.wait(5)
 
 
+def test_a_stream_that_nobody_has_any_more_ends_its_source_even_from_within_the_loop(bridge: Bridge) -> None:
+    ended = threading.Event()
+
+    async def source() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.sleep(3600)
+        finally:
+            ended.set()
+
+    held = [bridge.stream(source)]
+    next(held[0])
+    bridge.loop.call_soon_threadsafe(held.clear)  # as the collector does that happens to run there
+    assert ended.wait(4)  # less than one who waits for the loop in the loop would need
+
+
 def test_an_interruption_ends_the_work_and_goes_on(bridge: Bridge) -> None:
     cancelled = threading.Event()
 

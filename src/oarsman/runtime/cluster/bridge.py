@@ -133,7 +133,10 @@ class Stream(Generic[T]):
             self._items.put(_End(None))
 
     def __del__(self) -> None:
-        self.close()
+        """Python may clear away in any thread, the loop's own included: nobody may be waited for here."""
+        if self._work is not None:
+            with suppress(RuntimeError):  # the loop is closed, and the work has ended with it
+                self._work[0].cancel()
 
     def _begin(self) -> None:
         with self._lock:
