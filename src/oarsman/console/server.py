@@ -13,7 +13,7 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 from pydantic.alias_generators import to_camel
-from starlette.types import ASGIApp, Lifespan
+from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from oarsman import __version__
 from oarsman.console import pages
@@ -86,6 +86,19 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     for router in (jobs.router, logs.router, place.router, session.router, session.once, accounts.router):
         app.include_router(router)
     return app
+
+
+class Front:
+    """The API and the pages behind one address. Pages answer whatever nobody else does, and must not for the API."""
+
+    def __init__(self, api: ASGIApp, pages: ASGIApp) -> None:
+        self._api = api
+        self._pages = pages
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")  # none for the beginning and the end, which only the pages care about
+        is_api = path == "/api" or path.startswith(("/api/", "/login/"))
+        await (self._api if is_api else self._pages)(scope, receive, send)
 
 
 def guarded(app: ASGIApp, site: Site) -> ASGIApp:
@@ -188,8 +201,7 @@ def _run(
     settings: Settings, console: Console, sock: socket.socket, announce: Callable[[str, str | None], None]
 ) -> None:
     tls: ssl.SSLContext | None = tls_context(settings.cert, settings.key) if settings.cert is not None else None
-    app = make_app(console)
-    pages.add(app, console)
+    app = Front(make_app(console), pages.make_app(console))
     config = uvicorn.Config(
         guarded(app, console.gate.site), log_config=None, access_log=settings.verbose,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=_END_WITHIN_SECONDS, lifespan="on",

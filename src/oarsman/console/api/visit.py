@@ -42,7 +42,11 @@ class Visit:
 
 def visit(request: Request) -> Visit:
     """Not `async`: it reads a file, which is nothing for the event loop."""
-    console: Console = request.app.state.console
+    return visit_of(request.app.state.console, request)
+
+
+def visit_of(console: Console, request: Request) -> Visit:
+    """For pages too, which are an application of their own."""
     token = _cluster_token(request) if console.doors.per_token else None
     if token is not None:
         door, caller, identity = console.doors.door(token), None, _of_cluster(token)

@@ -1,4 +1,4 @@
-"""The pages, one file each. `add` puts them in front of a server that has the API already."""
+"""The pages, one file each."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     from oarsman.console.server import Console
 
 
-def add(app: FastAPI, console: Console) -> None:
+def make_app(console: Console) -> FastAPI:
     """Once per process: NiceGUI keeps its pages in one place. Imported late, because it takes a second."""
+    from fastapi import FastAPI
     from nicegui import ui
 
-    from oarsman.console.pages import guest, job, jobs, login, overview, shell
+    from oarsman.console.pages import job, jobs, login, overview, shell
 
-    guest.serve(console)
+    app = FastAPI(openapi_url=None)
     for page in (login, overview, jobs, job):
-        page.register()
+        page.register(console)
     ui.run_with(
         app, title="Oarsman", favicon=shell.ICON, dark=None, show_welcome_message=False, binding_refresh_interval=None,
         reconnect_timeout=30.0,
     )  # fmt: skip
+    return app

@@ -11,7 +11,7 @@ from fastapi import Request
 from nicegui import background_tasks, ui
 
 from oarsman.console import words
-from oarsman.console.api.visit import Visit, visit
+from oarsman.console.api.visit import Visit, visit_of
 from oarsman.console.words import Words
 from oarsman.errors import OarsmanError
 from oarsman.sdk.models import Role
@@ -80,27 +80,10 @@ class Guest:
         client.on_delete(task.cancel)
 
 
-def welcome(request: Request) -> Guest:
+def welcome(console: Console, request: Request) -> Guest:
     """Raises UnauthenticatedError: the way in is the login page."""
-    say = spoken(request)
-    return Guest(visit(_with_state(request)), say)
+    return Guest(visit_of(console, request), spoken(request))
 
 
 def spoken(request: Request) -> Words:
     return Words(words.chosen(request.cookies, request.headers.get("accept-language", "")))
-
-
-_console: Console | None = None
-
-
-def serve(console: Console) -> None:
-    """Which server these pages belong to."""
-    global _console
-    _console = console
-
-
-def _with_state(request: Request) -> Request:
-    """Pages are an application of their own inside ours; what the API finds in its state they find here."""
-    assert _console is not None
-    request.app.state.console = _console
-    return request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse
@@ -16,15 +16,19 @@ from oarsman.console.parts.state import state_badge
 from oarsman.errors import NotFoundError, UnauthenticatedError
 from oarsman.sdk.models import CauseView, Job
 
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+
 _ENDED = ("Succeeded", "Failed")
 
 
-def register() -> None:
+def register(console: Console) -> None:
     @ui.page("/jobs/{namespace}/{name}")
     async def page(request: Request, namespace: str, name: str) -> RedirectResponse | None:
         key = f"{namespace}/{name}"
         try:
-            guest = welcome(request)
+            guest = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse(f"/login?to=/jobs/{key}")
         with shell.frame(guest, "/jobs", name):

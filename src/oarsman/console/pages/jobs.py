@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse
@@ -18,15 +18,19 @@ from oarsman.console.parts.style import STATES
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import JobQuery, JobSummary
 
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+
 _ROWS = 25
 _SORTED = ("name", "state", "owner", "created", "workers", "priority")  # columns, and fields of the summary
 
 
-def register() -> None:
+def register(console: Console) -> None:
     @ui.page("/jobs")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(request)
+            guest = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/jobs")
         with shell.frame(guest, "/jobs", guest.say("Jobs")):

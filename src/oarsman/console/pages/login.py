@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastapi import Request
 from nicegui import ui
 
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import spoken
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
 
 # The password goes to the API by the browser itself, so that the cookie comes back to it and no page ever holds it.
 _LOG_IN = """async () => {
@@ -23,7 +29,7 @@ _LOG_IN = """async () => {
 }"""
 
 
-def register() -> None:
+def register(_: Console) -> None:
     @ui.page("/login")
     def page(request: Request) -> None:
         say = spoken(request)

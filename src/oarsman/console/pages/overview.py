@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fastapi import Request
 from fastapi.responses import RedirectResponse
 from nicegui import ui
@@ -14,12 +16,15 @@ from oarsman.console.parts.style import STATES
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import AmountsView, Overview
 
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
 
-def register() -> None:
+
+def register(console: Console) -> None:
     @ui.page("/")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(request)
+            guest = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login")
         with shell.frame(guest, "/", guest.say("Overview")):
