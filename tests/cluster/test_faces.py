@@ -209,7 +209,7 @@ def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) 
     said = cluster.kubectl("logs", "asking", where).stdout
     assert "[rank 0 inner-worker-0] from within" in said.splitlines(), said
     assert "mpijob/inner" in said.splitlines(), said
-    assert "cannot list resource \"mpijobs\"" in said, said
+    assert 'cannot list resource "mpijobs"' in said, said
     assert phase() == "Succeeded", said
 
 
