@@ -222,6 +222,9 @@ def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tup
     if ended.exit_code == _EXIT_MISPLACED and f"{_OWN_WORDS}no rank was started" in ended.message:
         lines = [line for line in ended.message.splitlines() if line.startswith(f"{_OWN_WORDS}no rank was started")]
         return names.REASON_PLACEMENT, "; ".join(line.removeprefix(_OWN_WORDS) for line in lines[:3])
+    own = [line for line in ended.message.splitlines() if line.startswith(_OWN_WORDS)]
+    if own and pod.metadata.labels.get(names.LABEL_ROLE) == "worker":
+        return names.REASON_BARRIER, own[-1].removeprefix(_OWN_WORDS)
     return "", ""
 
 
