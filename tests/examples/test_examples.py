@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from oarsman import __version__
+
 from .conftest import ROOT, Oarsman
 
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name != "seeds")
@@ -30,7 +32,25 @@ def test_an_example_validates_and_says_how_to_run_it(oarsman: Oarsman, example: 
     file = Path("examples") / example / f"{example}.yaml"
     oarsman("validate", str(file))
     header = "".join(line for line in (ROOT / file).read_text().splitlines(True) if line.startswith("#"))
-    assert re.search(rf"^#   oarsman (run|submit) {file}$", header, re.M)
+    assert re.search(rf"^#   oarsman (--on kube )?(run|submit) {file}$", header, re.M)
+
+
+def test_the_example_for_clusters_names_an_image_that_is_built_here() -> None:
+    text = (ROOT / "examples" / "hello-cluster" / "hello-cluster.yaml").read_text()
+    images = set(re.findall(r"^ +image: (\S+)$", text, re.M))
+    assert images == {f"oarsman/openmpi:{__version__}"}
+    assert (ROOT / "deploy" / "images" / "openmpi" / "Dockerfile").exists()
+
+
+def test_the_image_of_the_other_examples_has_a_recipe_of_this_version() -> None:
+    recipe = (ROOT / "examples" / "Dockerfile").read_text()
+    assert f"ARG VERSION={__version__}\n" in recipe
+    assert "FROM ${PREFIX}/openmpi:${VERSION}\n" in recipe
+
+
+def test_the_example_for_clusters_runs_on_one_machine_too(oarsman: Oarsman) -> None:
+    output = oarsman.run("hello-cluster")
+    assert hosts_by_rank(output, r"Hello from rank (\d) of 4 on (\S+)") == two_by_two("hello-cluster")
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)
