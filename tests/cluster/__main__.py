@@ -64,7 +64,7 @@ def next_steps(name: str, kubeconfig: Path, kubectl: Path, images: Iterable[str]
         kubeconfig=shlex.quote(str(kubeconfig)), kubectl=shlex.quote(str(kubectl)),
         operator=next(image for image in images if "/operator:" in image),
         kubectl_delivery=NAMES["busy"], mpi=NAMES["openmpi5"],
-        down="make cluster-down" if name == DEFAULT else f"python -m cluster down {name}",
+        down="make cluster-down" if name == DEFAULT else f"PYTHONPATH=tests python -m cluster down {name}",
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def test_the_files_that_are_named_exist_and_name_what_is_replaced() -> None:
 
 def test_a_cluster_of_another_name_is_removed_by_its_name() -> None:
     assert "make cluster-down removes it." in steps()
-    assert "python -m cluster down mine removes it." in steps("mine")
+    assert "PYTHONPATH=tests python -m cluster down mine removes it." in steps("mine")
 
 
 def test_the_options_are_ones_that_the_command_knows() -> None:

@@ -35,14 +35,17 @@ def test_an_example_validates_and_says_how_to_run_it(oarsman: Oarsman, example: 
     assert re.search(rf"^#   oarsman (--on kube )?(run|submit) {file}$", header, re.M)
 
 
-def test_the_example_for_clusters_names_an_image_that_is_built_here() -> None:
-    text = (ROOT / "examples" / "hello-cluster" / "hello-cluster.yaml").read_text()
-    images = set(re.findall(r"^ +image: (\S+)$", text, re.M))
-    assert images == {f"oarsman/openmpi:{__version__}"}
-    assert (ROOT / "deploy" / "images" / "openmpi" / "Dockerfile").exists()
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_names_an_image_that_has_a_recipe_here(example: str) -> None:
+    text = (ROOT / "examples" / example / f"{example}.yaml").read_text()
+    (image,) = set(re.findall(r"^ +image: (\S+)$", text, re.M))
+    recipes = {"openmpi": ROOT / "deploy" / "images" / "openmpi", "examples": ROOT / "examples"}
+    name, tag = image.removeprefix("oarsman/").split(":")
+    assert tag == __version__
+    assert (recipes[name] / "Dockerfile").exists()
 
 
-def test_the_image_of_the_other_examples_has_a_recipe_of_this_version() -> None:
+def test_the_image_of_the_examples_is_built_on_that_of_open_mpi() -> None:
     recipe = (ROOT / "examples" / "Dockerfile").read_text()
     assert f"ARG VERSION={__version__}\n" in recipe
     assert "FROM ${PREFIX}/openmpi:${VERSION}\n" in recipe
