@@ -46,7 +46,8 @@ def with_programs(manifest: dict[str, Any], face: Face) -> dict[str, Any]:
 
 def run(face: Face, manifest: dict[str, Any], code: int = 0) -> str:
     (face.home / "job.json").write_text(json.dumps(manifest))
-    return face.says("run", "job.json", code=code).stdout
+    done = face.says("run", "job.json", code=code)
+    return done.stdout + done.stderr  # what ranks wrote to either
 
 
 def greetings(job: str) -> list[tuple[str, str]]:
@@ -65,6 +66,7 @@ def test_an_example_for_one_machine_runs_in_an_image_with_its_programs(face: Fac
 
 
 def test_the_example_that_fails_ends_with_its_code_on_a_cluster_too(face: Face, cluster: Cluster) -> None:
-    said = run(face, with_programs(example("fails-on-one-rank", cluster.images["openmpi5"]), face), code=3)
+    # Open MPI 5 may lose what a rank wrote just before it called MPI_Abort.
+    said = run(face, with_programs(example("fails-on-one-rank", cluster.images["openmpi4"]), face), code=3)
     assert "data/part-1.csv: no such file" in said
     assert re.search(r"cause: rank 1 .*code 3", face.says("describe", "fails-on-one-rank").stdout)

@@ -176,3 +176,19 @@ def test_the_guide_mentions_every_field_of_both_versions() -> None:
     models = (document.SpecV1, document.SpecV2beta1, document.RunPolicyV1, document.RunPolicyV2beta1)
     fields = {field.alias or name for model in models for name, field in model.model_fields.items()}
     assert {field for field in fields if not re.search(rf"`(\w+\.)?{field}[.`]", guide)} == set()
+
+
+def test_the_operators_log_is_asked_of_all_its_pods() -> None:
+    """Of a deployment kubectl shows one pod, which may be the one that does nothing."""
+    notes = (ROOT / "deploy" / "chart" / "oarsman" / "templates" / "NOTES.txt").read_text()
+    asked = [
+        line
+        for text in (notes, *(b.body for b in ALL))
+        for line in text.splitlines()
+        if re.search(r"\blogs .*oarsman", line)
+    ]
+    of_the_operator = [line.strip() for line in asked if "kubectl" in line]
+    assert of_the_operator
+    assert [
+        line for line in of_the_operator if "-l app.kubernetes.io/name=" not in line or "--tail=-1" not in line
+    ] == []
