@@ -3,7 +3,7 @@
 # make lint   only the checks      make fmt    house format, tables of the guide
 # make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
-# make cluster  start the Kubernetes of the tests and leave it running   make cluster-down  remove every trace of it
+# make cluster  start the Kubernetes of the tests, leave it running, say what to type next   make cluster-down  remove it
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 

@@ -7,12 +7,31 @@ python -m cluster down [NAME]     removes it
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
+from collections.abc import Iterable
+from pathlib import Path
 
 from cluster import build, cleaning, containers
 from cluster.cluster import refresh, start
+from cluster.images import NAMES
 from cluster.places import locked, running, say
+
+DEFAULT = "dev"  # the one that the Makefile speaks of
+NEXT = """
+Next, at the top of the repository:
+
+    . .venv/bin/activate
+    export KUBECONFIG={kubeconfig}
+    alias kubectl={kubectl}
+    kubectl get nodes
+    oarsman install --image {operator} --kubectl-delivery-image {kubectl_delivery}
+    oarsman --on kube run -n 4 --image {mpi} --name first -- hostname
+    sed 's|oarsman/openmpi:.*|{mpi}|' examples/hello-cluster/hello-cluster.yaml | oarsman --on kube run -
+
+{down} removes it.
+"""
 
 
 def prepare() -> None:
@@ -36,8 +55,17 @@ def up(name: str) -> None:
             names = list(cluster.images.values())
         for image in names:
             say(f"image {image}")
-    kubectl = build.programs()["kubectl"]
-    print(f"\n    export KUBECONFIG={kubeconfig}\n    {kubectl} get nodes\n\nmake cluster-down removes it.")
+    print(next_steps(name, kubeconfig, build.programs()["kubectl"], names), end="")
+
+
+def next_steps(name: str, kubeconfig: Path, kubectl: Path, images: Iterable[str]) -> str:
+    """What to type to see a job run, with the names that are right for this cluster."""
+    return NEXT.format(
+        kubeconfig=shlex.quote(str(kubeconfig)), kubectl=shlex.quote(str(kubectl)),
+        operator=next(image for image in images if "/operator:" in image),
+        kubectl_delivery=NAMES["busy"], mpi=NAMES["openmpi5"],
+        down="make cluster-down" if name == DEFAULT else f"PYTHONPATH=tests python -m cluster down {name}",
+    )  # fmt: skip
 
 
 def down(name: str) -> None:
@@ -47,7 +75,7 @@ def down(name: str) -> None:
     say(f"{name} is gone")
 
 
-def main(command: str = "", name: str = "dev") -> None:
+def main(command: str = "", name: str = DEFAULT) -> None:
     match command:
         case "prepare":
             prepare()

@@ -97,7 +97,7 @@ def test_a_manifest_with_a_mistake_never_reaches_the_cluster(face: Face, cluster
     assert face.says("list", "-o", "name").stdout == ""
 
 
-def test_ctrl_c_stops_the_job_and_says_when_nothing_is_left(face: Face, image: str) -> None:
+def test_ctrl_c_stops_the_job_and_says_that_its_pods_go(face: Face, image: str) -> None:
     words = ("--name", "long", "--", "sh", "-c", "echo begun; sleep 600")
     with face.starts("run", "-n", "1", image, *words) as running, ended(running):
         assert running.stdout
@@ -107,6 +107,7 @@ def test_ctrl_c_stops_the_job_and_says_when_nothing_is_left(face: Face, image: s
         assert running.returncode == 130
         assert "stopping long" in said
         assert "long was stopped after" in said
+        assert "its pods are going away" in said
     until(lambda: not [pod for pod in face.pods() if "worker" in pod], "the workers are gone")
     reason = json.loads(face.says("get", "long", "-o", "json").stdout)["status"]["conditions"][-1]["reason"]
     assert reason == "StoppedByUser"
@@ -258,7 +259,7 @@ def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) 
     said = cluster.kubectl("logs", "asking", where).stdout
     assert "[rank 0 inner-worker-0] from within" in said.splitlines(), said
     assert "mpijob/inner" in said.splitlines(), said
-    assert "cannot list resource \"mpijobs\"" in said, said
+    assert 'cannot list resource "mpijobs"' in said, said
     assert phase() == "Succeeded", said
 
 

@@ -199,6 +199,16 @@ def test_a_worker_whose_image_cannot_be_had_is_named_with_what_is_wrong(place: P
 
 
 @together
+def test_workers_without_ssh_in_their_image_end_the_job_at_once_and_say_so(place: Place) -> None:
+    job = place.submit(mpijob("mute", place.image(), worker={"image": place.image("busy")}))
+    failed = condition(job.wait_for("Failed"), "Failed")
+    assert failed["reason"] == "HostsNotReady"
+    host, _, why = failed["message"].partition(": ")
+    assert host in (job.worker(0), job.worker(1))
+    assert why == "there is no sshd in this image: install openssh-server"
+
+
+@together
 def test_a_job_that_fits_nowhere_is_queued_and_says_what_the_scheduler_says(place: Place) -> None:
     job = place.submit(mpijob("huge", place.image(), worker={"resources": {"requests": {"cpu": "100"}}}))
     queued = job.wait_for_condition("Queued")

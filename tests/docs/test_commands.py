@@ -121,13 +121,49 @@ def test_links_within_the_repository_lead_somewhere(document: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("chinese", [document for document in DOCUMENTS if document.endswith(".zh-CN.md")])
-def test_a_translation_has_the_commands_of_its_original(chinese: str) -> None:
-    def commands(document: str) -> list[tuple[str, str]]:
-        kept = ((b.info, b.body) for b in blocks(document) if b.info.startswith(("sh", "python")))
-        return [(info, re.sub(r"\s*#(?! exits with).*", "", body).strip()) for info, body in kept]
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_to_a_heading_find_it(document: str) -> None:
+    text = FENCE.sub("", (ROOT / document).read_text())
+    for target, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", text):
+        there = ((ROOT / document).parent / target) if target else ROOT / document
+        headings = re.findall(r"^#+ (.*)$", FENCE.sub("", there.read_text()), re.M)
+        assert anchor in [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
-    assert commands(chinese) == commands(chinese.replace(".zh-CN", ""))
+
+TRANSLATIONS = [document for document in DOCUMENTS if document.endswith(".zh-CN.md")]
+
+
+@pytest.mark.parametrize("chinese", TRANSLATIONS)
+def test_a_translation_has_the_blocks_of_its_original(chinese: str) -> None:
+    """Word by word, but for comments."""
+
+    def code(document: str) -> list[tuple[str, str]]:
+        return [(b.info, re.sub(r"\s*#(?! exits with).*", "", b.body).strip()) for b in blocks(document)]
+
+    assert code(chinese) == code(chinese.replace(".zh-CN", ""))
+
+
+@pytest.mark.parametrize("chinese", TRANSLATIONS)
+def test_a_translation_has_the_headings_and_tables_of_its_original(chinese: str) -> None:
+    """How deep each heading is, and what lies under it: rows of tables, items of lists."""
+
+    def outline(document: str) -> list[str]:
+        text = FENCE.sub("", (ROOT / document).read_text())
+        return re.findall(r"^(#+(?= )|\|(?=.*\|$)|-(?= ))", text, re.M)
+
+    assert outline(chinese) == outline(chinese.replace(".zh-CN", ""))
+
+
+@pytest.mark.parametrize("chinese", TRANSLATIONS)
+def test_a_translation_and_its_original_lead_to_each_other(chinese: str) -> None:
+    original = ROOT / chinese.replace(".zh-CN", "")
+    assert f"[中文]({Path(chinese).name})" in original.read_text()
+    assert f"[English]({original.name})" in (ROOT / chinese).read_text()
+
+
+@pytest.mark.parametrize("chinese", TRANSLATIONS)
+def test_documents_call_a_job_what_the_command_calls_it(chinese: str) -> None:
+    assert "任务" not in (ROOT / chinese).read_text()
 
 
 def test_the_annotations_of_the_guide_are_those_of_the_program() -> None:
@@ -151,3 +187,19 @@ def test_the_guide_mentions_every_field_of_both_versions() -> None:
     models = (document.SpecV1, document.SpecV2beta1, document.RunPolicyV1, document.RunPolicyV2beta1)
     fields = {field.alias or name for model in models for name, field in model.model_fields.items()}
     assert {field for field in fields if not re.search(rf"`(\w+\.)?{field}[.`]", guide)} == set()
+
+
+def test_the_operators_log_is_asked_of_all_its_pods() -> None:
+    """Of a deployment kubectl shows one pod, which may be the one that does nothing."""
+    notes = (ROOT / "deploy" / "chart" / "oarsman" / "templates" / "NOTES.txt").read_text()
+    asked = [
+        line
+        for text in (notes, *(b.body for b in ALL))
+        for line in text.splitlines()
+        if re.search(r"\blogs .*oarsman", line)
+    ]
+    of_the_operator = [line.strip() for line in asked if "kubectl" in line]
+    assert of_the_operator
+    assert [
+        line for line in of_the_operator if "-l app.kubernetes.io/name=" not in line or "--tail=-1" not in line
+    ] == []

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from oarsman import __version__
+
 from .conftest import ROOT, Oarsman
 
 EXAMPLES = sorted(
@@ -34,7 +36,28 @@ def test_an_example_validates_and_says_how_to_run_it(oarsman: Oarsman, example: 
     file = Path("examples") / example / f"{example}.yaml"
     oarsman("validate", str(file))
     header = "".join(line for line in (ROOT / file).read_text().splitlines(True) if line.startswith("#"))
-    assert re.search(rf"^#   oarsman (run|submit) {file}$", header, re.M)
+    assert re.search(rf"^#   oarsman (--on kube )?(run|submit) {file}$", header, re.M)
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_names_an_image_that_has_a_recipe_here(example: str) -> None:
+    text = (ROOT / "examples" / example / f"{example}.yaml").read_text()
+    (image,) = set(re.findall(r"^ +image: (\S+)$", text, re.M))
+    recipes = {"openmpi": ROOT / "deploy" / "images" / "openmpi", "examples": ROOT / "examples"}
+    name, tag = image.removeprefix("oarsman/").split(":")
+    assert tag == __version__
+    assert (recipes[name] / "Dockerfile").exists()
+
+
+def test_the_image_of_the_examples_is_built_on_that_of_open_mpi() -> None:
+    recipe = (ROOT / "examples" / "Dockerfile").read_text()
+    assert f"ARG VERSION={__version__}\n" in recipe
+    assert "FROM ${PREFIX}/openmpi:${VERSION}\n" in recipe
+
+
+def test_the_example_for_clusters_runs_on_one_machine_too(oarsman: Oarsman) -> None:
+    output = oarsman.run("hello-cluster")
+    assert hosts_by_rank(output, r"Hello from rank (\d) of 4 on (\S+)") == two_by_two("hello-cluster")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)

@@ -14,7 +14,7 @@ def test_oarsman_brings_the_operator_and_takes_it_away(cluster: Cluster, namespa
     face = a_face(cluster, namespace, tmp_path)
     sick = face.says("doctor", code=None)
     assert sick.returncode
-    assert "oarsman install" in sick.stdout
+    assert "oarsman install --image IMAGE" in sick.stdout
     dry = face.says("install", "--dry-run").stdout
     assert "deployment mpi-operator/oarsman would be created" in dry
     try:

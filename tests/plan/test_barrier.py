@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from oarsman import names
-from oarsman.job.observed import Member, Observed, Phase
+from oarsman.job.observed import Exit, Member, Observed, Phase
 from oarsman.job.state import Attempt
 from oarsman.plan.actions import CreateLauncher, DeleteWorker
 from oarsman.plan.reconcile import reconcile
@@ -62,3 +62,33 @@ def test_a_worker_that_dies_before_the_launch_is_replaced_after_a_pause() -> Non
     assert early.look_again_in is not None
     assert early.look_again_in.total_seconds() == 3
     assert reconcile(a_job(), seen, at(15)).actions == (DeleteWorker(1),)
+
+
+def test_a_worker_that_says_why_nobody_will_ever_log_in_to_it_ends_the_job_at_once() -> None:
+    dead = a_worker(1, Phase.FAILED, reason=names.REASON_BARRIER, message="there is no sshd in this image")
+    seen = Observed(status=a_status(), workers=(a_worker(0), dead), published_hosts=())
+    plan = reconcile(a_job(), seen, at(2))
+    failed = plan.status.condition(names.FAILED)
+    assert failed is not None
+    assert (failed.reason, failed.message) == (names.REASON_BARRIER, "pi-worker-1: there is no sshd in this image")
+    assert plan.status.attempts == ()
+
+
+def test_workers_that_die_one_after_another_have_five_minutes_together() -> None:
+    job, status = a_job(), a_status()
+    for seconds in range(10, 311, 50):
+        dead = a_worker(1, Phase.FAILED, started_at=at(seconds), finished_at=at(seconds), exit=Exit(code=9))
+        plan = reconcile(job, Observed(status=status, workers=(a_worker(0), dead), published_hosts=()), at(seconds))
+        status = plan.status
+        assert status.finished == (seconds == 310)
+    told = status.condition(names.FAILED)
+    assert told is not None
+    assert told.message == "pi-worker-1 was not ready after 5 min: it ended with code 9"
+
+
+def test_what_a_worker_died_of_is_told_while_it_is_replaced() -> None:
+    dead = a_worker(1, Phase.FAILED, started_at=at(1), finished_at=at(1), exit=Exit(code=9))
+    plan = reconcile(a_job(), Observed(status=a_status(), workers=(a_worker(0), dead), published_hosts=()), at(1))
+    told = plan.status.condition(names.QUEUED)
+    assert told is not None
+    assert (told.reason, told.message) == (names.REASON_BARRIER, "pi-worker-1: it ended with code 9")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from oarsman.job.job import Implementation
 from oarsman.status.known_errors import KNOWN, recognise
 
 MESSAGES = [
@@ -69,6 +70,15 @@ MESSAGES = [
 ]  # fmt: skip
 
 
+# Errors only for jobs that were set up for the other kind of MPI.
+MISMATCHES = [
+    ("mpich-for-open-mpi", Implementation.OPENMPI, "[mpiexec@sh-w26v6-launcher] match_arg (lib/utils/args.c:166): unrecognized argument tag-output"),
+    ("mpich-for-open-mpi", Implementation.OPENMPI, "[mpiexec@plain-mpich-launcher] HYDU_process_mfile_token (lib/utils/args.c:301): token slots not supported at this time"),
+    ("open-mpi-for-mpich", Implementation.MPICH, 'mpirun: Error: unknown option "-prepend-rank"'),
+    ("open-mpi-for-mpich", Implementation.INTEL, "An unrecognized option was included on the mpirun command line:"),
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(("name", "message"), MESSAGES)
 def test_a_real_message_is_recognised(name: str, message: str) -> None:
     found = recognise(["starting", message, "--------"])
@@ -78,7 +88,35 @@ def test_a_real_message_is_recognised(name: str, message: str) -> None:
 
 
 def test_every_entry_of_the_table_has_a_real_message() -> None:
-    assert {known.name for known in KNOWN} == {name for name, _ in MESSAGES}
+    assert {known.name for known in KNOWN} == {name for name, *_ in (*MESSAGES, *MISMATCHES)}
+
+
+@pytest.mark.parametrize(("name", "implementation", "message"), MISMATCHES)
+def test_the_other_kind_of_mpi_is_recognised_where_the_image_decides(
+    name: str, implementation: Implementation, message: str
+) -> None:
+    found = recognise([message], implementation)
+    assert found is not None
+    assert found[0].name == name
+    assert found[0].sentence
+    unasked = recognise([message])
+    assert unasked is None or unasked[0].name != name
+
+
+@pytest.mark.parametrize(
+    ("implementation", "message"),
+    [
+        (Implementation.OPENMPI, 'mpirun: Error: unknown option "--frobnicate"'),
+        (
+            Implementation.MPICH,
+            "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument frobnicate",
+        ),
+    ],
+)
+def test_a_wrong_option_of_the_right_mpi_is_only_a_wrong_option(implementation: Implementation, message: str) -> None:
+    found = recognise([message], implementation)
+    assert found is not None
+    assert found[0].name == "mpirun-option"
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class Asked:
             jobs = [job for path in self.words for job in files.load(path)]
             return [files.placed(builder.apply(job.document, self.settings), session) for job in jobs]
         if not self.words:
-            raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python train.py")
+            raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python3 -m mpi4py train.py")
         if session.engine == "kube" and not self.shape.image:
             raise UsageError(
                 t("a command on a cluster needs --image: the program and an MPI have to be in it"),
@@ -159,10 +159,11 @@ def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.Sett
             option = "--env" if name == "environment" else f"--{name}"
             raise UsageError(
                 t("{option} needs -n: a manifest says this itself", option=option),
-                hint=f"oarsman run -n 4 {option} ... -- python train.py",
+                hint=f"oarsman run -n 4 {option} ... -- python3 -m mpi4py train.py",
             )
     if not words:
         raise UsageError(
-            t("a manifest is missing"), hint=t("oarsman run job.yaml, or oarsman run -n 4 -- python train.py")
+            t("a manifest is missing"),
+            hint=t("oarsman run job.yaml, or oarsman run -n 4 -- python3 -m mpi4py train.py"),
         )
     return Asked(words=words, settings=settings, shape=None)

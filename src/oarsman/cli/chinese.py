@@ -15,6 +15,7 @@ _ERRORS = {
     "problems: {count}": "问题数：{count}",
     "{what} is missing": "缺少 {what}",
     "there is no option {name}": "没有 {name} 这个选项",
+    "write it after the verb: oarsman VERB {name} ...": "请写在命令之后：oarsman 命令 {name} ...",
     "there is no verb '{name}'": "没有“{name}”这个命令",
     "{what} takes one of: {choices}": "{what} 只能是：{choices}",
     "{what} takes a whole number": "{what} 必须是整数",
@@ -24,8 +25,8 @@ _ERRORS = {
     "this is a fault in oarsman; the traceback is in {path}": "这是 oarsman 的缺陷；调用栈已写入 {path}",
     "this is a fault in oarsman; --debug shows the traceback": "这是 oarsman 的缺陷；加 --debug 可看到调用栈",
     "a manifest is missing": "缺少作业清单",
-    "oarsman run job.yaml, or oarsman run -n 4 -- python train.py": (
-        "oarsman run job.yaml，或 oarsman run -n 4 -- python train.py"
+    "oarsman run job.yaml, or oarsman run -n 4 -- python3 -m mpi4py train.py": (
+        "oarsman run job.yaml，或 oarsman run -n 4 -- python3 -m mpi4py train.py"
     ),
     "-n was given but no program": "给了 -n，却没有给出程序",
     "`{purpose}` takes one manifest, or -n and a command": "`{purpose}` 接受一个清单，或者 -n 加一条命令",
@@ -71,7 +72,18 @@ _SAID = {
     ),
     "{name} is left to {keeper}, which goes on stopping it": "{name} 已交给{keeper}，它会继续停止该作业",
     "{name} is suspended; `oarsman resume {name}` goes on": "{name} 已挂起；用 `oarsman resume {name}` 继续",
-    "{name}: attempt {number}": "{name}：第 {number} 次尝试",
+    "attempt {number}": "第 {number} 次尝试",
+    "attempt {number}, since the one before ended: {why}": "第 {number} 次尝试；上一次结束的原因：{why}",
+    "no operator is running, so nobody stops {name}; `oarsman delete {name}` removes it": (
+        "没有 operator 在运行，无法停止 {name}；用 `oarsman delete {name}` 可将其删除"
+    ),
+    "{name} was stopped after {took}; its pods are going away": "{name} 运行 {took} 后已停止，其 Pod 正在退出",
+    "{count} worker pods still run, as its cleanPodPolicy None says; `oarsman delete {name}` removes them": (
+        "按照 cleanPodPolicy None，仍有 {count} 个 worker Pod 在运行；用 `oarsman delete {name}` 可将其删除"
+    ),
+    "{name} has not started: it is {state}": "{name} 尚未启动，状态是 {state}",
+    "{name} is being deleted": "正在删除 {name}",
+    "Before that it waited: {what}": "此前它在等待：{what}",
     "{name}: stopping": "{name}：正在停止",
     "{name}: running, no output yet": "{name}：正在运行，还没有输出",
     "{name}: waiting for room, place {position}: {reason}": "{name}：等待资源，排在第 {position} 位：{reason}",
@@ -103,6 +115,8 @@ _SAID = {
     "{source}: valid ({jobs})": "{source}：有效（{jobs}）",
     "No job can run here before that.": "在此之前，这台机器无法运行任何作业。",
     "Jobs can run here.": "这台机器可以运行作业。",
+    "No job can run on this cluster before that.": "在此之前，这个集群无法运行任何作业。",
+    "Jobs can run on this cluster.": "这个集群可以运行作业。",
     "none found; `oarsman doctor` says what to install": "没有找到；`oarsman doctor` 说明该装什么",
 }
 
@@ -127,6 +141,7 @@ _PAGE = {
     "first output": "首行输出", "ended": "已结束", "running": "运行中", "reached": "已达到", "rank": "rank",
     "host": "主机", "exit code": "退出码", "signal": "信号", "memory limit": "内存上限",
     " (default)": "（默认）", ", at most {n} times": "，最多 {n} 次",
+    "{time} ({age} ago)": "{time}（{age} 前）",
     "{time} ({age} ago) by {owner}": "{time}（{age} 前），由 {owner} 提交",
     "1 launcher + {workers} workers = {total}": "1 个 launcher + {workers} 个 worker = {total}",
     "{hosts} hosts x {slots} = {total}": "{hosts} 台主机 x {slots} = {total}",

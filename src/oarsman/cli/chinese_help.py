@@ -35,15 +35,15 @@ _COMMAND = {
 }
 
 _PARAGRAPHS = {
-    "Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes.": (
-        "运行 MPI 作业：同一份 MPIJob 清单，可在本机、SSH 主机或 Kubernetes 上运行。"
+    "Run MPI jobs: one MPIJob manifest on this machine or on Kubernetes.": (
+        "运行 MPI 作业：同一份 MPIJob 清单，可在本机或 Kubernetes 上运行。"
     ),
     "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
     "the exit code is the job's. Give a manifest, or -n and a command.\n\n"
-    "Ctrl-C stops the job and waits until nothing of it is left; a second Ctrl-C leaves that to the supervisor.": (
+    "Ctrl-C stops the job and waits for that; a second Ctrl-C leaves it to the supervisor, or to the operator.": (
         "在前台运行一个作业。输出逐行实时显示，每行标明 rank 与主机；退出码就是作业的退出码。"
         "给出清单，或者 -n 加一条命令。\n\n"
-        "按 Ctrl-C 停止作业，并等到没有任何残留；再按一次 Ctrl-C 则交给后台管理进程处理。"
+        "按 Ctrl-C 停止作业并等它停下；再按一次 Ctrl-C 则交给后台管理进程或 operator 处理。"
     ),
     "Submit jobs and return at once. The supervisor runs them whether or not this terminal stays open; "
     "the names of the jobs are printed. Give manifests, - for standard input, or -n and a command.": (
@@ -159,6 +159,7 @@ _OPTIONS = {
     "How many workers there shall be.": "worker 应有的数量。",
     "Every job, or every one in --namespace.": "所有作业，或 --namespace 中的所有作业。",
     "Do not ask.": "不询问。",
+    "Return when nothing of them is left.": "等到没有任何残留才返回。",
     "The version to write.": "要写成的版本。",
 }
 
@@ -189,6 +190,7 @@ _EXAMPLES = {
     "in Kubernetes' word": "用 Kubernetes 的叫法",
     "make room without losing the job": "腾出资源而不丢掉作业",
     "two jobs, the second in namespace `other`": "两个作业，第二个在命名空间 `other` 中",
+    "when nothing of it is left, the next one": "没有任何残留之后，运行下一个",
     "everything, without a question": "全部删除，不询问",
     "problems as data, for an editor": "以数据形式给出问题，供编辑器使用",
     "from a pipe": "来自管道",

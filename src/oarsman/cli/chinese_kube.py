@@ -19,12 +19,18 @@ KUBE = {
         "在 Kubernetes 集群上安装 MPIJob：它的定义、权限，以及运行作业的 operator。"
         "逐个列出对象及其结果。再次执行即更新。"
     ),
-    "on the cluster of your kubeconfig": "装到 kubeconfig 所指的集群",
-    "another cluster, an image of your own": "另一个集群，使用自己的镜像",
+    "on the cluster of your kubeconfig, with an image that you built and pushed": (
+        "装到 kubeconfig 所指的集群，使用自己构建并推送的镜像"
+    ),
+    "on another cluster": "装到另一个集群",
     "only say what would be done": "只说明会做什么",
     "the objects, for another tool": "输出各对象，供其他工具使用",
     "Where the operator lives; default: mpi-operator.": "operator 所在的命名空间；默认 mpi-operator。",
-    "The operator's image, with its tag.": "operator 的镜像，含标签。",
+    "The operator's image, with its tag; build and push one first.": "operator 的镜像，含标签；请先构建并推送。",
+    "Take over what a Helm release brought.": "接管由 Helm release 安装的对象。",
+    "Take away what a Helm release brought, too.": "也去掉由 Helm release 安装的对象。",
+    "waits: {detail}": "正在等待：{detail}",
+    "--image names an image that the cluster can pull": "用 --image 给出集群能够拉取的镜像",
     "An image with kubectl, for launchers of v1 jobs.": "含 kubectl 的镜像，供 v1 作业的 launcher 使用。",
     "Only jobs of these namespaces; default: all.": "只照看这些命名空间的作业；默认全部。",
     "Change nothing.": "不做任何改动。",

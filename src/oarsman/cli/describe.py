@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from oarsman.cli import events, options, render
+from oarsman import names as words
+from oarsman.cli import around, events, options, render
 from oarsman.cli.messages import t
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.text import ranges
 from oarsman.cli.times import age, humanise, local
 from oarsman.cli.verbs import verb
+from oarsman.cli.waiting import never_started
 
 if TYPE_CHECKING:
     from oarsman.job.job import Job
@@ -38,10 +40,11 @@ def command(session: Session, names: tuple[str, ...]) -> None:
             click.echo("\n" + "─" * 40 + "\n")
         key = session.key(name)
         record = session.jobs.get(key)
-        page(record, [event for _, event in events.of_jobs(session, [key])], session.now())
+        left = around.workers_left(session, record.job) if record.status.finished else 0
+        page(record, [event for _, event in events.of_jobs(session, [key])], session.now(), workers_left=left)
 
 
-def page(record: JobRecord, happened: list[EventRecord], now: datetime) -> None:
+def page(record: JobRecord, happened: list[EventRecord], now: datetime, *, workers_left: int = 0) -> None:
     render.pairs(_head(record, now))
     render.heading(t("Asked for"))
     render.pairs(_asked_for(record.job), indent="  ")
@@ -49,12 +52,32 @@ def page(record: JobRecord, happened: list[EventRecord], now: datetime) -> None:
     _timeline(record.status)
     _attempts(record.status, now)
     _placement(record)
+    if workers_left:
+        click.echo(f"  {render.kept_workers(workers_left, short(record.job.key))}")
     if record.status.cause is not None:
         click.echo()
         render.cause_card(record.status.cause)
+        if waited := _waited_for(record.status, happened):
+            click.echo(t("Before that it waited: {what}", what=render.shown(waited)))
     if happened:
         render.heading(t("Events"))
         render.event_table([("", event) for event in happened], now, with_job=False, indent="  ")
+
+
+def _waited_for(status: Status, happened: list[EventRecord]) -> str:
+    """What a job waited for that was stopped before it ever ran: its end has taken the words out of the status."""
+    ended = status.condition(words.FAILED)
+    if ended is None or ended.reason != words.REASON_STOPPED or not never_started(status):
+        return ""
+    reasons = (words.REASON_WAITING, words.REASON_BARRIER, words.REASON_TROUBLE)
+    return next((event.message for event in reversed(happened) if event.reason in reasons), "")
+
+
+def _submitted(record: JobRecord, now: datetime) -> str:
+    time, since = local(record.created_at), age(record.created_at, now)
+    if not record.owner:  # made with another tool, which leaves no name
+        return t("{time} ({age} ago)", time=time, age=since)
+    return t("{time} ({age} ago) by {owner}", time=time, age=since, owner=record.owner)
 
 
 def _head(record: JobRecord, now: datetime) -> list[tuple[str, str]]:
@@ -64,8 +87,7 @@ def _head(record: JobRecord, now: datetime) -> list[tuple[str, str]]:
         (t("Namespace"), record.job.namespace),
         (t("State"), render.state(record)),
         (t("Says"), render.message(status)),
-        (t("Submitted"), t("{time} ({age} ago) by {owner}",
-                           time=local(record.created_at), age=age(record.created_at, now), owner=record.owner)),
+        (t("Submitted"), _submitted(record, now)),
         (t("Folder"), str(record.folder or "")),
         (t("Engine"), record.engine),
         (t("Duration"), render.duration(status, now)),

@@ -66,8 +66,13 @@ def _show(findings: Sequence[Finding], session: Session) -> None:
         render.pairs([(f.subject, f.advice or "") for f in advice], indent="  ")
     if not session.quiet:
         click.echo()
-        blocked = t("No job can run here before that.") if _blocked(findings) else t("Jobs can run here.")
-        click.echo(blocked)
+        click.echo(_verdict(session.engine, hopeless=_blocked(findings)))
+
+
+def _verdict(engine: str, *, hopeless: bool) -> str:
+    if engine == "kube":
+        return t("No job can run on this cluster before that.") if hopeless else t("Jobs can run on this cluster.")
+    return t("No job can run here before that.") if hopeless else t("Jobs can run here.")
 
 
 def _blocked(findings: Sequence[Finding]) -> bool:

@@ -72,12 +72,22 @@ def _misused(error: click.ClickException) -> int:
             message = t("there is no option {name}", name=error.option_name)
             if error.possibilities:
                 hint = t("did you mean {names}?", names=t(" or ").join(sorted(error.possibilities)))
+            elif ctx is not None and _of_a_verb(ctx, error.option_name):
+                hint = t("write it after the verb: oarsman VERB {name} ...", name=error.option_name)
         case click.BadParameter() if error.param is not None:
             message = _refused(error, error.param)
         case _:
             message = error.format_message()
     say(message.rstrip("."), hint=hint)
     return error.exit_code
+
+
+def _of_a_verb(ctx: click.Context, option: str) -> bool:
+    """Whether an option that the command itself does not know is one of a verb's."""
+    if not isinstance(ctx.command, click.Group):
+        return False
+    verbs = (ctx.command.get_command(ctx, name) for name in ctx.command.list_commands(ctx))
+    return any(option in param.opts for verb in verbs if verb is not None for param in verb.params)
 
 
 def _refused(error: click.BadParameter, param: click.Parameter) -> str:

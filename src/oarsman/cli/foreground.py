@@ -17,12 +17,14 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from oarsman import names
+from oarsman.cli import around
 from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
 from oarsman.cli.messages import t
 from oarsman.cli.patience import keeper, told_if_nothing_happens
 from oarsman.cli.progress import Progress, waiting_for
 from oarsman.cli.session import Session, short
+from oarsman.cli.waiting import Reasons
 from oarsman.errors import ConflictError, NotFoundError
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TICK_SECONDS = 0.2
+_UNATTENDED_SECONDS = 5.0  # a stop takes an operator less; then it is asked whether there is one
+_UNKNOWN_LOOKS = 6  # how often, where that cannot be known
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,10 @@ class _Noticed:
     """Something that has nothing to do with the job's own doings."""
 
     text: str
+
+
+class _Unattended:
+    """The job is to be stopped, and nobody is there who would do it."""
 
 
 class _Gone:
@@ -99,11 +107,14 @@ class Foreground:
     gone: bool = False
     signalled: int | None = None  # the signal that stopped it
     left: bool = False  # a second signal: the supervisor finishes alone
+    unattended: bool = False  # nobody acts on the stop
     lost_output: OSError | None = None
     _events: SimpleQueue[Any] = field(default_factory=SimpleQueue)
     _attempts: SimpleQueue[int | None] = field(default_factory=SimpleQueue)
     _followed: int = 0
+    _reasons: Reasons = field(default_factory=Reasons)
     _ending: bool = False
+    _over: threading.Event = field(default_factory=threading.Event)  # it has ended, or nobody waits any more
     _stopping: bool = False
 
     def signals(self) -> Signals:
@@ -118,6 +129,7 @@ class Foreground:
                 while not self._settled(self._next()):
                     pass
         finally:
+            self._over.set()
             self.progress.end()
             try:
                 self.printer.close()
@@ -140,6 +152,9 @@ class Foreground:
                     self.left = True
                     return True
                 self._interrupt(event.number)
+            case _Unattended():
+                self.unattended = self.record is None or not self.record.status.finished
+                return self.unattended
             case _Unwritable():
                 self.lost_output = event.error
                 self._stop()
@@ -160,11 +175,8 @@ class Foreground:
         for number in [a.number for a in status.attempts if a.number > self._followed]:
             self._followed = number
             self._attempts.put(number)
-            if number > 1:
-                self._whisper(t("{name}: attempt {number}", name=short(self.key), number=number))
-        restarting, known = status.condition(names.RESTARTING), before and before.status.condition(names.RESTARTING)
-        if restarting is not None and restarting.status and restarting != known and not self.session.quiet:
-            self._say(f"{short(self.key)}: {restarting.message}")
+        for text in self._reasons.news(record):
+            self._whisper(text)
         if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
             self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
         waiting = waiting_for(record)
@@ -186,13 +198,27 @@ class Foreground:
         self._stop()
 
     def _stop(self) -> None:
+        """In a thread of its own: a server that does not answer must not keep a second signal waiting."""
         self._stopping = True
+        threading.Thread(target=self._guarded, args=(self._see_to_the_stop,), name="stop", daemon=True).start()
+
+    def _see_to_the_stop(self) -> None:
         with suppress(ConflictError, NotFoundError):  # it ended by itself, or was deleted, a moment ago
-            self.session.jobs.stop(self.key)
+            self.session.open().stop(self.key)
+        if self.session.engine != "kube":
+            return
+        looks = 0
+        while not self._over.wait(_UNATTENDED_SECONDS):
+            looks += 1
+            served = around.served(self.session, self.key.partition("/")[0])
+            if served is False or (served is None and looks >= _UNKNOWN_LOOKS):
+                self._events.put(_Unattended())
+                return
 
     def _end_lines(self) -> None:
         if not self._ending:
             self._ending = True
+            self._over.set()
             self._attempts.put(None)
 
     def _whisper(self, text: str) -> None:
@@ -200,7 +226,7 @@ class Foreground:
             self._say(text)
 
     def _say(self, text: str) -> None:
-        self.progress.end()
+        self.progress.pause()
         note(text)
 
     # -- the two threads ---------------------------------------------------------------------------

@@ -22,22 +22,26 @@ if TYPE_CHECKING:
         "Each object is named with what became of it. Doing it again brings all up to date."
     ),
     examples=[
-        ("oarsman install", t("on the cluster of your kubeconfig")),
         (
-            "oarsman install --context lab --image registry.example/oarsman:1.0",
-            t("another cluster, an image of your own"),
+            "oarsman install --image registry.example/oarsman:1.0",
+            t("on the cluster of your kubeconfig, with an image that you built and pushed"),
         ),
+        ("oarsman install --image registry.example/oarsman:1.0 --context lab", t("on another cluster")),
         ("oarsman install --dry-run", t("only say what would be done")),
-        ("oarsman install -o yaml | kubectl apply -f -", t("the objects, for another tool")),
+        (
+            "oarsman install --image registry.example/oarsman:1.0 -o yaml | kubectl apply -f -",
+            t("the objects, for another tool"),
+        ),
     ],
 )
 @click.option("--namespace", "place", default="mpi-operator", metavar="NS",
               help=t("Where the operator lives; default: mpi-operator."))  # fmt: skip
-@click.option("--image", metavar="IMAGE", help=t("The operator's image, with its tag."))
+@click.option("--image", metavar="IMAGE", help=t("The operator's image, with its tag; build and push one first."))
 @click.option("--kubectl-delivery-image", metavar="IMAGE",
               help=t("An image with kubectl, for launchers of v1 jobs."))  # fmt: skip
 @click.option("--watch-namespaces", metavar="NS,...", help=t("Only jobs of these namespaces; default: all."))
 @click.option("--dry-run", is_flag=True, help=t("Change nothing."))
+@click.option("--force", is_flag=True, help=t("Take over what a Helm release brought."))
 @click.option("--no-wait", is_flag=True, help=t("Do not wait until the operator runs."))
 @click.option("--timeout", callback=options.seconds, default="5m", metavar="TIME",
               help=t("Wait no longer than this; default: 5m."))  # fmt: skip
@@ -46,7 +50,7 @@ if TYPE_CHECKING:
 @pass_session
 def command(
     session: Session, place: str, image: str | None, kubectl_delivery_image: str | None, watch_namespaces: str | None,
-    dry_run: bool, no_wait: bool, timeout: float, output: str | None,
+    dry_run: bool, force: bool, no_wait: bool, timeout: float, output: str | None,
 ) -> None:  # fmt: skip
     from oarsman.runtime.cluster import install
 
@@ -62,7 +66,7 @@ def command(
         documents.emit({"apiVersion": "v1", "kind": "List", "items": wanted}, output)
         return
     cluster = session.cluster()
-    for step in cluster.stream(lambda kube: (install.preview if dry_run else install.apply)(kube, wanted)):
+    for step in cluster.stream(lambda kube: (install.preview if dry_run else install.apply)(kube, wanted, force=force)):
         show(step, session)
     if not (dry_run or no_wait):
         for step in cluster.stream(lambda kube: install.ready(kube, wanted, timeout)):
@@ -75,7 +79,10 @@ def show(step: Step, session: Session) -> None:
         "missing": t("would be created"), "present": t("is there, and would be brought up to date"),
         "deleted": t("deleted"), "absent": t("was not there"), "kept": t("kept"),
         "waiting": t("starting, {detail} pods", detail=step.detail),
+        "stuck": t("waits: {detail}", detail=step.detail),
         "ready": t("runs, {detail} pods", detail=step.detail),
     }  # fmt: skip
     if not session.quiet:
         click.echo(f"{step.object} {words[step.what]}")
+        if step.no_image:
+            click.echo(f"  {t('hint:')} {t('--image names an image that the cluster can pull')}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from oarsman.cli import documents, options, render
+from oarsman.cli import around, documents, options, render
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
@@ -27,6 +27,10 @@ from oarsman.cli.verbs import verb
 @pass_session
 def command(session: Session, state: str | None, output: str | None) -> None:
     records = sorted(session.jobs.list(session.scope), key=lambda record: (record.created_at, record.job.key))
+    if not records and session.scope is not None and around.lacks(session, session.scope):
+        from oarsman.runtime.cluster.answers import no_namespace
+
+        raise no_namespace(session.scope)
     if state is not None:
         records = [record for record in records if render.state(record).lower() == state.lower()]
     if output in (None, "wide"):

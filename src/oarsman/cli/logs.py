@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from oarsman.cli import options
+from oarsman.cli import options, render
+from oarsman.cli.failures import note
 from oarsman.cli.messages import t
-from oarsman.cli.session import Session, pass_session
+from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.times import parse_moment
 from oarsman.cli.verbs import verb
-from oarsman.errors import UsageError
+from oarsman.cli.waiting import Reasons, never_started
+from oarsman.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import LogQuery
+    from oarsman.runtime.jobs import JobRecord, LogQuery
 
 
 @verb(
@@ -63,17 +66,39 @@ def command(
         ranks=ranks, workers=workers, launcher_only=launcher, stream="err" if stderr else None,
         since=parse_moment(since, session.now()) if since else None, tail=tail, attempt=attempt, follow=follow,
     )  # fmt: skip
-    with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
-        key = session.key(name)
-        for part in _every_attempt(session, key, query) if follow and attempt is None else [query]:
-            for line in session.jobs.logs(key, part):
-                printer.write(line)
+    key = session.key(name)
+    silent = True
+    try:
+        with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
+            for part in _every_attempt(session, key, query) if follow and attempt is None else [query]:
+                for line in session.jobs.logs(key, part):
+                    silent = False
+                    printer.write(line)
+    except NotFoundError:  # a log that never began is not missed
+        if not silent or _unstarted(session, key) is None:
+            raise
+    if silent and not session.quiet and (record := _unstarted(session, key)) is not None:
+        why = render.message(record.status)
+        said = t("{name} has not started: it is {state}", name=short(key), state=render.state(record))
+        note(f"{said}: {render.shown(why, sys.stderr)}" if why else said)
+
+
+def _unstarted(session: Session, key: str) -> JobRecord | None:
+    """The job, if it never got so far that it could write anything."""
+    try:
+        record = session.jobs.get(key)
+    except NotFoundError:
+        return None
+    return record if never_started(record.status) else None
 
 
 def _every_attempt(session: Session, key: str, query: LogQuery) -> Iterator[LogQuery]:
     """The newest attempt, then those that follow it, until the job ends. `tail` counts for the first."""
     seen = 0
+    reasons = Reasons()
     for record in session.jobs.watch(key):
+        for text in [] if session.quiet or record.status.finished else reasons.news(record):
+            note(text)
         numbers = [attempt.number for attempt in record.status.attempts if attempt.number > seen]
         for number in numbers if seen else numbers[-1:]:
             yield replace(query, attempt=number)

@@ -33,7 +33,7 @@ class Oarsman(Page, click.Group):
 
     examples = (
         ("oarsman doctor", t("what this machine can do")),
-        ("oarsman run -n 4 -- python train.py", t("four ranks of a program, no manifest")),
+        ("oarsman run -n 4 -- python3 -m mpi4py train.py", t("four ranks of a program, no manifest")),
         ("oarsman run job.yaml", t("a job as its manifest says")),
     )
 
@@ -125,7 +125,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     subcommand_metavar=t("VERB ..."),
     invoke_without_command=True,
-    help=t("Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes."),
+    help=t("Run MPI jobs: one MPIJob manifest on this machine or on Kubernetes."),
 )
 @options.place_long
 @click.option(

@@ -36,8 +36,9 @@ def engine(command: F) -> F:
     command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
     command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
     return click.option(
-        "--on", cls=Common, type=click.Choice(ENGINES), envvar="OARSMAN_ON", expose_value=False, is_eager=True,
-        callback=remember("engine"), help=t("Where jobs run; default: embedded, this machine."),
+        "--on", cls=Common, type=click.Choice(ENGINES), metavar="[embedded|kube]", envvar="OARSMAN_ON",
+        expose_value=False, is_eager=True, callback=remember("engine"),
+        help=t("Where jobs run; default: embedded, this machine."),
     )(command)  # fmt: skip
 
 

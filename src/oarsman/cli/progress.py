@@ -36,7 +36,7 @@ def waiting_for(record: JobRecord) -> str | None:
 
 
 class Progress:
-    """A spinner on stderr. Any thread may end it; once ended it stays so."""
+    """A spinner on stderr. Any thread may end it; once ended it stays so, once paused until there is news."""
 
     def __init__(self, *, wanted: bool) -> None:
         self.visible = self._wanted = wanted and sys.stderr.isatty()
@@ -61,11 +61,19 @@ class Progress:
 
                 self._spinner.update(Text(safe(text)))
 
+    def pause(self) -> None:
+        with self._lock:
+            self._clear()
+
     def end(self) -> None:
         if not self._wanted:
             return
-        with self._lock, suppress(OSError):  # the terminal may have gone away
+        with self._lock:
             self._wanted = False
+            self._clear()
+
+    def _clear(self) -> None:
+        with suppress(OSError):  # the terminal may have gone away
             if self._spinner is not None:
                 self._spinner.stop()
                 self._spinner = None

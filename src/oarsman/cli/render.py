@@ -121,6 +121,11 @@ def message(status: Status) -> str:
     return condition.message if condition is not None else ""
 
 
+def kept_workers(count: int, name: str) -> str:
+    return t("{count} worker pods still run, as its cleanPodPolicy None says; `oarsman delete {name}` removes them",
+             count=count, name=name)  # fmt: skip
+
+
 def duration(status: Status, now: datetime) -> str:
     if status.start_time is None:
         return ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names
-from oarsman.cli import options, render
+from oarsman.cli import around, options, render
 from oarsman.cli.asked import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     help=t(
         "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
         "the exit code is the job's. Give a manifest, or -n and a command.\n\n"
-        "Ctrl-C stops the job and waits until nothing of it is left; a second Ctrl-C leaves that to the supervisor."
+        "Ctrl-C stops the job and waits for that; a second Ctrl-C leaves it to the supervisor, or to the operator."
     ),
     examples=[
         ("oarsman run job.yaml", t("the job of a manifest")),
-        ("oarsman run -n 4 -- python train.py --epochs 3", t("four ranks on two hosts, no manifest")),
+        ("oarsman run -n 4 -- python3 -m mpi4py train.py --epochs 3", t("four ranks on two hosts, no manifest")),
         ("oarsman run -n 8 --workers 4 --cpus 2 --memory 4Gi --env SEED=7 ./solver", t("four hosts with limits")),
         ("oarsman run --rm --no-tags job.yaml > out.txt", t("only what the ranks wrote, and no record afterwards")),
     ],
@@ -73,8 +73,11 @@ def _conclude(watched: Foreground, session: Session) -> int:
         note(t("{name} is left to {keeper}, which goes on stopping it", name=name, keeper=keeper(session)))
     elif watched.gone or status is None:
         note(t("{name} was deleted", name=name))
+    elif watched.unattended:
+        note(t("no operator is running, so nobody stops {name}; `oarsman delete {name}` removes it", name=name))
     else:
         _say_outcome(name, status, session, stopped=watched.signalled is not None)
+        _say_what_is_left(watched, session)
     if watched.signalled is not None:
         return 128 + watched.signalled
     return exit_code(status) if status is not None and not watched.gone else 1
@@ -85,11 +88,20 @@ def _say_outcome(name: str, status: Status, session: Session, *, stopped: bool) 
     if status.is_true(names.SUCCEEDED):
         if not session.quiet:
             note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
+    elif stopped and session.engine == "kube":
+        note(t("{name} was stopped after {took}; its pods are going away", name=name, took=took))
     elif stopped:
         note(t("{name} was stopped after {took}; nothing of it is left", name=name, took=took))
     else:
         note(click.style(t("{name} failed after {took}", name=name, took=took), fg="red"))
         show_failure(status)
+
+
+def _say_what_is_left(watched: Foreground, session: Session) -> None:
+    if watched.record is None or watched.signalled is not None or session.quiet:
+        return
+    if count := around.workers_left(session, watched.record.job):
+        note(render.kept_workers(count, short(watched.key)))
 
 
 def show_failure(status: Status) -> None:

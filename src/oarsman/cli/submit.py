@@ -14,6 +14,7 @@ from oarsman.cli.patience import told_if_nothing_happens
 from oarsman.cli.run import exit_code, show_failure
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
+from oarsman.cli.waiting import Reasons
 
 if TYPE_CHECKING:
     from oarsman.runtime.jobs import JobRecord
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     ),
     examples=[
         ("oarsman submit job.yaml other.yaml", t("every job of both files, or none if one has a mistake")),
-        ("oarsman submit -n 4 --name night-run -- python train.py", t("a command, without a manifest")),
+        ("oarsman submit -n 4 --name night-run -- python3 -m mpi4py train.py", t("a command, without a manifest")),
         ("sed s/SEED/7/ job.yaml | oarsman submit -", t("a manifest from a pipe")),
         ("oarsman submit --wait job.yaml", t("return when it has ended, with its exit code")),
     ],
@@ -58,8 +59,11 @@ def command(session: Session, asked: Asked, wait: bool, replace: bool, output: s
 
 
 def _ended(session: Session, record: JobRecord) -> JobRecord:
+    reasons = Reasons()
     with told_if_nothing_happens(session, record.job.key, note):
         for record in session.jobs.watch(record.job.key):  # noqa: B020 - the newest is the one wanted
+            for text in [] if session.quiet else reasons.news(record):
+                note(text)
             if record.status.finished:
                 if exit_code(record.status):
                     note(t("{name} failed", name=short(record.job.key)))

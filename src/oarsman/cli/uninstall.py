@@ -28,17 +28,18 @@ from oarsman.errors import UsageError
 @click.option("--namespace", "place", default="mpi-operator", metavar="NS",
               help=t("Where the operator lives; default: mpi-operator."))  # fmt: skip
 @click.option("--with-crd", is_flag=True, help=t("Delete the definition of MPIJobs too, and so every job."))
+@click.option("--force", is_flag=True, help=t("Take away what a Helm release brought, too."))
 @click.option("-y", "--yes", is_flag=True, help=t("Do not ask."))
 @options.cluster
 @pass_session
-def command(session: Session, place: str, with_crd: bool, yes: bool) -> None:
+def command(session: Session, place: str, with_crd: bool, force: bool, yes: bool) -> None:
     from oarsman.runtime.cluster import install
 
     cluster = session.cluster()
     wanted = install.documents(install.Settings(namespace=place))
     if not yes:
         _ask(cluster.access.server, cluster.ask(install.count_jobs) if with_crd else None)
-    for step in cluster.stream(lambda kube: install.remove(kube, wanted, with_definition=with_crd)):
+    for step in cluster.stream(lambda kube: install.remove(kube, wanted, with_definition=with_crd, force=force)):
         show(step, session)
 
 

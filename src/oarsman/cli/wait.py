@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import click
@@ -14,6 +15,7 @@ from oarsman.cli.messages import t
 from oarsman.cli.patience import told_if_nothing_happens
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
+from oarsman.cli.waiting import Reasons
 from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -54,7 +56,7 @@ def command(session: Session, names: tuple[str, ...], goal: str, timeout: float 
         key = session.key(name)
         left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
         try:
-            with told_if_nothing_happens(session, key, note):
+            with nullcontext() if goal == "deleted" else told_if_nothing_happens(session, key, note):
                 verdict = _wait(session, key, goal, left)
         except TimeoutError:
             note(t("{name} is not {goal} yet; the time is up", name=short(key), goal=goal))
@@ -65,10 +67,13 @@ def command(session: Session, names: tuple[str, ...], goal: str, timeout: float 
 
 
 def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
+    reasons = Reasons()
     try:
         for record in session.jobs.watch(key, timeout=timeout):
             if goal == "deleted":
                 continue
+            for text in [] if session.quiet else reasons.news(record):
+                note(text)
             if reached(record.status, goal):
                 if not session.quiet:
                     click.echo(t("{name} is {state}", name=short(key), state=render.state(record)))

@@ -112,6 +112,7 @@ _STORY: Final[tuple[Chapter, ...]] = (
     admission.admit,
     deadline.deadline,
     success.placement_while_running,
+    barrier.hopeless,
     retry.attempt_failed,
     retry.clear_away,
     elastic.tell_scaling,

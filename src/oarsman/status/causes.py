@@ -16,6 +16,7 @@ from typing import Final
 from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
+from oarsman.plan import placement
 from oarsman.status import exits, known_errors, mpirun_words
 
 LINES: Final = 20  # of what was last written, kept with the cause
@@ -40,7 +41,7 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
     named = mpirun_words.blamed(seen.launcher_lines)
     aborted = _who_aborted(named, seen)
     if named is not None and named.aborted and aborted is None and not lost:
-        return _named(named, seen)  # it was ended before it could report; the others only followed
+        return _named(job, named, seen)  # it was ended before it could report; the others only followed
     rank = aborted or first_failure(seen.ranks, mpirun_words.lost_their_peers(seen.launcher_lines))
     gone = _first_lost(lost, before=rank)
     if gone is not None:
@@ -49,7 +50,8 @@ def of_failed_launcher(job: Job, seen: Observed, launcher: Member, lost: Sequenc
         return _rank(rank, seen)
     if lost:
         return _lost(lost[0], seen)
-    return _named(named, seen) if named else _launcher(job, seen, launcher)
+    named = named or _unnamed(job, seen, launcher)
+    return _named(job, named, seen) if named else _launcher(job, seen, launcher)
 
 
 def of_missing_launcher(job: Job, seen: Observed, lost: Sequence[Lost] = ()) -> Cause:
@@ -161,17 +163,27 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
     )
 
 
-def _named(named: mpirun_words.Named, seen: Observed) -> Cause:
-    host = named.host.split(".", 1)[0] if named.host else _host_of(named.rank, seen)
+def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.Named | None:
+    """A rank failed and mpirun does not tell which. Its own code is that rank's, unless a shell stands between."""
+    told = launcher.exit is not None and mpirun_words.tells_of_a_rank(seen.launcher_lines)
+    if not told or job.launch is None or job.launch.in_shell:
+        return None
+    assert launcher.exit is not None
+    return mpirun_words.Named(exit=launcher.exit)
+
+
+def _named(job: Job, named: mpirun_words.Named, seen: Observed) -> Cause:
+    rank, host = _who_and_where(job, named, seen)
     ending = exits.tell(replace(named.exit, memory_limit_hit=_hit_the_limit(named.exit, host, seen)))
-    who = f"rank {named.rank}" if named.rank is not None else "a rank"
+    who = f"rank {rank}" if rank is not None else "a rank"
     where = f" on {host}" if host else ""
     did = f"called MPI_Abort with code {named.exit.code}" if named.aborted else ending.words
     known = known_errors.recognise(seen.launcher_lines)
-    said = known[1] if known else (mpirun_words.last_word(seen.launcher_lines) if ending.signal is None else None)
+    last = mpirun_words.programs_last_word(seen.launcher_lines) if ending.signal is None else None
+    said = known[1] if known else last
     return Cause(
         summary=_line(f"{who}{where} {did}" + (f": {said}" if said and "MPI_ABORT" not in said.upper() else "")),
-        rank=named.rank,
+        rank=rank,
         host=host,
         exit_code=ending.code,
         signal=ending.signal,
@@ -181,22 +193,39 @@ def _named(named: mpirun_words.Named, seen: Observed) -> Cause:
     )
 
 
+def _who_and_where(job: Job, named: mpirun_words.Named, seen: Observed) -> tuple[int | None, str | None]:
+    """What the launcher left out, from where ranks were seen, or else from where they were to run."""
+    planned = _planned(job, seen)
+    rank, host = named.rank, named.host.split(".", 1)[0] if named.host else None
+    if rank is None:
+        fitting = [number for number, where in planned.items() if host in (None, where)]
+        rank = fitting[0] if len(fitting) == 1 else None
+    if host is None and rank is not None:
+        host = _host_of(rank, seen) or planned.get(rank)
+    return rank, host
+
+
+def _planned(job: Job, seen: Observed) -> dict[int, str]:
+    """Rank -> host of the present attempt. Scaling the job since then did not move its ranks."""
+    attempt = seen.status.attempt
+    if job.elastic:
+        return {}
+    if job.worker is not None and attempt is not None and attempt.workers is not None:
+        job = replace(job, worker=replace(job.worker, replicas=attempt.workers))
+    return {rank: placement.short(host) for rank, host in enumerate(placement.expected(job, job.hosts) or ())}
+
+
 def _hit_the_limit(exit_: Exit, host: str | None, seen: Observed) -> bool:
     return exits.signal_of(exit_.code, exit_.signal) == exits.SIGKILL and host in seen.out_of_memory
 
 
 def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
-    known = known_errors.recognise((*seen.launcher_lines, launcher.message))
+    # An engine that has ranks report starts an mpirun it has looked at; else the image decides which one runs.
+    implementation = None if seen.ranks_report else job.implementation
+    known = known_errors.recognise((*seen.launcher_lines, launcher.message), implementation)
     ending = exits.tell(launcher.exit) if launcher.exit is not None else None
-    if ending is None:
-        did = f"failed ({launcher.reason})" if launcher.reason else "failed"
-    elif ending.code == 255:
-        did = "ended with code 255, as it does when a host or the daemon on it is lost"
-    else:
-        did = ending.words
-    said = known[1] if known else mpirun_words.last_word(seen.launcher_lines) or launcher.message or "it wrote nothing"
     return Cause(
-        summary=_line(f"the launcher {did}: {said}"),
+        summary=_line(known[0].sentence if known and known[0].sentence else _told(seen, launcher, ending, known)),
         host=launcher.name or job.launcher_host,
         exit_code=ending.code if ending else None,
         signal=ending.signal if ending else None,
@@ -206,7 +235,23 @@ def _launcher(job: Job, seen: Observed, launcher: Member) -> Cause:
     )
 
 
-def _host_of(rank: int | None, seen: Observed) -> str | None:
+def _told(
+    seen: Observed, launcher: Member, ending: exits.Ending | None, known: tuple[known_errors.KnownError, str] | None
+) -> str:
+    """How the launcher ended, with its own words where it has any that say more."""
+    if ending is None:
+        did = f"failed ({launcher.reason})" if launcher.reason else "failed"
+    elif ending.code == 255 and known is None:
+        did = "ended with code 255, as it does when a host or the daemon on it is lost"
+    else:
+        did = ending.words
+    said = known[1] if known else mpirun_words.last_word(seen.launcher_lines) or launcher.message
+    if not said and not any(line.strip() for line in seen.launcher_lines):
+        said = "it wrote nothing"
+    return f"the launcher {did}: {said}" if said else f"the launcher {did}"
+
+
+def _host_of(rank: int, seen: Observed) -> str | None:
     return next((r.host.split(".", 1)[0] for r in seen.ranks if r.rank == rank), None)
 
 

@@ -4,6 +4,9 @@ Each entry has a name, a pattern that is looked for in single lines, and a hint 
 The order matters: the first entry that matches any line wins, so the precise ones come first and the
 ones that also appear as a consequence of others (a refused connection) come last. Tests hold the real
 text of each message.
+
+Some are errors only for jobs that name the other kind of MPI; of those the line says less than the
+entry's own sentence.
 """
 
 from __future__ import annotations
@@ -13,21 +16,42 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from oarsman.job.job import Implementation
+
 
 @dataclass(frozen=True, slots=True)
 class KnownError:
     name: str
     pattern: re.Pattern[str]
     hint: str
+    jobs_of: tuple[Implementation, ...] = ()  # an error only for jobs set up for one of these; (): for all
+    sentence: str = ""  # tells what is wrong where the line itself does not
 
 
-def _known(name: str, pattern: str, hint: str) -> KnownError:
-    return KnownError(name, re.compile(pattern, re.IGNORECASE), hint)
+def _known(
+    name: str, pattern: str, hint: str, *, jobs_of: tuple[Implementation, ...] = (), sentence: str = ""
+) -> KnownError:
+    return KnownError(name, re.compile(pattern, re.IGNORECASE), hint, jobs_of, sentence)
 
 
 _HOST_NETWORK: Final = "set the annotation oarsman.dev/network: host, or run with --network host"
 
 KNOWN: Final = (
+    _known(
+        "mpich-for-open-mpi",
+        r"^\[mpiexec@[^\]]+\] .*(?:unrecognized argument|error parsing hostfile|token slots not supported)",
+        "say which MPI the image has: --mpi mpich, or spec.mpiImplementation: MPICH (of Intel MPI: intel, Intel)",
+        jobs_of=(Implementation.OPENMPI,),
+        sentence="the image's mpirun is MPICH's (Hydra), while the job says Open MPI, which is the default",
+    ),
+    _known(
+        "open-mpi-for-mpich",
+        r"\b(?:mpirun|mpiexec|orterun|prterun): Error: unknown option|"
+        r"An unrecognized option was included on the (?:mpirun|mpiexec|prterun) command line",
+        "say which MPI the image has: --mpi openmpi, or spec.mpiImplementation: OpenMPI",
+        jobs_of=(Implementation.MPICH, Implementation.INTEL),
+        sentence="the image's mpirun is Open MPI's, while the job says MPICH or Intel MPI",
+    ),
     _known(
         "cuda-out-of-memory",
         r"CUDA out of memory|CUDA error: out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAllocation",
@@ -146,7 +170,11 @@ KNOWN: Final = (
 )
 
 
-def recognise(lines: Iterable[str]) -> tuple[KnownError, str] | None:
-    """The first known error in the table that some line shows, with that line."""
+def recognise(lines: Iterable[str], implementation: Implementation | None = None) -> tuple[KnownError, str] | None:
+    """The first known error in the table that some line shows, with that line.
+
+    `implementation`: the MPI the job was set up for, where the image and not the engine decides which one runs.
+    """
     said = [line.strip() for line in lines if line.strip()]
-    return next(((known, line) for known in KNOWN for line in said if known.pattern.search(line)), None)
+    fitting = [known for known in KNOWN if not known.jobs_of or implementation in known.jobs_of]
+    return next(((known, line) for known in fitting for line in said if known.pattern.search(line)), None)

@@ -52,7 +52,21 @@ _REPORTED_PEER_GONE: Final = re.compile(
     r"An error occurred in Socket closed.{0,120}?reported by process \[\d+,(?P<rank>\d+)\]"
 )
 _FRAME: Final = re.compile(r"-{20,}")
-_HYDRA_REPORT: Final = re.compile(r"=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ")
+_ONE_FAILED: Final = re.compile(
+    r"Primary job terminated normally, but \d+ process(?:es)? returned a non-zero exit code"
+)
+# What launchers write whenever a rank fails. It tells that one did, and nothing about why.
+_BOILERPLATE: Final = re.compile(
+    r"Primary job\s+terminated normally, but|a non-zero exit code\. Per user-direction|"
+    r"(?:mpirun|mpiexec|orterun|prterun|prun) (?:detected|noticed) that (?:one or more )?process|"
+    r"(?:thus causing )?the job to be terminated\. The first process|thus causing the job to be terminated|"
+    r"Process name:\s+\[|Exit code:\s+-?\d+$|"
+    r"\[\S+:\d+\] \d+ more process(?:es)? (?:has|have) sent help message|"
+    r"(?:\[\S+:\d+\] )?Set MCA parameter \"?\w*help_aggregate|"
+    r"=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ",
+)
+# The lines in which Hydra's own programs report, whoever failed.
+_HYDRA_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] ")
 
 
 def blamed(lines: Sequence[str]) -> Named | None:
@@ -61,17 +75,34 @@ def blamed(lines: Sequence[str]) -> Named | None:
     return _aborted(text) or _openmpi(text) or _hydra(text)
 
 
+def tells_of_a_rank(lines: Sequence[str]) -> bool:
+    """Whether Open MPI 4 says that a rank failed. Where ranks fail together it often leaves out which one."""
+    return _ONE_FAILED.search(re.sub(r"\s+", " ", " ".join(lines))) is not None
+
+
 def last_word(lines: Sequence[str]) -> str | None:
     """The last line that tells something: of the program, or else the first of the launcher's own report."""
+    program, report = _apart(lines)
+    return program[-1] if program else next(iter(report), None)
+
+
+def programs_last_word(lines: Sequence[str]) -> str | None:
+    """The last line that a program wrote, or None where only the launcher spoke."""
+    program, _ = _apart(lines)
+    return program[-1] if program else None
+
+
+def _apart(lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """What programs wrote, and what of the launcher's own report says more than that a rank failed."""
     program: list[str] = []
     report: list[str] = []
     framed = False
     for line in (line.strip() for line in lines):
         if _FRAME.fullmatch(line):
             framed = not framed
-        elif any(c.isalnum() for c in line) and not _HYDRA_REPORT.match(line):
-            (report if framed else program).append(line)
-    return program[-1] if program else next(iter(report), None)
+        elif any(c.isalnum() for c in line) and not _BOILERPLATE.match(line):
+            (report if framed or _HYDRA_SAYS.match(line) else program).append(line)
+    return program, report
 
 
 def abort_code(lines: Sequence[str], rank: int) -> int | None:

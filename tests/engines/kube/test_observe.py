@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from oarsman.engines.kube import views
@@ -203,6 +204,15 @@ def test_the_state_of_a_worker(status: Object, expected: Member) -> None:
 
 def test_a_worker_on_its_way_out_is_terminating() -> None:
     assert the_worker(UP, deletionTimestamp=time(10)).terminating
+
+
+def test_a_worker_that_its_node_may_never_end_says_what_lets_it_go() -> None:
+    pod = worker_pod(UP, deletionTimestamp=time(10))
+    placed = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="node-2"))
+    [found] = observe(JOB, Seen(status=Status(), pods=[placed])).workers
+    assert found.message == (
+        "it is going away from node node-2; if that is lost for good: kubectl delete pod --force pi-worker-0"
+    )
 
 
 def test_workers_come_in_numeric_order_with_the_numbers_of_their_names() -> None:

@@ -12,7 +12,7 @@ from cluster.kubectl import until
 from oarsman import names
 from oarsman.engines.kube.client import load_access, resources
 from oarsman.engines.kube.lease import micro_time, utc_now
-from oarsman.errors import RetryableError
+from oarsman.errors import ConflictError, RetryableError
 from oarsman.runtime.cluster import ClusterJobs, doctor, install, leases
 from oarsman.runtime.cluster.install import Settings, Step, documents
 from oarsman.runtime.operator_settings import LEASE_NAME
@@ -79,7 +79,7 @@ def test_the_doctor_finds_what_is_missing(door: ClusterJobs) -> None:
     until(lambda: not any(leader.alive for leader in door.ask(leases.leaders)), "the leaders of other tests are gone")
     found = {finding.subject: finding for finding in doctor.examine(door)}
     assert found["server"].level == found["MPIJobs"].level == "ok"
-    assert (found["operator"].level, found["operator"].advice) == ("missing", "oarsman install")
+    assert (found["operator"].level, found["operator"].advice) == ("missing", "oarsman install --image IMAGE")
     assert found["rights"].message.endswith("yes")
     assert found["metrics"].level == "warn"
 
@@ -97,6 +97,32 @@ def test_the_doctor_tells_an_operator_from_one_for_other_namespaces(door: Cluste
     assert (found.level, found.blocking) == ("missing", True)
     assert found.message == f"somebody looks after jobs in elsewhere, {jobs.home} alone, not in {door.home}"
     door.ask(lambda kube: kube.delete(resources.LEASES, LEASE_NAME, jobs.home))
+
+
+def test_the_doctor_misses_a_namespace_that_is_not_there(door: ClusterJobs) -> None:
+    lost = ClusterJobs(door.access, namespace="no-such-place")
+    try:
+        found = {finding.subject: finding for finding in doctor.examine(lost)}["namespace"]
+        assert (found.level, found.blocking, found.message) == ("missing", True, "the cluster has no no-such-place")
+        assert "namespace" not in {finding.subject for finding in doctor.examine(door)}
+    finally:
+        lost.close()
+
+
+def test_what_helm_brought_is_helms_unless_it_is_taken_over(door: ClusterJobs) -> None:
+    applied(door)
+    helms = {"metadata": {
+        "labels": {"app.kubernetes.io/managed-by": "Helm"},
+        "annotations": {"meta.helm.sh/release-name": "mpi", "meta.helm.sh/release-namespace": "oarsman-under-test"},
+    }}  # fmt: skip
+    door.ask(lambda kube: kube.patch(resources.DEPLOYMENTS, "oarsman", helms, "oarsman-under-test"))
+    for refused in (lambda: applied(door), lambda: removed(door)):
+        with pytest.raises(ConflictError, match="belongs to the Helm release mpi in oarsman-under-test") as caught:
+            refused()
+        assert (caught.value.hint or "").startswith("helm u")
+    forced = door.stream(lambda kube: install.apply(kube, WANTED, force=True))
+    assert {step.object: step.what for step in forced}["deployment oarsman-under-test/oarsman"] == "configured"
+    assert {step.what for step in applied(door)} == {"unchanged"}
 
 
 def test_a_server_that_is_not_there_is_the_only_finding(door: ClusterJobs, tmp_path: Path) -> None:

@@ -161,6 +161,11 @@ def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: i
     running = main.state.running if main is not None else None
     phase = _phase(pod, main, role)
     reason, message = _reason(pod, ended, phase)
+    going = pod.metadata.deletion_timestamp is not None
+    if going and not phase.ended and not message and pod.spec.node_name:
+        # Only its node can end it. One that lost its power never will, and Kubernetes waits for it for ever.
+        way_out = f"kubectl delete pod --force {pod.metadata.name}"
+        message = f"it is going away from node {pod.spec.node_name}; if that is lost for good: {way_out}"
     scheduled = pod.status.condition("PodScheduled")
     placed = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
     because, for_room = _not_ready_because(pod, scheduled) if phase is Phase.PENDING else ("", False)
@@ -171,7 +176,7 @@ def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: i
         index=index,
         attempt=attempt,
         ready=ready is not None and ready.status == "True" and phase is Phase.RUNNING,
-        terminating=pod.metadata.deletion_timestamp is not None,
+        terminating=going,
         started_at=(running.started_at if running else ended.started_at if ended else None) or placed,
         finished_at=ended.finished_at if ended else (ready.last_transition_time if phase.ended and ready else None),
         exit=_exit(ended),
@@ -217,6 +222,9 @@ def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tup
     if ended.exit_code == _EXIT_MISPLACED and f"{_OWN_WORDS}no rank was started" in ended.message:
         lines = [line for line in ended.message.splitlines() if line.startswith(f"{_OWN_WORDS}no rank was started")]
         return names.REASON_PLACEMENT, "; ".join(line.removeprefix(_OWN_WORDS) for line in lines[:3])
+    own = [line for line in ended.message.splitlines() if line.startswith(_OWN_WORDS)]
+    if own and pod.metadata.labels.get(names.LABEL_ROLE) == "worker":
+        return names.REASON_BARRIER, own[-1].removeprefix(_OWN_WORDS)
     return "", ""
 
 

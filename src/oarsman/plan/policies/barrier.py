@@ -21,11 +21,19 @@ from oarsman.job.observed import Member, Phase
 from oarsman.job.state import Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import CreateLauncher
-from oarsman.plan.policies import elastic
+from oarsman.plan.policies import elastic, replacement
 from oarsman.plan.turn import Turn, usable
 from oarsman.status import messages, timeline
 
 SOON: Final = timedelta(seconds=15)  # a start that takes longer is looked at again, to tell what it waits for
+
+
+def hopeless(turn: Turn) -> Turn:
+    """A worker that says itself why nobody will ever log in to it: the next of its kind would say the same."""
+    if turn.launcher is not None and turn.launcher.phase is Phase.RUNNING:
+        return turn
+    dead = [w for w in turn.seen.workers if w.phase is Phase.FAILED and w.reason == names.REASON_BARRIER]
+    return not_ready(turn, f"{dead[0].name}: {dead[0].message}", dead[0].name) if dead else turn
 
 
 def launch(turn: Turn) -> Turn:
@@ -64,6 +72,7 @@ class _Waiting:
     for_room: bool = False
     coming: bool = False  # it is there, or will be made in this turn
     explained: bool = False  # it says why; otherwise it simply is on its way
+    died: bool = False  # it will be replaced, and its successor may die as well
 
 
 def _may_hold(turn: Turn) -> bool:
@@ -82,14 +91,17 @@ def _worker(turn: Turn, index: int) -> _Waiting | None:
         return _Waiting(host=turn.job.worker_host(index), because="it does not exist yet", coming=True)
     if usable(worker):
         return None
+    died = worker.phase.ended and not worker.terminating
     state = "it is going away" if worker.terminating else f"it is {worker.phase.value.lower()}"
+    said = worker.not_ready_because or worker.message or worker.reason or state
     return _Waiting(
         host=worker.name,
-        because=worker.not_ready_because or worker.message or worker.reason or state,
+        because=replacement.what_befell(worker) if died else said,
         since=worker.started_at,
         for_room=worker.waits_for_room or worker.terminating,  # one that goes away makes room for its successor
         coming=not worker.terminating and not worker.phase.ended,
-        explained=bool(worker.not_ready_because),
+        explained=bool(worker.not_ready_because) or died,
+        died=died,
     )
 
 
@@ -116,6 +128,9 @@ def _wait(turn: Turn, waiting: _Waiting) -> Turn:
         return turn
     start = turn.status.start_time or turn.now
     since = max(start, turn.status.retry_at or start, waiting.since or start)
+    told = turn.status.condition(names.QUEUED)
+    if waiting.died and told is not None:  # not every new one has all the time again
+        since = told.last_transition_time
     patience = turn.seen.patience
     if turn.now < since + patience:
         return turn.wake_at(since + min(SOON, patience) if turn.now < since + SOON else since + patience)
@@ -131,7 +146,7 @@ def _tell(turn: Turn, waiting: _Waiting) -> Turn:
     """What a scheduler, an image or a host keeps the job from. Said once, and again when the words change."""
     if not waiting.explained:
         return turn
-    if waiting.since is not None and turn.now < waiting.since + SOON:
+    if not waiting.died and waiting.since is not None and turn.now < waiting.since + SOON:
         return turn.wake_at(waiting.since + SOON)  # most waits are over by then
     message = messages.cut(f"{waiting.host}: {waiting.because}")
     reason = names.REASON_WAITING if waiting.for_room else names.REASON_BARRIER

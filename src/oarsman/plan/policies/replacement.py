@@ -55,7 +55,8 @@ def _take_away_the_dead(turn: Turn) -> Turn:
             turn = turn.wake_at(due)
             continue
         turn = elastic.withdraw(turn, (worker,)).do(DeleteWorker(worker.index))
-        turn = turn.tell(names.REASON_WORKER_REPLACED, f"{worker.name} is replaced: {_words(worker)}", warning=True)
+        message = f"{worker.name} is replaced: {what_befell(worker)}"
+        turn = turn.tell(names.REASON_WORKER_REPLACED, message, warning=True)
     return turn
 
 
@@ -75,16 +76,16 @@ def _loss(turn: Turn, index: int) -> Lost | None:
         return Lost(host=host, reason=VANISHED, words="it vanished")
     if worker.phase.ended:
         return Lost(
-            host=host, reason=worker.reason, words=_words(worker), at=worker.finished_at,
+            host=host, reason=worker.reason, words=what_befell(worker), at=worker.finished_at,
             memory_limit_hit=worker.exit is not None and worker.exit.memory_limit_hit,
         )  # fmt: skip
     if worker.terminating:
-        words = _words(worker) if worker.reason else "it was deleted by someone else"
+        words = what_befell(worker) if worker.reason else "it was deleted by someone else"
         return Lost(host=host, reason=worker.reason or VANISHED, words=words)
     return None
 
 
-def _words(worker: Member) -> str:
+def what_befell(worker: Member) -> str:
     what = {"Evicted": "it was evicted", "HostLost": "its host was lost", "OOMKilled": "it ran out of memory"}
     said = what.get(worker.reason) or (f"it failed ({worker.reason})" if worker.reason else "it ended")
     if worker.exit is not None and not worker.reason:

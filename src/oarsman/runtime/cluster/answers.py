@@ -46,14 +46,18 @@ def in_plain_words(access: Access) -> Iterator[None]:
 
 
 def not_installed() -> OarsmanError:
-    return UnsupportedError("the cluster has no MPIJobs", hint="run `oarsman install`")
+    return UnsupportedError("the cluster has no MPIJobs", hint="run `oarsman install --image IMAGE`")
+
+
+def no_namespace(place: str) -> OarsmanError:
+    hint = f"make it: kubectl create namespace {place}"
+    return NotFoundError(f"there is no namespace {place} on this cluster", hint=hint)
 
 
 def _not_found(error: NotFound) -> OarsmanError:
     if error.message.startswith("namespaces "):
         place = error.message.split('"')[1] if '"' in error.message else "NAME"
-        hint = f"make it: kubectl create namespace {place}"
-        return NotFoundError(f"there is no namespace {place} on this cluster", hint=hint)
+        return no_namespace(place)
     if _OURS in error.message:
         return NotFoundError(f"there is no such job: {error.message}")
     return not_installed()

@@ -7,11 +7,11 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Unauthorized, resources
-from oarsman.runtime.cluster import leases, usage
+from oarsman.runtime.cluster import around, leases, usage
 from oarsman.runtime.cluster.jobs import ClusterJobs
 from oarsman.runtime.doctor import MISSING, OK, WARN, Finding
 
-_INSTALL: Final = "oarsman install"
+_INSTALL: Final = "oarsman install --image IMAGE"
 # (what for, whether nothing goes without it, [(group, resource, subresource, verbs)])
 _RIGHTS: Final = (
     ("submit and see jobs", True, [(names.GROUP, names.PLURAL, "", ("create", "get", "list", "watch"))]),
@@ -30,6 +30,7 @@ async def _examine(kube: Kube, namespace: str) -> list[Finding]:
     if server.blocking:
         return [server]
     looks = await asyncio.gather(
+        _namespace(kube, namespace),
         _definition(kube),
         _operator(kube, namespace),
         _rights(kube, namespace),
@@ -55,6 +56,14 @@ async def _server(kube: Kube) -> Finding:
         subject="server", level=WARN if old else OK, message=f"{access.server}, Kubernetes {version} ({access.source})",
         advice="Kubernetes 1.16 or newer is needed" if old else None,
     )  # fmt: skip
+
+
+async def _namespace(kube: Kube, namespace: str) -> list[Finding]:
+    """Of one that is there nothing is said: the rights in it are."""
+    if not await around.lacks(kube, namespace):
+        return []
+    return [Finding(subject="namespace", level=MISSING, blocking=True, message=f"the cluster has no {namespace}",
+                    advice=f"kubectl create namespace {namespace}")]  # fmt: skip
 
 
 async def _definition(kube: Kube) -> list[Finding]:

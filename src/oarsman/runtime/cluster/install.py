@@ -17,7 +17,7 @@ from typing import Any, Final
 import yaml
 
 from oarsman.engines.kube.client import Kube, NotFound, Resource, resources
-from oarsman.errors import RetryableError, TerminalError, UnsupportedError
+from oarsman.errors import ConflictError, RetryableError, TerminalError, UnsupportedError
 from oarsman.runtime.cluster import following
 
 Document = dict[str, Any]
@@ -29,6 +29,10 @@ _SECCOMP_SINCE: Final = (1, 19)
 _KUBECTL_IMAGE: Final = "--kubectl-delivery-image="
 _ESTABLISHED_SECONDS: Final = 60.0
 _GONE_SECONDS: Final = 120.0
+_LOOK_SECONDS: Final = 5.0  # between two looks at what pods wait for
+_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+_RELEASE: Final = ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace")
+_NO_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +47,14 @@ class Settings:
 class Step:
     """One object, and what became of it; or, without an object, how far a wait is."""
 
-    what: str  # created, configured, unchanged, deleted, absent, kept, missing, waiting, ready
+    what: str  # created, configured, unchanged, deleted, absent, kept, missing, waiting, stuck, ready
     object: str = ""
     detail: str = ""
+
+    @property
+    def no_image(self) -> bool:
+        """Whether it waits for an image that cannot be had."""
+        return self.what == "stuck" and self.detail.startswith(_NO_IMAGE)
 
 
 def text() -> str:
@@ -101,7 +110,10 @@ def _complete(ports: Iterable[Document]) -> None:
 
 
 # -- bringing ----------------------------------------------------------------------------------------
-async def apply(kube: Kube, wanted: Sequence[Document]) -> AsyncGenerator[Step, None]:
+async def apply(kube: Kube, wanted: Sequence[Document], *, force: bool = False) -> AsyncGenerator[Step, None]:
+    """`force` takes over what belongs to a Helm release."""
+    if not force:
+        await _refuse_helms(kube, wanted, "helm upgrade")
     version = await kube.server_version()
     merges = version >= _APPLY_SINCE
     for document in wanted if version >= _SECCOMP_SINCE else [_without_seccomp(one) for one in wanted]:
@@ -137,6 +149,8 @@ async def _apply(kube: Kube, document: Document, merges: bool) -> str:
         after = await kube.patch(resource, name, document, namespace, field_manager=_MANAGER)
     if before is None:
         return "created"
+    if _release(before) is not None:
+        await _take_from_helm(kube, document)
     return "unchanged" if _version(before) == _version(after) else "configured"
 
 
@@ -167,39 +181,99 @@ async def _established(kube: Kube, name: str) -> None:
         raise RetryableError(f"the cluster has not established {name} in time") from error
 
 
-async def preview(kube: Kube, wanted: Sequence[Document]) -> AsyncGenerator[Step, None]:
+# -- what belongs to Helm ----------------------------------------------------------------------------
+async def _refuse_helms(kube: Kube, wanted: Sequence[Document], instead: str) -> None:
+    """Two who bring the same objects undo each other's work. The definition is nobody's: Helm never changes it."""
+    for document in wanted:
+        if document["kind"] == "CustomResourceDefinition":
+            continue
+        found = await _found(kube, *_address(document))
+        release = _release(found) if found is not None else None
+        if release is not None:
+            name, place = release
+            raise ConflictError(
+                f"{name_of(document)} belongs to the Helm release {name}" + (f" in {place}" if place else ""),
+                hint=f"{instead} {name}{f' --namespace {place}' if place else ''}; --force does it here all the same",
+            )
+
+
+def _release(found: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(name, namespace) of the Helm release the object belongs to."""
+    metadata = found["metadata"]
+    if (metadata.get("labels") or {}).get(_MANAGED_BY) != "Helm":
+        return None
+    name, place = ((metadata.get("annotations") or {}).get(key) or "" for key in _RELEASE)
+    return name or "of an unknown name", place
+
+
+async def _take_from_helm(kube: Kube, document: Document) -> None:
+    """Without Helm's marks, so that the next time nobody has to be asked."""
+    resource, name, namespace = _address(document)
+    labels = document["metadata"].get("labels") or {}
+    marks = {"labels": {_MANAGED_BY: labels.get(_MANAGED_BY)}, "annotations": dict.fromkeys(_RELEASE)}
+    await kube.patch(resource, name, {"metadata": marks}, namespace, field_manager=_MANAGER)
+
+
+# -- looking -----------------------------------------------------------------------------------------
+async def preview(kube: Kube, wanted: Sequence[Document], *, force: bool = False) -> AsyncGenerator[Step, None]:
     """What `apply` would find. Changes nothing."""
+    if not force:
+        await _refuse_helms(kube, wanted, "helm upgrade")
     for document in wanted:
         found = await _found(kube, *_address(document))
         yield Step("missing" if found is None else "present", name_of(document))
 
 
 async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> AsyncGenerator[Step, None]:
-    """Until every Deployment has its pods. Says how far it is whenever that changes."""
+    """Until every Deployment has its pods. Says how far it is, and what keeps it, whenever that changes."""
     for document in wanted:
         if document["kind"] != "Deployment":
             continue
         _, name, namespace = _address(document)
-        said = ""
         deadline = asyncio.get_running_loop().time() + patience
-        async with aclosing(following.one(kube, resources.DEPLOYMENTS, namespace, name)) as states:
-            while True:
-                try:
-                    async with asyncio.timeout_at(deadline):
-                        found = await anext(states)
-                except (TimeoutError, StopAsyncIteration) as error:
+        said: set[str] = set()
+        async with aclosing(_states(kube, namespace, name, deadline)) as states:
+            async for found in states:
+                if found is None:  # nothing new for a while
                     why = await _trouble(kube, document)
-                    raise RetryableError(
-                        f"{name_of(document)} is not available" + (f": {why}" if why else ""),
-                        hint=f"kubectl -n {namespace} describe pods",
-                    ) from error
+                    if why and why not in said:
+                        said.add(why)
+                        yield Step("stuck", name_of(document), why)
+                    continue
                 available, replicas = _progress(found)
                 if available >= replicas:
                     yield Step("ready", name_of(document), f"{available}/{replicas}")
                     break
-                if (now := f"{available}/{replicas}") != said:
-                    said = now
+                if (now := f"{available}/{replicas}") not in said:
+                    said.add(now)
                     yield Step("waiting", name_of(document), now)
+            else:
+                why = await _trouble(kube, document)
+                hint = f"kubectl -n {namespace} describe pods"
+                if why.startswith(_NO_IMAGE):
+                    hint = "give an image that the cluster can pull: oarsman install --image IMAGE"
+                raise RetryableError(f"{name_of(document)} is not available" + (f": {why}" if why else ""), hint=hint)
+
+
+async def _states(kube: Kube, namespace: str | None, name: str, deadline: float) -> AsyncGenerator[Document | None]:
+    """The Deployment after each change, None when there was none for a while; ends when it is gone, or the time is."""
+    loop = asyncio.get_running_loop()
+    async with aclosing(following.one(kube, resources.DEPLOYMENTS, namespace, name)) as states:
+        coming = asyncio.ensure_future(anext(states))
+        try:
+            while (left := deadline - loop.time()) > 0:
+                done, _ = await asyncio.wait({coming}, timeout=min(left, _LOOK_SECONDS))
+                if not done:
+                    yield None
+                    continue
+                try:
+                    yield coming.result()
+                except StopAsyncIteration:
+                    return
+                coming = asyncio.ensure_future(anext(states))
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
 
 
 def _progress(deployment: Mapping[str, Any]) -> tuple[int, int]:
@@ -226,8 +300,12 @@ async def _trouble(kube: Kube, deployment: Document) -> str:
 
 
 # -- taking away -------------------------------------------------------------------------------------
-async def remove(kube: Kube, wanted: Sequence[Document], *, with_definition: bool) -> AsyncGenerator[Step, None]:
+async def remove(
+    kube: Kube, wanted: Sequence[Document], *, with_definition: bool, force: bool = False
+) -> AsyncGenerator[Step, None]:
     """In the opposite order. The definition, and with it every job, stays unless it is meant."""
+    if not force:
+        await _refuse_helms(kube, wanted, "helm uninstall")
     for document in reversed(wanted):
         resource, name, namespace = _address(document)
         definition = document["kind"] == "CustomResourceDefinition"

@@ -10,7 +10,7 @@ from oarsman import names
 from oarsman.engines.kube.client import Forbidden, Kube, resources
 from oarsman.runtime.operator_settings import LEASE_NAME
 
-_INSTALL = "`oarsman install` sets one up; `oarsman doctor --on kube` looks closer"
+_INSTALL = "`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +45,14 @@ def _leader(item: dict[str, Any]) -> Leader:
         lasts_seconds=float(spec.get("leaseDurationSeconds") or 15),
         watches=tuple(name for name in watches.split(",") if name),
     )  # fmt: skip
+
+
+async def served(kube: Kube, namespace: str) -> bool | None:
+    """Whether an operator is there that looks after jobs of the namespace; None if this user may not look."""
+    try:
+        return any(leader.alive and leader.serves(namespace) for leader in await leaders(kube))
+    except Forbidden:
+        return None
 
 
 async def why_silent(kube: Kube, namespace: str) -> str:

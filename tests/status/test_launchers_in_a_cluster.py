@@ -1,0 +1,179 @@
+"""What launchers wrote in a real cluster when two ranks on two workers failed, and the cause that is read from it.
+
+The texts are those the kubelet kept, without the tags of ranks, which the engine takes off before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from oarsman.job.job import Implementation, Job
+from oarsman.job.observed import Observed, Phase
+from oarsman.job.state import Attempt, Cause
+from oarsman.status import causes
+from tests.builders import MPIRUN, a_job, a_launcher, a_status
+
+JOB = a_job(launch=MPIRUN)
+MPICH_JOB = replace(JOB, implementation=Implementation.MPICH, implementation_stated=True)
+
+OPENMPI4 = """\
+oh no
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+oh no
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[5498,1],1]
+  Exit code:    3
+--------------------------------------------------------------------------"""
+# The whole log of one run in seven, with both ranks failing at once: mpirun itself never says which was first.
+OPENMPI4_NAMES_NOBODY = """\
+oh no
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+oh no"""
+OPENMPI4_SILENT = """\
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+--------------------------------------------------------------------------
+mpirun detected that one or more processes exited with non-zero status, thus causing
+the job to be terminated. The first process to do so was:
+
+  Process name: [[43144,1],0]
+  Exit code:    3
+--------------------------------------------------------------------------"""
+OPENMPI5 = """\
+part missing
+--------------------------------------------------------------------------
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-sh-m9bm5-launcher-7@1,1]
+   Exit code:    3
+--------------------------------------------------------------------------"""
+OPENMPI5_SILENT = """\
+--------------------------------------------------------------------------
+prterun detected that one or more processes exited with non-zero status,
+thus causing the job to be terminated. The first process to do so was:
+
+   Process name: [prterun-sh-rzhxl-launcher-7@1,0]
+   Exit code:    3
+--------------------------------------------------------------------------"""
+MPICH = "part missing\npart missing"
+MPICH_TAGGED_FOR_OPENMPI = """\
+[mpiexec@sh-w26v6-launcher] match_arg (lib/utils/args.c:166): unrecognized argument tag-output
+[mpiexec@sh-w26v6-launcher] HYDU_parse_array (lib/utils/args.c:181): argument matching returned error
+[mpiexec@sh-w26v6-launcher] parse_args (mpiexec/get_parameters.c:313): error parsing input array
+[mpiexec@sh-w26v6-launcher] HYD_uii_mpx_get_parameters (mpiexec/get_parameters.c:48): unable to parse user arguments
+[mpiexec@sh-w26v6-launcher] main (mpiexec/mpiexec.c:54): error parsing parameters"""
+MPICH_HOSTFILE_OF_OPENMPI = """\
+[mpiexec@plain-mpich-launcher] HYDU_process_mfile_token (lib/utils/args.c:301): token slots not supported at this time
+[mpiexec@plain-mpich-launcher] HYDU_parse_hostfile (lib/utils/args.c:346): unable to process token
+[mpiexec@plain-mpich-launcher] check_environment (mpiexec/get_parameters.c:240): error parsing hostfile
+[mpiexec@plain-mpich-launcher] HYD_uii_mpx_get_parameters (mpiexec/get_parameters.c:141): checking environment variables
+[mpiexec@plain-mpich-launcher] main (mpiexec/mpiexec.c:54): error parsing parameters"""
+OPENMPI4_FOR_MPICH = """\
+mpirun: Error: unknown option "-prepend-rank"
+Type 'mpirun --help' for usage."""
+OPENMPI5_FOR_MPICH = """\
+--------------------------------------------------------------------------
+An unrecognized option was included on the mpirun command line:
+
+  Option: --prepend-rank
+
+Please use the "mpirun --help" command to obtain a list of all
+supported options.
+--------------------------------------------------------------------------"""
+
+
+def read(job: Job, text: str, code: int, **given: object) -> Cause:
+    seen = Observed(launcher_lines=tuple(text.splitlines()), ranks_report=False)
+    return causes.of_failed_launcher(job, replace(seen, **given), a_launcher(Phase.FAILED, code=code))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("job", "text", "summary"),
+    [
+        pytest.param(JOB, OPENMPI4, "rank 1 on pi-worker-1 exited with code 3: oh no", id="Open MPI 4"),
+        pytest.param(JOB, OPENMPI4_NAMES_NOBODY, "a rank exited with code 3: oh no", id="Open MPI 4 names nobody"),
+        pytest.param(JOB, OPENMPI4_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="Open MPI 4, silent"),
+        pytest.param(JOB, OPENMPI5, "rank 1 on pi-worker-1 exited with code 3: part missing", id="Open MPI 5"),
+        pytest.param(JOB, OPENMPI5_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="Open MPI 5, silent"),
+        pytest.param(MPICH_JOB, MPICH, "the launcher exited with code 3: part missing", id="MPICH"),
+        pytest.param(MPICH_JOB, "", "the launcher exited with code 3: it wrote nothing", id="MPICH, silent"),
+    ],
+)
+def test_a_rank_that_failed_is_named_with_its_host_and_its_own_words_alone(job: Job, text: str, summary: str) -> None:
+    assert read(job, text, 3).summary == summary
+
+
+def test_the_host_of_a_rank_is_a_part_of_the_cause() -> None:
+    cause = read(JOB, OPENMPI4, 3)
+    assert (cause.rank, cause.host, cause.exit_code) == (1, "pi-worker-1", 3)
+
+
+def test_where_mpirun_names_nobody_no_host_is_made_up() -> None:
+    cause = read(JOB, OPENMPI4_NAMES_NOBODY, 3)
+    assert (cause.rank, cause.host, cause.exit_code) == (None, None, 3)
+
+
+def test_the_only_rank_there_is_needs_no_naming() -> None:
+    alone = a_job(workers=1, launch=replace(MPIRUN, processes=1))
+    assert read(alone, OPENMPI4_NAMES_NOBODY, 3).summary == "rank 0 on pi-worker-0 exited with code 3: oh no"
+
+
+def test_a_code_that_a_shell_around_mpirun_may_have_changed_is_not_taken_for_the_ranks() -> None:
+    job = a_job(launch=replace(MPIRUN, in_shell=True))
+    assert read(job, OPENMPI4_NAMES_NOBODY, 5).summary == "the launcher exited with code 5: oh no"
+
+
+def test_no_host_is_named_where_the_launch_line_does_not_settle_it() -> None:
+    job = a_job(launch=replace(MPIRUN, unclear=("--map-by",)))
+    assert read(job, OPENMPI4, 3).summary == "rank 1 exited with code 3: oh no"
+
+
+def test_ranks_are_where_the_attempt_put_them_and_not_where_a_later_scaling_would() -> None:
+    scaled = a_job(workers=1, launch=MPIRUN)
+    status = a_status(attempts=(Attempt(number=1, workers=2),))
+    assert read(scaled, OPENMPI4, 3, status=status).host == "pi-worker-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        pytest.param(MPICH_TAGGED_FOR_OPENMPI, 255, id="an option"),
+        pytest.param(MPICH_HOSTFILE_OF_OPENMPI, 255, id="the hostfile"),
+    ],
+)
+def test_an_image_with_mpich_for_a_job_that_says_open_mpi_is_told_as_that(text: str, code: int) -> None:
+    cause = read(JOB, text, code)
+    assert cause.summary == "the image's mpirun is MPICH's (Hydra), while the job says Open MPI, which is the default"
+    assert cause.hint is not None
+    assert "--mpi mpich" in cause.hint
+    assert "spec.mpiImplementation: MPICH" in cause.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [pytest.param(OPENMPI4_FOR_MPICH, 1, id="4"), pytest.param(OPENMPI5_FOR_MPICH, 213, id="5")],
+)
+def test_an_image_with_open_mpi_for_a_job_that_says_mpich_is_told_as_that(text: str, code: int) -> None:
+    cause = read(MPICH_JOB, text, code)
+    assert cause.summary == "the image's mpirun is Open MPI's, while the job says MPICH or Intel MPI"
+    assert cause.hint is not None
+    assert "--mpi openmpi" in cause.hint
+
+
+def test_an_engine_that_looks_which_mpirun_there_is_is_not_told_it_has_the_wrong_one() -> None:
+    cause = read(JOB, MPICH_TAGGED_FOR_OPENMPI, 255, ranks_report=True)
+    assert cause.summary.startswith("the launcher exited with code 255: [mpiexec@sh-w26v6-launcher] match_arg")
