@@ -157,6 +157,15 @@ def test_the_exit_code_and_the_last_lines_of_a_program_that_fails_are_in_the_sta
 
 
 @together
+def test_a_silent_rank_that_fails_is_named_with_its_host_and_no_words_of_mpiruns(place: Place) -> None:
+    program = ("sh", "-c", '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 3; sleep 600')
+    job = place.submit(mpijob("silent", place.image(), program=program, policy=ONCE))
+    cause = job.wait_for("Failed")["cause"]
+    assert (cause["rank"], cause["host"], cause["exitCode"]) == (1, job.worker(1), 3)
+    assert cause["summary"] == f"rank 1 on {job.worker(1)} exited with code 3"
+
+
+@together
 def test_as_many_attempts_are_made_as_the_limit_says(place: Place) -> None:
     job = place.submit(mpijob("stubborn", place.image(), ["sh", "-c", "exit 3"], policy={"backoffLimit": 1}))
     status = job.wait_for("Failed")

@@ -1,4 +1,8 @@
-"""The sentences of conditions and events. Those that upstream also says are kept word by word."""
+"""The sentences of conditions and events. Those that upstream also says are kept word by word, but for one.
+
+Programs go by types and reasons. Upstream's word for a job that was over before anyone saw it run ("is finished
+but Running condition was never set") reads like a fault of a job that did well.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +32,7 @@ def not_running_finished(key: str) -> str:
 
 
 def never_ran(key: str) -> str:
-    return f"MPIJob {key} is finished but Running condition was never set."
+    return f"MPIJob {key} is finished; it was over before it was seen running."
 
 
 def succeeded(key: str) -> str:

@@ -151,6 +151,7 @@ async def _apply(kube: Kube, document: Document, merges: bool) -> str:
         return "created"
     if _release(before) is not None:
         await _take_from_helm(kube, document)
+        return "configured"
     return "unchanged" if _version(before) == _version(after) else "configured"
 
 
