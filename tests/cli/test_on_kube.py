@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -19,8 +20,9 @@ from oarsman.sdk import connect
 from .fakes import MANIFEST, NOW, FakeJobs, oarsman
 
 
+@dataclass
 class ClusterFake(FakeJobs):
-    home = "lab"
+    home: str = "lab"
 
 
 def on_kube(jobs: FakeJobs, *words: str, stdin: str | None = None) -> Result:
