@@ -50,7 +50,8 @@ while kill -0 "$child" 2>/dev/null; do # wait also returns when a signal was tra
     code=$?
 done
 trap '' TERM INT HUP
-[ -z "$watcher" ] || kill "$watcher" 2>/dev/null
+# Not a signal that could be trapped: one that was forked a moment ago may still have our traps, and would forget it.
+[ -z "$watcher" ] || kill -KILL "$watcher" 2>/dev/null
 
 oom_kills() { # oom_kills HOST
     OARSMAN_PROBE=yes "$OARSMAN_AGENT" -o ConnectTimeout=2 -o ConnectionAttempts=1 "$1" \
