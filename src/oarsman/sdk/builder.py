@@ -111,8 +111,12 @@ def new_suffix() -> str:
 
 def name_stem(command: Sequence[str]) -> str:
     """A DNS label that reminds of the program: `python -m pkg.train` and `./train.py` are both "train"."""
+    command = list(command)
     for position, word in enumerate(command):
         base = word.replace("\\", "/").rstrip("/").rpartition("/")[2]
+        started = command[position + 2 :]
+        if word == "-m" and started and started[0] != "-c" and command[position + 1] == "mpi4py":
+            return name_stem(started)  # mpi4py only starts the program, and sees to it that a failed rank ends all
         if word == "-m" and position + 1 < len(command):
             return _label(command[position + 1].rpartition(".")[2])
         if word == "-c":
