@@ -126,6 +126,8 @@ def allowed(cluster: Cluster, account: str, verb: str, resource: str, namespace:
 
 def test_metrics_and_health_are_served_and_right(cluster: Cluster, namespace: str, release: Release) -> None:
     """Two jobs that succeed and one that fails are counted as that, by name, and forgotten when they are deleted."""
+    others = ("get", "mpijobs", "--all-namespaces", "-o", "name")  # an error if nobody has brought the definition yet
+    until(lambda: not cluster.kubectl(*others, check=False).stdout, "the jobs of other tests are gone")
     release.install(SMALL)
     image = cluster.images["openmpi4"]
     good = [mpijob(f"good-{number}", image, ["true"], workers=0, policy=POLICY) for number in range(2)]

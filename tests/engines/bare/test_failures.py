@@ -244,7 +244,8 @@ def test_a_process_that_left_its_group_ends_with_the_job(machine: Machine) -> No
 def test_a_signal_to_the_command_ends_the_job(number: int, machine: Machine) -> None:
     command = machine.start("run", "-n", "2", "--name", "held", "--", *python(WAITS))
     assert command.stdout is not None
-    assert "rank" in command.stdout.readline()
+    # mpirun has warnings of its own at times, about a process group that its child has left already.
+    assert any(line.startswith("[rank ") for line in command.stdout)
     uid = machine.uid("default/held")
     command.send_signal(number)
     command.communicate(timeout=60)
@@ -258,7 +259,7 @@ def test_a_reader_that_goes_away_ends_the_job(machine: Machine) -> None:
     program = "import time\nwhile True: print('tick', flush=True); time.sleep(0.1)"
     command = machine.start("run", "-n", "1", "--name", "piped", "--", "python3", "-c", program)
     assert command.stdout is not None
-    assert "tick" in command.stdout.readline()
+    assert any("tick" in line for line in command.stdout)
     uid = machine.uid("default/piped")
     command.stdout.close()
     assert command.wait(timeout=60) != 0
