@@ -7,8 +7,8 @@
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
-# One for each of the two clusters, whose tests mostly wait, and one for the rest.
-PROCESSES = 3
+# One for each of the two clusters, whose tests mostly wait. More would be quicker, and starve tests that wait for others.
+PROCESSES = 2
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .PHONY: run test lint fmt manifests bench clean cluster cluster-down

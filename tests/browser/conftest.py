@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.console.api.running import OARSMAN, Served, served
+
+expect.set_options(timeout=40_000)  # a busy machine takes its time
 
 # What a browser does by itself would only be refused here; a root user has no sandbox.
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -12,20 +12,28 @@ from cluster.together import Place, together
 
 pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
 
-# In place of Horovod's: tells the list of hosts whenever it is another one, and whether all of them can be reached.
+# In place of Horovod's: tells the list of hosts whenever it is another one, and which host can for long not be reached. A
+# list reaches the launcher a moment after it was made, and a machine may be busy in that moment: a host is wrong if it is
+# still listed and still does not answer ten seconds later.
 # horovodrun -np N --min-np N --max-np N --host-discovery-script FILE COMMAND...
 HOROVODRUN = """#!/usr/bin/python3
 import os, socket, subprocess, sys, time
 
+silent = {}
+
 def reach(host):
     try:
         socket.create_connection((host, 2222), timeout=5).close()
+        silent.pop(host, None)
     except OSError as error:
-        print("UNREACHABLE", host, error, flush=True)
+        if time.monotonic() - silent.setdefault(host, time.monotonic()) > 10:
+            print("UNREACHABLE", host, error, flush=True)
 
 last = None
 while not os.path.exists("/tmp/end"):
     hosts = subprocess.run([sys.argv[8]], capture_output=True, text=True, check=True).stdout.split()
+    for gone in set(silent) - {host.split(":")[0] for host in hosts}:
+        del silent[gone]
     for host in hosts:
         reach(host.split(":")[0])
     if hosts != last:

@@ -135,15 +135,21 @@ class Followers:
     async def follow(self, key: str, query: LogQuery, after: str | None) -> Events:
         """From that place on (None: the beginning) until the attempt is over."""
         listener = _Listener(patient=after is None)
-        follower = await run_in_threadpool(self._join, key, query, after, listener)
+        # Somebody may go while they are still coming in: what was joined is left in any case.
+        joining = asyncio.ensure_future(run_in_threadpool(self._join, key, query, after, listener))
         try:
+            await asyncio.shield(joining)
             pieces = _from_the_beginning(listener) if after is None else self._behind(key, query, after, listener)
             async with aclosing(pieces) as found:
                 async for block in found:
                     yield block
         finally:
             listener.leave()
-            await asyncio.shield(run_in_threadpool(self._leave, follower, listener))
+            await asyncio.shield(self._left(joining, listener))
+
+    async def _left(self, joining: asyncio.Future[_Follower], listener: _Listener) -> None:
+        with suppress(OarsmanError):  # told already to whoever came
+            await run_in_threadpool(self._leave, await joining, listener)
 
     async def _behind(self, key: str, query: LogQuery, place: str, listener: _Listener) -> Events:
         """Read until nothing is left; then take what the follower brings, as long as it fits."""

@@ -49,6 +49,7 @@ class _Page:
 
     async def show(self) -> None:
         say = self.guest.say
+        self.firm = ui.element("div")  # what a handler says or opens goes here: the head is drawn anew at any moment
         self.head = ui.column().classes("w-full items-stretch")
         with ui.tabs().props("dense no-caps align=left").classes("w-full") as tabs:
             summary, ranks, log, happened, text = (
@@ -113,6 +114,8 @@ class _Page:
         say, desk, state = self.guest.say, self.guest.visit.desk, self.job.summary.state
         ended = state in _ENDED
         offered: list[tuple[str, str, str, Any]] = []
+        if state == "Deleting":
+            return
         if ended:
             offered.append(("Run again", "replay", "rerun", desk.rerun))
         elif state == "Suspended":
@@ -128,10 +131,15 @@ class _Page:
         ui.button(say("Delete"), icon="delete", on_click=self._delete).props("outline dense no-caps color=negative")
 
     async def _do(self, what: str, act: Any) -> None:
-        if await self.guest.attempt(what, self.key, act, self.key):
-            await self.refresh()
+        with self.firm:
+            if await self.guest.attempt(what, self.key, act, self.key):
+                await self.refresh()
 
     async def _delete(self) -> None:
+        with self.firm:
+            await self._confirm_delete()
+
+    async def _confirm_delete(self) -> None:
         say, name = self.guest.say, self.job.summary.name
         with ui.dialog() as dialog, ui.card():
             ui.label(say("Type the name of the job to delete it with its logs: {name}", name=name))
