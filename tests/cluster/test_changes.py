@@ -12,7 +12,7 @@ from cluster.together import Place, together
 
 pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
 
-# In place of Horovod's: tells the list of hosts whenever it is another one, and which host cannot be reached for long. A
+# In place of Horovod's: tells the list of hosts when it is another one, and which host cannot be reached for long. A
 # list reaches the launcher a moment after it was made, and a machine may be busy in that moment: a host is wrong if it
 # is still listed and still does not answer ten seconds later.
 # horovodrun -np N --min-np N --max-np N --host-discovery-script FILE COMMAND...
