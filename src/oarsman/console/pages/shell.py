@@ -66,7 +66,6 @@ def _language(say: Words) -> None:
 
 def _theme(say: Words) -> None:
     dark = ui.dark_mode()
-    ui.run_javascript(f"return localStorage.getItem('{_THEME}')", timeout=5)
     ui.on("oarsman-theme", lambda event: dark.set_value({"dark": True, "light": False}.get(event.args)))
     ui.button(icon="contrast").props(f'flat dense round aria-label="{say("Light or dark")}"').classes(
         "oarsman-quiet"
