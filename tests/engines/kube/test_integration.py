@@ -279,9 +279,13 @@ def test_scaling_through_the_subresource_changes_the_number_of_workers(served: C
             found = await stage.kube.get(kinds.CONFIG_MAPS, "pi-config", stage.namespace)
             return "pi-worker-2" in found["data"]["discover_hosts.sh"]
 
+        async def told() -> bool:
+            pod = await stage.kube.get(kinds.PODS, launcher, stage.namespace)
+            return "oarsman.dev/hosts" in pod["metadata"]["annotations"]
+
+        # The list is written first and the launcher's pod is marked after it, so the second may still be on its way.
         await until(listed, "the new host is listed")
-        pod = await stage.kube.get(kinds.PODS, launcher, stage.namespace)
-        assert "oarsman.dev/hosts" in pod["metadata"]["annotations"]
+        await until(told, "the launcher's pod is marked")
 
     play(served, api_namespace, story)
 
