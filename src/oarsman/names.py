@@ -30,6 +30,18 @@ ANNOTATION_MPI: Final = "oarsman.dev/mpi"
 ANNOTATION_SILENCE: Final = "oarsman.dev/host-silence-seconds"
 # What the job is about, in the words of whoever made it; shown by the console.
 ANNOTATION_DESCRIPTION: Final = "oarsman.dev/description"
+# The environment (a named set of packages) whose programs come first on PATH of the launcher and of every rank.
+ANNOTATION_ENVIRONMENT: Final = "oarsman.dev/environment"
+# Shell commands that prepare a host before the job starts there; once where all hosts share their files.
+ANNOTATION_INSTALL: Final = "oarsman.dev/install"
+# -- Annotations: a sweep is its jobs, and they know what they are part of ------------------------
+# The name of the sweep (a label too, so that selectors find its jobs), and which point of it this is.
+LABEL_SWEEP: Final = "oarsman.dev/sweep"
+ANNOTATION_SWEEP_POINT: Final = "oarsman.dev/sweep-point"
+# The parameters of this point, as JSON.
+ANNOTATION_SWEEP_PARAMETERS: Final = "oarsman.dev/sweep-parameters"
+# The whole sweep, as JSON, on its first job: whoever goes on with it reads it there.
+ANNOTATION_SWEEP_SPEC: Final = "oarsman.dev/sweep-spec"
 
 # -- Annotations: what faces and the operator say to each other about a job on Kubernetes -----------
 # The version the job was written in; a cluster stores every job as v2beta1.

@@ -1,0 +1,18 @@
+"""The words of the pages in Chinese, one file per page; what several pages say is in shell.py."""
+
+from oarsman.console.chinese import (
+    account,
+    create,
+    environments,
+    job,
+    jobs,
+    log,
+    overview,
+    place,
+    shell,
+    states,
+    sweeps,
+)
+
+_FILES = (account, create, environments, job, jobs, log, overview, place, shell, states, sweeps)
+CATALOGUE: dict[str, str] = {english: chinese for file in _FILES for english, chinese in file.WORDS.items()}

@@ -1,0 +1,15 @@
+WORDS = {
+    "Pending": "等待中",
+    "Queued": "排队中",
+    "Running": "运行中",
+    "Restarting": "重启中",
+    "Suspended": "已挂起",
+    "Stopping": "停止中",
+    "Deleting": "删除中",
+    "Succeeded": "成功",
+    "Failed": "失败",
+    "NotStarted": "未启动",
+    "embedded": "本机",
+    "ssh": "SSH 主机",
+    "kube": "Kubernetes",
+}

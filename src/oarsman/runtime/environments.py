@@ -1,0 +1,69 @@
+"""Environments, whichever engine has them: named sets of packages that are built once and that jobs run in.
+
+A job names its environment in an annotation (names.ANNOTATION_ENVIRONMENT), so the same manifest runs anywhere
+that has one of that name. Where it is attached, its programs come first on PATH of the launcher and of every rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, Protocol
+
+State = Literal["Waiting", "Building", "Ready", "Failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentWanted:
+    """What is in it. Two with the same contents have the same digest, and are built once."""
+
+    name: str
+    description: str = ""
+    requirements: str = ""  # as pip reads them
+    python: str | None = None  # "3.11"; None: the one at hand
+    mpi: str | None = None  # openmpi, mpich; None: the one of the machine or the image
+    image: str | None = None  # on Kubernetes: the image of the jobs, which builds it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRecord:
+    wanted: EnvironmentWanted
+    state: State
+    message: str = ""  # why it failed, in one line
+    owner: str = ""
+    created_at: datetime
+    built_at: datetime | None = None
+    digest: str = ""
+    python: str = ""  # the version it really has
+    packages: tuple[str, ...] = ()  # "numpy==2.1.0"
+    size_bytes: int | None = None
+    used_by: tuple[str, ...] = ()  # keys of jobs that have not ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildLog:
+    text: str
+    after: int  # hand it back to read on
+    ended: bool  # nothing more will come
+
+
+class Environments(Protocol):
+    """Unknown names raise NotFoundError. Every state survives the end of any process."""
+
+    def list(self) -> Sequence[EnvironmentRecord]: ...
+    def get(self, name: str) -> EnvironmentRecord: ...
+    def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+        """Make it, or change it. Returns at once, the build goes on; what is built already is not built again.
+
+        A failed build of the same contents is tried again. Jobs that run in the contents before keep them.
+        """
+        ...
+
+    def delete(self, name: str) -> None:
+        """Raises ConflictError while a job that has not ended uses it."""
+        ...
+
+    def log(self, name: str, *, after: int = 0) -> BuildLog:
+        """Of the newest build: what was written behind that place, a bounded piece."""
+        ...

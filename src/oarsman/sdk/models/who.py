@@ -1,0 +1,82 @@
+"""Who asks, and who may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Annotated
+
+from pydantic import Field
+
+from oarsman.sdk.models.base import Value
+
+
+class Role(str, Enum):
+    VIEWER = "viewer"  # sees all, changes nothing
+    USER = "user"  # sees and changes own jobs
+    ADMIN = "admin"  # everything, accounts included
+
+
+class Identity(Value):
+    name: str
+    role: Role
+
+
+class Account(Value):
+    name: str
+    role: Role
+    created: datetime
+    disabled: bool = False
+
+
+class NewAccount(Value):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$")]
+    role: Role = Role.USER
+    password: Annotated[str, Field(min_length=8, max_length=1024)]
+
+
+class AccountChange(Value):
+    role: Role | None = None
+    password: Annotated[str | None, Field(min_length=8, max_length=1024)] = None
+    disabled: bool | None = None
+
+
+class Login(Value):
+    name: Annotated[str, Field(max_length=63)]
+    password: Annotated[str, Field(max_length=1024)]
+
+
+class Token(Value):
+    """An API token; the secret itself is shown once, when it is made."""
+
+    id: str
+    owner: str
+    note: str = ""
+    created: datetime
+    expires: datetime | None = None
+    last_used: datetime | None = None
+
+
+class NewToken(Value):
+    note: Annotated[str, Field(max_length=200)] = ""
+    days: Annotated[int | None, Field(ge=1, le=3650)] = None
+
+
+class MadeToken(Value):
+    token: Token
+    secret: str
+
+
+class AuditEntry(Value):
+    time: datetime
+    who: str
+    address: str
+    what: str  # login, login refused, submit, stop, delete, ...
+    about: str = ""
+    outcome: str = "ok"
+
+
+class AuditPage(Value):
+    items: Sequence[AuditEntry]  # newest first
+    next: str | None = None  # hand it back as `cursor` for older ones
