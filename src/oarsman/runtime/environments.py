@@ -6,6 +6,8 @@ that has one of that name. Where it is attached, its programs come first on PATH
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,6 +26,13 @@ class EnvironmentWanted:
     python: str | None = None  # "3.11"; None: the one at hand
     mpi: str | None = None  # openmpi, mpich; None: the one of the machine or the image
     image: str | None = None  # on Kubernetes: the image of the jobs, which builds it
+
+
+def digest_of(wanted: EnvironmentWanted) -> str:
+    """Of what would be built: name and description do not matter, nor do empty lines."""
+    lines = [line.rstrip() for line in wanted.requirements.splitlines() if line.strip()]
+    contents = json.dumps([lines, wanted.python, wanted.mpi, wanted.image])
+    return hashlib.sha256(contents.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
