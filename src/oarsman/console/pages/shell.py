@@ -17,7 +17,12 @@ ICON = (
     "<ellipse cx='23.5' cy='7.5' rx='3' ry='5' transform='rotate(42 23.5 7.5)' fill='#fff'/>"
     "<path d='M5 21q4-3 8 0t8 0 6 0' stroke='#9ad1e8' stroke-width='2' fill='none'/></svg>"
 )
-_PLACES = (("/", "dashboard", "Overview"), ("/jobs", "view_list", "Jobs"))
+_PLACES = (
+    ("/", "dashboard", "Overview"),
+    ("/jobs", "view_list", "Jobs"),
+    ("/create", "add_circle", "New job"),
+    ("/environments", "inventory_2", "Environments"),
+)
 
 
 @contextmanager

@@ -6,24 +6,26 @@ const CONTROL = /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*(\u0007|\u001b\\)
 
 export default {
   template: `
-    <div class="oarsman-log">
+    <div :class="['oarsman-log', wrap ? '' : 'is-unwrapped']">
       <div ref="lines" class="oarsman-log-lines" tabindex="0" role="log" :aria-label="words.label" @scroll.passive="scrolled">
         <div v-if="before" class="oarsman-log-note">{{ words.older }}</div>
         <div v-for="line in lines" :key="line.after" :class="['oarsman-log-line', line.stream === 'err' ? 'is-err' : '']">
-          <span class="oarsman-log-tag" :title="line.time">{{ line.tag }}</span><span class="oarsman-log-text">{{ line.shown }}</span>
+          <span v-if="stamps" class="oarsman-log-tag">{{ line.time.slice(11, 23) }}</span><span class="oarsman-log-tag" :title="line.time">{{ line.tag }}</span><span class="oarsman-log-text">{{ line.shown }}</span>
         </div>
         <div v-if="!lines.length && loaded" class="oarsman-log-note">{{ words.empty }}</div>
         <div v-if="trouble" class="oarsman-log-note is-err">{{ trouble }}</div>
       </div>
       <button v-if="!following" type="button" class="oarsman-log-latest" @click="latest">{{ words.latest }}</button>
     </div>`,
-  props: { url: String, filter: Object, words: Object },
+  // `run` names what is read (a job that runs again, a new attempt): when it changes, all is read anew.
+  props: { url: String, filter: Object, words: Object, run: String, wrap: Boolean, stamps: Boolean },
   data() {
     return { lines: [], before: null, after: null, following: true, loaded: false, trouble: "", busy: false, generation: 0 };
   },
   watch: {
     filter: { deep: true, handler() { this.restart(); } },
     url() { this.restart(); },
+    run() { if (!this.filter.attempt) this.restart(); },
   },
   mounted() { this.restart(); },
   beforeUnmount() { this.generation++; this.close(); },

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from oarsman.sdk.catalogue import Catalogue, Entry, entry_of, sort_key
 from oarsman.sdk.completed import for_another_run, merged
 from oarsman.sdk.desk import listing, previewing
 from oarsman.sdk.desk.changes import Told
+from oarsman.sdk.desk.naming import copies
 from oarsman.sdk.desk.streams import Changes, Mapped
 from oarsman.sdk.models import (
     AmountsView,
@@ -49,8 +50,6 @@ from oarsman.sdk.service import ALL_JOBS, ALL_LINES
 
 _LATELY = timedelta(days=1)
 _MOST_FAILURES = 50
-_MOST_COPIES = 1000  # names that a clone tries
-_LONGEST_NAME = 63
 _NOBODYS = ""  # the key of a holding that is somebody else's
 _DOWNLOADED_AT_ONCE = 1 << 16
 
@@ -146,6 +145,9 @@ class Desk:
 
     def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
         return listing.page(self._rows(), query, self.sees)
+
+    def facets(self) -> listing.Facets:
+        return listing.facets(self._rows(), self.sees)
 
     def job(self, key: str) -> Job:
         return views.whole_job(self._seen(key))
@@ -247,22 +249,14 @@ class Desk:
         return self._submit_under_free_name(document, record.job.name, folder)
 
     def _submit_under_free_name(self, document: dict[str, Any], name: str, folder: Path) -> Job:
-        """x, x-2, x-3: the first that is free. Somebody may be quicker; then the next one is tried."""
-        stem, _, number = name.rpartition("-")
-        stem, first = (stem, int(number) + 1) if stem and number.isdecimal() and len(number) < 4 else (name, 2)
-        for attempt in count(first):
-            ending = f"-{attempt}"
-            document["metadata"]["name"] = stem[: _LONGEST_NAME - len(ending)].rstrip("-.") + ending
+        """Somebody may be quicker; then the next name is tried."""
+        for copy in copies(name):
+            document["metadata"]["name"] = copy
             if self._taken(self._key_of(document)):
-                if attempt - first >= _MOST_COPIES:
-                    raise ConflictError(f"there are too many copies of {name}", field="name", hint="choose a name")
                 continue
-            try:
+            with suppress(ConflictError):
                 return self._submit(document, folder=folder)
-            except ConflictError:
-                if attempt - first >= _MOST_COPIES:
-                    raise
-        raise AssertionError("unreachable")
+        raise ConflictError(f"there are too many copies of {name}", field="name", hint="choose a name")
 
     def _taken(self, key: str) -> bool:
         try:

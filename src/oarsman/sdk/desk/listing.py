@@ -6,6 +6,7 @@ import base64
 import json
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from oarsman.errors import UsageError
 from oarsman.sdk.catalogue import Entry, Rows, comparable, sort_key
@@ -28,6 +29,19 @@ def page(rows: Rows, query: JobQuery, visible: Visible) -> JobList:
         items=[entry.summary for entry in shown], total=len(matching),
         next=_cursor(query.sort, by, shown[-1]) if more and shown else None,
     )  # fmt: skip
+
+
+class Facets(NamedTuple):
+    """What the rows differ in: the choices that a filter offers, in the order of the alphabet."""
+
+    owners: Sequence[str]
+    namespaces: Sequence[str]
+    engines: Sequence[str]
+
+
+def facets(rows: Rows, visible: Visible) -> Facets:
+    seen = {(row.owner, row.namespace, row.engine) for row in (e.summary for e in rows.entries() if visible(e))}
+    return Facets(*(sorted({found[n] for found in seen} - {""}) for n in range(3)))
 
 
 def field_of(sort: str) -> tuple[str, bool]:

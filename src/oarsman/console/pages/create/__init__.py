@@ -1,0 +1,33 @@
+"""A new job: a form and its YAML side by side, each an editor of the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse
+from nicegui import ui
+
+from oarsman.console.pages import shell
+from oarsman.console.pages.create.page import CreatePage
+from oarsman.console.pages.guest import welcome
+from oarsman.errors import UnauthenticatedError
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+
+def register(console: Console) -> None:
+    @ui.page("/create")
+    async def page(request: Request) -> RedirectResponse | None:
+        try:
+            guest = welcome(console, request)
+        except UnauthenticatedError:
+            return RedirectResponse("/login?to=/create")
+        with shell.frame(guest, "/create", guest.say("New job")):
+            if not guest.may_change:
+                ui.label(guest.say("You may look, and not start jobs.")).classes("oarsman-card")
+                return None
+            asked = request.query_params
+            await CreatePage(guest).show(template=asked.get("template"), earlier=asked.get("from"))
+        return None

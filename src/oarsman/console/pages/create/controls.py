@@ -1,0 +1,136 @@
+"""One control per kind of question. Each knows how a value looks to a reader, and what a reader's text means."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from typing import Any
+
+from nicegui import ui
+from nicegui.elements.mixins.value_element import ValueElement
+
+from oarsman.console.pages.create.fields import Question
+from oarsman.console.words import Words
+
+Changed = Callable[[str, Any], str | None]  # field and value; what is wrong with it
+
+
+class Control:
+    """Two ways: what the reader types is handed to `changed`, and `show` puts in what the text says."""
+
+    def __init__(self, question: Question, say: Words, changed: Changed, choices: dict[str, str] | None = None) -> None:
+        self.question = question
+        self._changed = changed
+        self._value: Any = None
+        self.element = self._make(say, choices)
+        self.element.on_value_change(lambda event: self._typed(event.value))
+        self.element.classes("oarsman-field" + (" is-wide" if question.wide else ""))
+
+    def show(self, value: Any) -> None:
+        """Nothing is touched where the reader's own spelling means the same already."""
+        self._value = value
+        try:
+            same = _meaning(self.question, self.element.value) == _plain(value)
+        except ValueError:
+            same = False
+        if not same:
+            self._offer(value)
+            self.element.value = _spelled(self.question, value)
+        self.complain(None)
+
+    def _offer(self, value: Any) -> None:
+        """A text may say what nobody offered; then it is offered."""
+        if isinstance(self.element, ui.select) and (value or "") not in self.element.options:
+            self.element.set_options({**self.element.options, str(value): str(value)})
+
+    def complain(self, message: str | None) -> None:
+        self.element.props["error"] = message is not None
+        self.element.props["error-message"] = message or ""
+
+    def _typed(self, shown: Any) -> None:
+        try:
+            value = _meaning(self.question, shown)
+        except ValueError as error:
+            self.complain(str(error))
+            return
+        if value != _plain(self._value):
+            self._value = value
+            self.complain(self._changed(self.question.field, value))
+
+    def _make(self, say: Words, choices: dict[str, str] | None) -> ValueElement[Any]:
+        question = self.question
+        label, note = say(question.label), say(question.note) if question.note else ""
+        if question.kind == "switch":
+            return ui.switch(label)
+        if question.kind == "choice":
+            known = choices or {word: say(word) if word else say("not said") for word in question.choices}
+            made: ValueElement[Any] = ui.select(known, label=label).props("outlined dense options-dense")
+        elif question.kind == "number":
+            made = ui.number(label, min=question.least, precision=0).props("outlined dense clearable debounce=300")
+        elif question.kind in ("words", "long", "pairs", "volumes"):
+            made = ui.textarea(label).props("outlined dense autogrow debounce=400 spellcheck=false")
+            made.classes("oarsman-code")
+        else:
+            made = ui.input(label).props("outlined dense debounce=300 autocomplete=off spellcheck=false")
+        made.props["hint"] = note
+        made.props["hide-bottom-space"] = not note
+        return made
+
+
+def _plain(value: Any) -> Any:
+    """Absent is absent, however it is spelled."""
+    return None if value in (None, "", [], {}, (), False) else value
+
+
+def _meaning(question: Question, shown: Any) -> Any:
+    """Raises ValueError with what is wrong."""
+    if question.kind == "number":
+        return None if shown in (None, "") else int(shown)
+    if question.kind == "words":
+        return _plain(_words(shown or ""))
+    if question.kind == "pairs":
+        return _plain(dict(_pair(line) for line in _lines(shown)))
+    if question.kind == "volumes":
+        return _plain([_volume(line) for line in _lines(shown)])
+    if isinstance(shown, str) and question.kind != "long":
+        shown = shown.strip()
+    return _plain(shown)
+
+
+def _spelled(question: Question, value: Any) -> Any:
+    if question.kind == "words":
+        return shlex.join(value or ())
+    if question.kind == "pairs":
+        return "\n".join(f"{name}={text}" for name, text in (value or {}).items())
+    if question.kind == "volumes":
+        return "\n".join(f"{v['path']}={v['source']}{':ro' if v.get('read_only') else ''}" for v in value or ())
+    if question.kind == "switch":
+        return bool(value)
+    if question.kind == "number":
+        return value
+    if question.kind == "choice":
+        return value or ""
+    return "" if value is None else str(value)
+
+
+def _words(shown: str) -> list[str]:
+    """A backslash at the end of a line goes on, as everybody writes it; so does a plain line break."""
+    return shlex.split(shown.replace("\\\n", " "))
+
+
+def _lines(shown: str | None) -> list[str]:
+    return [line for line in (shown or "").splitlines() if line.strip()]
+
+
+def _pair(line: str) -> tuple[str, str]:
+    name, equals, value = line.partition("=")
+    if not equals or not name.strip():
+        raise ValueError(f"'{line}': name=value")
+    return name.strip(), value
+
+
+def _volume(line: str) -> dict[str, Any]:
+    path, source = _pair(line)
+    if not path.startswith("/"):
+        raise ValueError(f"'{path}': /path=source")
+    return {"path": path, "source": source.strip().removesuffix(":ro"), "read_only": source.strip().endswith(":ro")}

@@ -1,0 +1,38 @@
+"""What is being written: the text is the truth, the form reads it and edits it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from oarsman.errors import ManifestError, UserError
+from oarsman.manifest.source import read
+from oarsman.sdk import form
+
+
+class Draft:
+    """While the text cannot be read, the values are those of the last text that could."""
+
+    def __init__(self, text: str) -> None:
+        self.text = ""
+        self.readable = False
+        self.values: dict[str, Any] = form.values({})
+        self.take(text)
+
+    def take(self, text: str) -> None:
+        self.text = text
+        found, problems = read(text, "manifest")
+        document = found[0].value if found else {}
+        self.readable = not problems and isinstance(document, dict)
+        if self.readable:
+            self.values = form.values(document)
+
+    def change(self, field: str, value: Any) -> str | None:
+        """Edit the text; what is wrong with the value, if the text cannot say it."""
+        try:
+            edited = form.with_value(self.text, field, value)
+        except ManifestError:
+            return None  # the text cannot be read, which the editor shows at its line
+        except UserError as error:
+            return error.message + (f" ({error.hint})" if error.hint else "")
+        self.take(edited)
+        return None

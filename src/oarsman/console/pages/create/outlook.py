@@ -1,0 +1,120 @@
+"""What the text amounts to: its mistakes at their lines, how many ranks there are and why, whether it fits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nicegui import ui
+
+from oarsman.console.parts import amounts
+from oarsman.console.parts.yaml_editor import YamlEditor
+from oarsman.console.words import Words
+from oarsman.sdk.models import FitView, PreviewView, ProblemView
+
+
+class Outlook:
+    def __init__(self, say: Words, editor: YamlEditor) -> None:
+        self.say = say
+        self.editor = editor
+        self.arithmetic = ""
+        self.free = ""
+        self.place = ui.column().classes("w-full items-stretch oarsman-outlook").props("role=status aria-live=polite")
+
+    def trouble(self, message: str) -> None:
+        self.place.clear()
+        with self.place:
+            ui.label(message).classes("is-bad")
+
+    def show(self, found: PreviewView, values: Mapping[str, Any]) -> None:
+        self.editor.mark(found.problems)
+        self.arithmetic = "" if found.problems else self._arithmetic(found, values)
+        self.free = self._free(found.fit) if found.fit is not None else ""
+        self.place.clear()
+        with self.place:
+            for problem in found.problems:
+                self._problem(problem)
+            if found.fit is not None:
+                self._fits(found.fit)
+            if self.arithmetic:
+                ui.label(self.arithmetic)
+            for warning in found.warnings:
+                _line("warning", "is-wait", warning)
+
+    def _problem(self, problem: ProblemView) -> None:
+        where = self.say("line {line}", line=problem.line) if problem.line else problem.field
+        said = f"{where}: {problem.message}" if where else problem.message
+        with ui.column().classes("gap-0"):
+            label = _line("error", "is-bad", said)
+            if problem.line:
+                label.on("click", lambda: self.editor.reveal_line(problem.line)).classes("cursor-pointer")
+            if problem.hint:
+                ui.label(problem.hint).classes("oarsman-note")
+
+    def _fits(self, fit: FitView) -> None:
+        if fit.now:
+            _line("check_circle", "is-good", self.say("Fits: it can start now."))
+        elif fit.ever:
+            _line("schedule", "is-wait", self.say("Does not fit now: {reason}", reason=fit.reason))
+        else:
+            _line("block", "is-bad", self.say("Does not fit, ever: {reason}", reason=fit.reason))
+
+    def _free(self, fit: FitView) -> str:
+        free = fit.free
+        return self.say(
+            "free: {cpus} of {total} CPUs, {memory} memory, {gpus} GPUs", cpus=f"{free.cpus:g}",
+            total=f"{fit.total.cpus:g}", memory=amounts.size(free.memory_bytes), gpus=free.gpus,
+        )  # fmt: skip
+
+    def _arithmetic(self, found: PreviewView, values: Mapping[str, Any]) -> str:
+        """In the reader's language; what it cannot say in numbers is said in the words of the preview."""
+        say, slots, ranks = self.say, found.slots, found.ranks
+        workers, each = values.get("workers"), values.get("slots") or 1
+        if slots is None or ranks is None or not workers or workers * each != slots:
+            return found.arithmetic
+        start = say(
+            "{workers} workers × {each} slots = {slots} slots; {replicas} replicas with the launcher; -np {ranks}: ",
+            workers=workers, each=each, slots=slots, replicas=found.total_replicas, ranks=ranks,
+        )  # fmt: skip
+        if ranks == slots:
+            return start + say("every slot is used")
+        if ranks < slots:
+            return start + say("{count} slots stay free", count=slots - ranks)
+        return start + say("{count} more than there are slots", count=ranks - slots)
+
+    def review(self, found: PreviewView) -> None:
+        """All that will happen, before it does."""
+        say = self.say
+        if found.problems:
+            ui.label(say("There are mistakes; they are marked in the YAML.")).classes("is-bad")
+            return
+        facts = {
+            "Total replicas": str(found.total_replicas), "Slots": str(found.slots),
+            "Ranks": str(found.ranks) if found.ranks is not None else "", "Launch command": found.launch_line,
+        }  # fmt: skip
+        with ui.element("dl").classes("oarsman-facts"):
+            for name, value in facts.items():
+                if value:
+                    with ui.element("dt"):
+                        ui.label(say(name))
+                    with ui.element("dd"):
+                        ui.label(value).classes("oarsman-code" if name == "Launch command" else "")
+        ui.label(self.arithmetic).classes("oarsman-note")
+        if found.placement:
+            with ui.expansion(say("Ranks on each host")).classes("w-full"):
+                for host, ranks in list(found.placement.items())[:_MOST_HOSTS]:
+                    ui.label(f"{host}: {', '.join(map(str, ranks[:_MOST_RANKS]))}{' …' * (len(ranks) > _MOST_RANKS)}")
+        if found.completed:
+            with ui.expansion(say("With every default")).classes("w-full"):
+                ui.label(found.completed).classes("oarsman-lines")
+
+
+_MOST_HOSTS = 64
+_MOST_RANKS = 32
+
+
+def _line(icon: str, colour: str, text: str) -> ui.row:
+    with ui.row().classes(f"items-start no-wrap {colour}") as row:
+        ui.icon(icon).props('aria-hidden="true"')
+        ui.label(text)
+    return row

@@ -1,0 +1,211 @@
+"""The page: five steps on the left, the YAML and what it amounts to on the right."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from nicegui import background_tasks, events, ui
+
+from oarsman.console.pages.create import fields, starts
+from oarsman.console.pages.create.controls import Control
+from oarsman.console.pages.create.draft import Draft
+from oarsman.console.pages.create.outlook import Outlook
+from oarsman.console.pages.guest import Guest
+from oarsman.console.parts.yaml_editor import YamlEditor
+from oarsman.errors import OarsmanError
+from oarsman.sdk.models import Create, Job, PreviewView
+
+_PAUSE = 0.3  # seconds without a change before the server looks at the text
+_DRAFT = "oarsman-draft"  # where the browser keeps what is not submitted yet
+_STEPS = ("Basics", "Run", "Resources", "Advanced", "Review")
+
+
+class CreatePage:
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self.draft = Draft("")
+        self.controls: dict[str, Control] = {}
+        self.folder = ""
+        self.replace = False
+        self._looking: asyncio.Task[None] | None = None
+
+    async def show(self, template: str | None, earlier: str | None) -> None:
+        desk = self.guest.visit.desk
+        self.info = await self.guest.ask(desk.info)
+        self.environments = await self._environments()
+        text = await self._first_text(template, earlier)
+        self.draft.take(text)
+        self.firm = ui.element("div")
+        await starts.show(self.guest, self._begin_with)
+        with ui.element("div").classes("oarsman-create"):
+            with ui.column().classes("oarsman-create-form"):
+                self._stepper()
+            with ui.column().classes("oarsman-create-text"):
+                self.editor = YamlEditor(text, self.guest.say("YAML"), self._text_typed)
+                self.outlook = Outlook(self.guest.say, self.editor)
+        self._show_values()
+        self._look_soon()
+        if template is None and earlier is None:
+            await self._offer_draft()
+
+    # -- where the text comes from ---------------------------------------------------------------------
+    async def _first_text(self, template: str | None, earlier: str | None) -> str:
+        try:
+            if earlier:
+                return await self.guest.ask(starts.like, self.guest.visit.desk, earlier)
+            return await self.guest.ask(starts.template, self.guest.visit.desk, template or "hello")
+        except OarsmanError as error:
+            ui.notify(error.message, type="negative")
+            return await self.guest.ask(starts.template, self.guest.visit.desk, "hello")
+
+    async def _environments(self) -> Sequence[str]:
+        try:
+            found = await self.guest.ask(self.guest.visit.desk.environments)
+        except OarsmanError:  # a cluster that has none, or does not show them: a name can still be written in the YAML
+            return ()
+        return [one.spec.name for one in found]
+
+    async def _offer_draft(self) -> None:
+        """What somebody left unfinished in this browser is not lost."""
+        client = ui.context.client
+        await client.connected(timeout=30)
+        kept = await client.run_javascript(f"localStorage.getItem('{_DRAFT}')", timeout=30)
+        if kept and kept != self.draft.text:
+            with self.firm, ui.row().classes("oarsman-card items-center w-full") as offer:
+                ui.label(self.guest.say("There is a draft that was not submitted."))
+                ui.button(
+                    self.guest.say("Go on with it"), on_click=lambda: (self._begin_with(str(kept)), offer.delete())
+                ).props("outline dense no-caps")
+
+    def _begin_with(self, text: str) -> None:
+        self.draft.take(text)
+        self.editor.show(text)
+        self._show_values()
+        self._look_soon()
+
+    # -- the form --------------------------------------------------------------------------------------
+    def _stepper(self) -> None:
+        say = self.guest.say
+        with (
+            ui.stepper(keep_alive=True).props("flat header-nav animated=false").classes("oarsman-steps w-full") as steps
+        ):
+            self.steps = steps
+            for position, name in enumerate(_STEPS):
+                with ui.step(name, title=say(name)):
+                    getattr(self, f"_{name.lower()}")()
+                    with ui.stepper_navigation():
+                        if position + 1 < len(_STEPS):
+                            ui.button(say("Next"), on_click=steps.next).props("unelevated no-caps")
+                        else:
+                            self.submit = ui.button(say("Run"), icon="play_arrow", on_click=self._submit)
+                            self.submit.props("unelevated no-caps")
+                        if position:
+                            ui.button(say("Back"), on_click=steps.previous).props("flat no-caps")
+
+    def _questions(self, questions: Sequence[fields.Question], title: str = "") -> None:
+        if title:
+            ui.label(self.guest.say(title)).classes("text-subtitle1")
+        with ui.element("div").classes("oarsman-fields"):
+            for question in questions:
+                if question.only_on in (None, self.info.engine):
+                    choices = self._environment_choices() if question.field == "environment" else None
+                    self.controls[question.field] = Control(question, self.guest.say, self._form_changed, choices)
+
+    def _environment_choices(self) -> dict[str, str]:
+        return {"": self.guest.say("not said"), **{name: name for name in self.environments}}
+
+    def _basics(self) -> None:
+        say = self.guest.say
+        with ui.row().classes("items-center"):
+            ui.label(f"{say('Where')}: {say(self.info.engine)}")
+            self.free = ui.label("").classes("oarsman-note")
+        self._questions(fields.BASICS)
+
+    def _run(self) -> None:
+        self._questions(fields.RUN)
+        if self.info.engine == fields.MACHINE:
+            folder = ui.input(self.guest.say("Folder on this machine")).props("outlined dense autocomplete=off")
+            folder.props["hint"] = self.guest.say("where the program is looked for; empty: the server's own")
+            folder.classes("oarsman-field is-wide")
+            folder.bind_value_to(self, "folder")
+
+    def _resources(self) -> None:
+        self.arithmetic = ui.label("").classes("oarsman-note").props("role=status")
+        self._questions(fields.WORKERS, "Worker")
+        self._questions(fields.LAUNCHER, "Launcher")
+
+    def _advanced(self) -> None:
+        self._questions(fields.ENDING, "End")
+        self._questions(fields.SCHEDULING, "Scheduling")
+        self._questions(fields.SURROUNDINGS, "Surroundings")
+
+    def _review(self) -> None:
+        self.review = ui.column().classes("w-full items-stretch")
+        ui.checkbox(self.guest.say("Take the place of an ended job of the same name")).bind_value_to(self, "replace")
+
+    # -- form and text, each from the other ------------------------------------------------------------
+    def _form_changed(self, field: str, value: Any) -> str | None:
+        complaint = self.draft.change(field, value)
+        self.editor.show(self.draft.text)
+        if complaint is None:
+            self._show_values(but=field)  # -np may have followed the workers
+        self._look_soon()
+        return complaint
+
+    def _text_typed(self, text: str) -> None:
+        self.draft.take(text)
+        if self.draft.readable:
+            self._show_values()
+        self._look_soon()
+
+    def _show_values(self, but: str | None = None) -> None:
+        for field, control in self.controls.items():
+            if field != but:
+                control.show(self.draft.values.get(field))
+
+    # -- what the server says of it ----------------------------------------------------------------------
+    def _look_soon(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = background_tasks.create(self._look(), name="look at a draft")
+
+    async def _look(self) -> None:
+        await asyncio.sleep(_PAUSE)
+        text = self.draft.text
+        try:
+            found = await self.guest.ask(self.guest.visit.desk.preview, Create(manifest=text))
+        except OarsmanError as error:
+            self.outlook.trouble(error.message)
+            return
+        if text == self.draft.text:
+            self._show(found)
+
+    def _show(self, found: PreviewView) -> None:
+        self.outlook.show(found, self.draft.values)
+        self.arithmetic.set_text(self.outlook.arithmetic)
+        self.free.set_text(self.outlook.free)
+        self.submit.set_enabled(not found.problems)
+        for control in self.controls.values():
+            control.complain(None)
+        for problem in found.problems:
+            field = next((to for end, to in fields.PLACES.items() if problem.field.endswith(end)), None)
+            if field in self.controls:
+                self.controls[field].complain(problem.message)
+        self.review.clear()
+        with self.review:
+            self.outlook.review(found)
+        self.editor.client.run_javascript(f"localStorage.setItem('{_DRAFT}', {json.dumps(self.draft.text)})")
+
+    async def _submit(self, event: events.ClickEventArguments) -> None:
+        made: list[Job] = []
+        wanted = Create(manifest=self.draft.text, folder=self.folder or None, replace=self.replace)
+        name = str(self.draft.values.get("name") or "")
+        self.submit.set_enabled(False)
+        with self.firm:
+            if await self.guest.attempt("submit", name, lambda: made.append(self.guest.visit.desk.create(wanted))):
+                ui.run_javascript(f"localStorage.removeItem('{_DRAFT}')")
+                ui.navigate.to(f"/jobs/{made[0].summary.key}")
+        self.submit.set_enabled(True)

@@ -1,0 +1,88 @@
+"""What a new job starts from: a template, an earlier job, a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nicegui import ui
+
+from oarsman.console.pages.guest import Guest
+from oarsman.errors import NotFoundError, OarsmanError
+from oarsman.manifest import documents, to_yaml
+from oarsman.sdk.completed import for_another_run
+from oarsman.sdk.desk import Desk
+from oarsman.sdk.desk.naming import copies
+from oarsman.sdk.models import JobQuery
+
+_OFFERED = 200  # earlier jobs, the newest
+_LARGEST = 1_000_000  # characters of a file
+_CHOOSE_FILE = f"""() => {{
+    const input = document.createElement('input');
+    input.type = 'file';
+    input.accept = '.yaml,.yml,.json';
+    input.onchange = async () => {{
+        const file = input.files[0];
+        if (file && file.size <= {_LARGEST}) emitEvent('oarsman-file', await file.text());
+        else if (file) emitEvent('oarsman-file', '');
+    }};
+    input.click();
+}}"""
+
+
+def template(desk: Desk, name: str) -> str:
+    found = next((one for one in desk.templates() if one.name == name), None)
+    if found is None:
+        raise NotFoundError(f"there is no template '{name}'")
+    return found.manifest
+
+
+def like(desk: Desk, key: str) -> str:
+    """The manifest of an earlier job, under a name that is free."""
+    document = for_another_run(documents(desk.job(key).manifest, key)[0])
+    metadata = document["metadata"]
+    metadata["name"] = next(name for name in copies(metadata["name"]) if not _taken(desk, key, name))
+    return to_yaml([document])
+
+
+def _taken(desk: Desk, key: str, name: str) -> bool:
+    try:
+        desk.job(f"{key.partition('/')[0]}/{name}")
+    except NotFoundError:
+        return False
+    return True
+
+
+async def show(guest: Guest, begin_with: Callable[[str], None]) -> None:
+    say, desk = guest.say, guest.visit.desk
+    templates = {one.name: one for one in await guest.ask(desk.templates)}
+    jobs = await guest.ask(desk.jobs, JobQuery(limit=_OFFERED))
+
+    def from_template(name: str | None) -> None:
+        if name in templates:
+            begin_with(templates[name].manifest)
+
+    async def from_job(key: str | None) -> None:
+        if key:
+            try:
+                begin_with(await guest.ask(like, desk, key))
+            except OarsmanError as error:
+                ui.notify(error.message, type="negative")
+
+    def from_file(text: str) -> None:
+        if text:
+            begin_with(text)
+        else:
+            ui.notify(say("The file is empty, or too large for a manifest."), type="warning")
+
+    with ui.row().classes("items-center w-full q-gutter-sm"):
+        ui.label(say("Start from"))
+        ui.select(
+            {name: say(one.title) for name, one in templates.items()}, label=say("Template"),
+            on_change=lambda event: from_template(event.value),
+        ).props("outlined dense options-dense").classes("w-64")  # fmt: skip
+        ui.select(
+            [one.key for one in jobs.items], label=say("Earlier job"), with_input=True, clearable=True,
+            on_change=lambda event: from_job(event.value),
+        ).props("outlined dense options-dense").classes("w-64")  # fmt: skip
+        ui.button(say("File"), icon="upload_file").props("outline no-caps").on("click", js_handler=_CHOOSE_FILE)
+        ui.on("oarsman-file", lambda event: from_file(str(event.args or "")))

@@ -1,0 +1,41 @@
+"""A YAML editor that marks mistakes at their lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from nicegui import events, ui
+
+from oarsman.sdk.models import ProblemView
+
+
+class YamlEditor(ui.codemirror):
+    def __init__(self, text: str, label: str, typed: Callable[[str], Any] | None = None) -> None:
+        super().__init__(text, language="YAML", line_wrapping=True, indent="  ")
+        self.classes("oarsman-editor").props(f'role=group aria-label="{label}"')
+        if typed is None:
+            self.disable()
+        else:
+            self.on_value_change(lambda event: self._changed(event, typed))
+        self._text = text
+
+    def show(self, text: str) -> None:
+        """Put a text in without being told that it changed."""
+        self._text = text
+        if self.value != text:
+            self.value = text
+
+    def mark(self, problems: Sequence[ProblemView]) -> None:
+        lines = len(self.value.splitlines()) or 1
+        found: dict[int, list[str]] = {}
+        for problem in problems:
+            if problem.line:
+                found.setdefault(min(problem.line, lines), []).append(problem.message)
+        self.decorations = [{"kind": "line", "line": line, "class": "oarsman-mistake"} for line in found]
+        self.line_tooltips = {line: "\n".join(messages) for line, messages in found.items()}
+
+    def _changed(self, event: events.ValueChangeEventArguments[Any], typed: Callable[[str], Any]) -> None:
+        if event.value != self._text:
+            self._text = event.value
+            typed(event.value)
