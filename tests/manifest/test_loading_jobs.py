@@ -6,7 +6,8 @@ from manifest_samples import V1, V2BETA1, command, spec, worker
 from oarsman.job.job import Implementation, LauncherCreation
 from oarsman.job.policies import CleanPodPolicy, ManagedBy, RestartPolicy
 from oarsman.job.role import EnvVar, Volume, VolumeMount
-from oarsman.manifest import documents, load
+from oarsman.errors import ManifestError
+from oarsman.manifest import documents, job_checked_before, job_from_document, load
 
 
 def one(text: str):
@@ -206,3 +207,33 @@ def test_status_and_server_written_metadata_are_accepted() -> None:
         "  creationTimestamp: null\n  managedFields: [{manager: kubectl}]\n  finalizers: [a/b]\n  ownerReferences: []\n"
     )
     assert one(V2BETA1.replace("  name: pi\n", f"  name: pi\n{written}") + "status: {conditions: []}\n").name == "pi"
+
+
+def test_rules_that_came_later_do_not_hide_a_job_that_was_taken_before() -> None:
+    (document,) = documents(V2BETA1)
+    document["metadata"]["name"] = "Not_a_name_any_more"
+    with pytest.raises(ManifestError):
+        job_from_document(document)
+    assert job_checked_before(document).name == "Not_a_name_any_more"
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        {"apiVersion": "kubeflow.org/v3", "kind": "MPIJob"},
+        {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi"}},
+        {**documents(V2BETA1)[0], "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {}}}}},
+        {
+            **documents(V2BETA1)[0],
+            "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": []}}}}},
+        },
+        {**documents(V2BETA1)[0], "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": [1]}}}}},
+    ],
+)
+def test_what_cannot_be_read_is_told_like_any_other_mistake(document) -> None:
+    with pytest.raises(ManifestError) as told:
+        job_checked_before(document)
+    with pytest.raises(ManifestError) as checked:
+        job_from_document(document)
+    assert told.value.problems == checked.value.problems

@@ -7,7 +7,7 @@ from manifest_samples import SEEDS
 
 from oarsman.job.job import ApiVersion, LauncherKind, Transport
 from oarsman.job.policies import CleanPodPolicy, RestartPolicy
-from oarsman.manifest import documents, job_from_document, load
+from oarsman.manifest import documents, job_checked_before, job_from_document, load
 
 
 @pytest.mark.parametrize("file", sorted(SEEDS.glob("*.yaml")), ids=lambda file: file.stem)
@@ -15,6 +15,7 @@ def test_every_seed_loads_as_printed_and_again_from_its_document(file) -> None:
     (job,) = load(file.read_bytes(), file.name)
     (document,) = documents(file.read_bytes(), file.name)
     assert job_from_document(document) == job
+    assert job_checked_before(document) == job
     assert job.document == document
 
 

@@ -146,13 +146,32 @@ def test_changes_are_those_since_a_revision(store: JobStore) -> None:
     add(store, "b")
     everything = store.changes(None)
     assert (everything.whole, [job.name for job in everything.jobs]) == (True, ["a", "b"])
-    assert everything.jobs[0].environment == {}
+    assert next(iter(everything.jobs)).environment == {}
     assert store.changes(everything.revision).jobs == ()
     store.request_stop("default/b")
     store.remove("uid-a")
     later = store.changes(everything.revision)
     assert (later.whole, [job.name for job in later.jobs], later.gone) == (False, ["b"], ["default/a"])
     assert store.changes(later.revision).gone == ()
+
+
+def test_everything_is_read_a_few_at_a_time_and_nothing_is_missed(
+    store: JobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarsman.store.jobs._READ_AT_ONCE", 2)
+    for name in "abcde":
+        add(store, name)
+    everything = store.changes(None)
+    seen = []
+    for job in everything.jobs:
+        seen.append(job.name)
+        if seen == ["a"]:  # while it is read, one that was read changes, one that was not goes, and one comes
+            store.request_stop("default/a")
+            store.remove("uid-d")
+            add(store, "f")
+    assert seen == ["a", "b", "c", "e", "a", "f"]
+    later = store.changes(everything.revision)
+    assert ([job.name for job in later.jobs], later.gone) == (["a", "f"], ["default/d"])
 
 
 def test_a_job_removed_and_made_anew_is_not_gone(store: JobStore) -> None:
@@ -182,7 +201,7 @@ def test_who_has_fallen_far_behind_reads_everything_again(store: JobStore, monke
     assert not store.changes(before).whole
     add(store, "one-more")
     changes = store.changes(before)
-    assert (changes.whole, len(changes.jobs)) == (True, 5)
+    assert (changes.whole, len(list(changes.jobs))) == (True, 5)
 
 
 def test_a_store_of_the_first_version_is_taken_over(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Text becomes a validated job. Everything the rest of the program needs is listed here."""
 
 from oarsman.manifest.convert import Conversion, convert
-from oarsman.manifest.load import documents, job_from_document, load, salvaged
+from oarsman.manifest.load import documents, job_checked_before, job_from_document, load, salvaged
 from oarsman.manifest.problems import Problem, render, render_all
 from oarsman.manifest.write import to_yaml
 
@@ -10,6 +10,7 @@ __all__ = [
     "Problem",
     "convert",
     "documents",
+    "job_checked_before",
     "job_from_document",
     "load",
     "render",

@@ -8,7 +8,7 @@ from typing import Any
 from oarsman.errors import ManifestError
 from oarsman.job.job import Job
 from oarsman.manifest.build import build_job
-from oarsman.manifest.check import check_shape
+from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.problems import Problem, quoted
 from oarsman.manifest.rules import check_job
@@ -36,6 +36,17 @@ def job_from_document(document: Mapping[str, Any]) -> Job:
     if problems or job is None:
         raise ManifestError(problems)
     return job
+
+
+def job_checked_before(document: Mapping[str, Any]) -> Job:
+    """The job of a document that was checked when it was taken: rules are not asked again, for every look at it.
+
+    What cannot be read like that is checked in full, so that its problems are told in the usual words.
+    """
+    try:
+        return build_job(MODELS[document["apiVersion"]].model_validate(without_nulls(document)), document)
+    except (LookupError, TypeError, AttributeError, ValueError):
+        return job_from_document(document)
 
 
 def salvaged(document: Mapping[str, Any]) -> Job | None:

@@ -207,7 +207,7 @@ class _Reader:
         self.anchors: dict[str, Node | None] = {}
 
     def run(self) -> None:
-        for event in _events(self.text):
+        for event in events(self.text):
             line, column = event.start_mark.line + 1, event.start_mark.column + 1
             kind = type(event)
             if kind is yaml.ScalarEvent:
@@ -365,7 +365,8 @@ class _Reader:
         raise _Stop
 
 
-def _events(text: str) -> Iterator[Any]:
+def events(text: str) -> Iterator[Any]:
+    """What the parser sees, with the places of everything, for those who edit the text itself."""
     loader = _LOADER(text)
     try:
         while loader.check_event():

@@ -12,18 +12,18 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.errors import ConflictError, ManifestError, NotFoundError, UserError
+from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.job import Job
-from oarsman.manifest import job_from_document
+from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.runtime.caller import Caller
-from oarsman.runtime.embedded_follow import changes
+from oarsman.runtime.embedded_follow import Readable, changes
 from oarsman.runtime.embedded_logs import EmbeddedLogs
 from oarsman.runtime.jobs import (
     EVERYTHING,
@@ -51,7 +51,7 @@ _umask_lock = threading.Lock()
 
 class EmbeddedJobs:
     """Any number of threads may use one of these at the same time: each has a connection to the store of its own,
-    and nothing else is shared that changes, but for a table of documents already checked."""
+    and nothing else is shared that changes, but for a table of documents already read."""
 
     home = names.DEFAULT_NAMESPACE
 
@@ -144,10 +144,12 @@ class EmbeddedJobs:
         return self._record(stored)
 
     def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
-        """All that can be read."""
+        """All that can be read, in the order they came."""
         if self._store.anything_unfinished():
             self._caller.attend()
-        return self._readable(self._store.changes(None, namespace).jobs)
+        found = self._store.changes(None, namespace).jobs
+        newest = {record.job.key: record for record in Readable(found, self._record)}
+        return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
 
     def events(self, key: str) -> Sequence[EventRecord]:
         return [
@@ -210,7 +212,7 @@ class EmbeddedJobs:
         return embedded_room.fit(job_from_document(document), self._unsettled(), datetime.now(UTC))
 
     def _unsettled(self) -> Sequence[JobRecord]:
-        return self._readable(self._store.unsettled())
+        return list(Readable(self._store.unsettled(), self._record))
 
     # -- logs ----------------------------------------------------------------------------------------
     def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
@@ -235,14 +237,6 @@ class EmbeddedJobs:
         return Stoppable(lambda stop: self._logs.follow_pages(stored, job, query, after, stop))
 
     # -- records -------------------------------------------------------------------------------------
-    def _readable(self, found: Iterable[StoredJob]) -> Sequence[JobRecord]:
-        """One that an older Oarsman took and this one does not must not hide the others."""
-        records = []
-        for stored in found:
-            with contextlib.suppress(ManifestError):
-                records.append(self._record(stored))
-        return records
-
     def _record(self, stored: StoredJob) -> JobRecord:
         return JobRecord(
             job=self._job(stored), status=from_wire(stored.status), created_at=stored.created_at, owner=stored.owner,
@@ -251,12 +245,16 @@ class EmbeddedJobs:
         )  # fmt: skip
 
     def _job(self, stored: StoredJob) -> Job:
-        """Checking a document takes most of the time of a look at many jobs, and few of them ever change."""
+        """Those that go on are looked at again and again, and are kept; of those that ended there may be very many."""
         known = self._known.get(stored.uid)
         if known is not None and known.generation == stored.generation:
-            return known
-        job = job_from_document(stored.document)
-        job = replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at)
+            job = known
+        else:
+            job = job_checked_before(stored.document)
+            job = replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at)
+        if stored.finished:
+            self._known.pop(stored.uid, None)
+            return job
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[stored.uid] = job

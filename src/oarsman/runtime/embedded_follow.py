@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Generator
-from contextlib import closing
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
 
 from oarsman.errors import ManifestError, StoreError
 from oarsman.runtime.jobs import Batch, JobRecord
@@ -45,11 +46,25 @@ def changes(
 
 
 def _batch(found: StoreChanges, read: Read) -> Batch:
-    """One that an older Oarsman took and this one cannot read counts as gone; it must not hide the others."""
+    if found.whole:
+        return Batch(records=Readable(found.jobs, read), whole=True)
     records, gone = [], list(found.gone)
     for stored in found.jobs:
         try:
             records.append(read(stored))
-        except ManifestError:
+        except ManifestError:  # one that can no longer be read is no more
             gone.append(stored.key)
-    return Batch(records=tuple(records), gone=() if found.whole else tuple(gone), whole=found.whole)
+    return Batch(records=tuple(records), gone=tuple(gone))
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """One that an older Oarsman took and this one cannot read must not hide the others."""
+
+    found: Iterable[StoredJob]
+    read: Read
+
+    def __iter__(self) -> Iterator[JobRecord]:
+        for stored in self.found:
+            with suppress(ManifestError):
+                yield self.read(stored)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -69,7 +69,7 @@ class HostUsage:
 class Batch:
     """What changed among the jobs since the batch before; the first one is `whole`."""
 
-    records: tuple[JobRecord, ...] = ()
+    records: Iterable[JobRecord] = ()  # of a whole batch they may be read while one walks over them
     gone: tuple[str, ...] = ()  # keys
     whole: bool = False  # the records are all there are: whatever else was known is gone
 

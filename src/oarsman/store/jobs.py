@@ -13,7 +13,7 @@ import shutil
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
@@ -27,6 +27,7 @@ _SCHEMAS = ("schema.sql", "schema-2.sql")  # one per version: each makes of the 
 _SCHEMA_VERSION = len(_SCHEMAS)
 _REMOVALS_KEPT = 50_000  # revisions; schema-2.sql says so too
 _RESERVE_BYTES = 2 << 20
+_READ_AT_ONCE = 200  # jobs
 _ALL_BUT_ENVIRONMENT = (
     "uid, namespace, name, engine, owner, folder, document, '{}' AS environment, created_at, generation,"
     " stop_requested, deleting, finished, status, revision"
@@ -72,9 +73,24 @@ class StoreChanges:
     needs them, and they are most of what a job weighs."""
 
     revision: int
-    jobs: Sequence[StoredJob]
+    jobs: Iterable[StoredJob]
     gone: Sequence[str]  # keys
-    whole: bool  # the jobs are all there are
+    whole: bool  # the jobs are all there are, read while one walks over them
+
+
+@dataclass(frozen=True, slots=True)
+class _All:
+    """Every job, a few at a time: taken to pieces all at once they would be most of the memory of a server."""
+
+    store: JobStore
+    namespace: str | None
+
+    def __iter__(self) -> Iterator[StoredJob]:
+        """By revision, so that nothing is missed: one that changes meanwhile comes once more."""
+        last = -1
+        while rows := self.store.changed_after(last, self.namespace, _READ_AT_ONCE):
+            yield from map(_job, rows)
+            last = rows[-1]["revision"]
 
 
 class _Own:
@@ -204,10 +220,8 @@ class JobStore:
 
     def anything_unfinished(self) -> bool:
         """Whether there is any such job, without reading one."""
-        row = self._db.execute(
-            "SELECT EXISTS (SELECT 1 FROM jobs WHERE finished = 0) OR EXISTS (SELECT 1 FROM jobs WHERE deleting = 1)"
-        ).fetchone()
-        return bool(row[0])
+        found = "EXISTS (SELECT 1 FROM jobs WHERE finished = 0) OR EXISTS (SELECT 1 FROM jobs WHERE deleting = 1)"
+        return bool(self._db.execute(f"SELECT {found}").fetchone()[0])
 
     def unsettled(self) -> list[StoredJob]:
         """The unfinished ones in the order they came, without their environments."""
@@ -215,28 +229,30 @@ class JobStore:
         return [_job(row) for row in rows]
 
     def changes(self, since: int | None, namespace: str | None = None) -> StoreChanges:
-        """What happened after that revision (None: everything there is), seen at one moment. Its cost is that of the
-        changes, not of the store."""
+        """What happened after that revision (None: everything there is). Its cost is that of the changes alone."""
         db = self._db
         db.execute("BEGIN")
         try:
             revision = int(db.execute("SELECT value FROM counters WHERE name = 'revision'").fetchone()[0])
             if since == revision:
                 return StoreChanges(revision=revision, jobs=(), gone=(), whole=False)
-            whole = since is None or not revision - _REMOVALS_KEPT <= since <= revision
-            rows = db.execute(
-                f"SELECT {_ALL_BUT_ENVIRONMENT} FROM jobs"
-                " WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2) ORDER BY created_at, name",
-                (-1 if whole else since, namespace),
-            )
-            jobs = [_job(row) for row in rows]
-            gone = [] if whole else self._removed(since, namespace)
+            if since is None or not revision - _REMOVALS_KEPT <= since <= revision:
+                return StoreChanges(revision=revision, jobs=_All(self, namespace), gone=(), whole=True)
+            jobs = [_job(row) for row in self.changed_after(since, namespace)]
+            gone = self._removed(since, namespace)
         finally:
             db.execute("COMMIT")
         there = {job.key for job in jobs}  # removed, and another one of that name made
-        return StoreChanges(revision=revision, jobs=jobs, gone=[key for key in gone if key not in there], whole=whole)
+        return StoreChanges(revision=revision, jobs=jobs, gone=[key for key in gone if key not in there], whole=False)
 
-    def _removed(self, since: int | None, namespace: str | None) -> list[str]:
+    def changed_after(self, revision: int, namespace: str | None, at_most: int = -1) -> Sequence[sqlite3.Row]:
+        return self._db.execute(
+            f"SELECT {_ALL_BUT_ENVIRONMENT} FROM jobs"
+            " WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2) ORDER BY revision LIMIT ?3",
+            (revision, namespace, at_most),
+        ).fetchall()
+
+    def _removed(self, since: int, namespace: str | None) -> list[str]:
         rows = self._db.execute(
             "SELECT namespace, name FROM removed WHERE revision > ?1 AND (?2 IS NULL OR namespace = ?2)"
             " ORDER BY revision",
@@ -245,10 +261,8 @@ class JobStore:
         return list(dict.fromkeys(f"{row[0]}/{row[1]}" for row in rows))
 
     def waiting_for_ttl(self) -> list[StoredJob]:
-        rows = self._db.execute(
-            "SELECT * FROM jobs WHERE finished = 1 AND document LIKE '%ttlSecondsAfterFinished%' ORDER BY created_at"
-        )
-        return [_job(row) for row in rows]
+        wanted = "finished = 1 AND document LIKE '%ttlSecondsAfterFinished%'"
+        return [_job(row) for row in self._db.execute(f"SELECT * FROM jobs WHERE {wanted} ORDER BY created_at")]
 
     def uids(self) -> set[str]:
         return {row[0] for row in self._db.execute("SELECT uid FROM jobs")}
@@ -353,10 +367,8 @@ class JobStore:
         self._write(lambda: self._db.execute("DELETE FROM jobs WHERE uid = ?", (uid,)))
 
     def _next_revision(self) -> int:
-        row = self._db.execute(
-            "UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value"
-        ).fetchone()
-        return int(row[0])
+        change = "UPDATE counters SET value = value + 1 WHERE name = 'revision' RETURNING value"
+        return int(self._db.execute(change).fetchone()[0])
 
 
 def _statements(script: str) -> Iterator[str]:
