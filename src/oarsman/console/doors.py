@@ -17,6 +17,7 @@ from oarsman.console.api.followers import Followers
 from oarsman.errors import UnauthenticatedError
 from oarsman.runtime.jobs import Jobs
 from oarsman.sdk.catalogue import Catalogue
+from oarsman.sdk.desk.progress import ProgressKept
 
 _MOST_DOORS = 256
 _IDLE_SECONDS = 600.0
@@ -30,6 +31,7 @@ class Door:
         self.engine = engine
         self.catalogue = Catalogue(jobs)
         self.followers = Followers(jobs)
+        self.progress = ProgressKept()
 
     @property
     def busy(self) -> bool:

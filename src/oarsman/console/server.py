@@ -50,7 +50,7 @@ class Console:
         """For one caller. Cheap: one is made per request."""
         return Desk(
             door.jobs, identity, door.catalogue, engine=door.engine, folder=self._folder,
-            accounts=bool(self.gate.store.accounts.enabled()),
+            accounts=bool(self.gate.store.accounts.enabled()), progress=door.progress,
         )  # fmt: skip
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from oarsman.errors import ConflictError, NotFoundError
 from oarsman.sdk import calls, seen
 from oarsman.sdk.calls import Call
 from oarsman.sdk.handle import PAGE, usage_frame
-from oarsman.sdk.models import EventView, Job, JobSummary, LogFilter, LogLineView, LogPageView, UsagePoint
+from oarsman.sdk.models import EventView, Job, JobSummary, LogFilter, LogLineView, LogPageView, Progress, UsagePoint
 from oarsman.sdk.seen import SeenJob, Wish
 
 if TYPE_CHECKING:
@@ -162,6 +162,10 @@ class AsyncJobHandle(SeenJob):
     async def usage_frame(self, since: datetime | None = None) -> pandas.DataFrame:
         """The same as a table with a time index. Needs pandas."""
         return usage_frame(await self.usage(since))
+
+    async def progress(self) -> Progress:
+        """The numbers its lines name (loss, images/sec, step), and how far each rank is; `behind` says why it lags."""
+        return await self._carrier.do(calls.progress(self._key))
 
     # -- what becomes of it --------------------------------------------------------------------------
     async def scale(self, workers: int) -> AsyncJobHandle:

@@ -221,6 +221,10 @@ def usage(key: str, *, since: datetime | None = None) -> Call[Sequence[models.Us
     )  # fmt: skip
 
 
+def progress(key: str) -> Call[models.Progress]:
+    return Call(of=lambda s: s.progress(key), path=f"{path_of(key)}/progress", reads=_reads(models.Progress))
+
+
 # -- before it runs -----------------------------------------------------------------------------------
 def preview(wanted: models.Create) -> Call[models.PreviewView]:
     return Call(

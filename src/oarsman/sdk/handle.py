@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from oarsman.errors import ConflictError, NotFoundError, UnsupportedError
 from oarsman.sdk import seen
-from oarsman.sdk.models import CauseView, EventView, Job, JobSummary, LogFilter, LogLineView, LogPageView, UsagePoint
+from oarsman.sdk.models import (
+    CauseView,
+    EventView,
+    Job,
+    JobSummary,
+    LogFilter,
+    LogLineView,
+    LogPageView,
+    Progress,
+    UsagePoint,
+)
 from oarsman.sdk.pump import Ended, Pump
 from oarsman.sdk.seen import SeenJob, Wish
 from oarsman.sdk.service import Service
@@ -185,6 +195,10 @@ class JobHandle(SeenJob):
     def usage_frame(self, since: datetime | None = None) -> pandas.DataFrame:
         """The same as a table with a time index. Needs pandas."""
         return usage_frame(self.usage(since))
+
+    def progress(self) -> Progress:
+        """The numbers its lines name (loss, images/sec, step), and how far each rank is; `behind` says why it lags."""
+        return self._service.progress(self._key)
 
     # -- what becomes of it --------------------------------------------------------------------------
     def scale(self, workers: int) -> JobHandle:

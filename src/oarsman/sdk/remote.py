@@ -142,6 +142,9 @@ class RemoteService:
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[models.UsagePoint]:
         return self._do(calls.usage(key, since=since))
 
+    def progress(self, key: str) -> models.Progress:
+        return self._do(calls.progress(key))
+
     def preview(self, wanted: models.Create) -> models.PreviewView:
         return self._do(calls.preview(wanted))
 

@@ -19,6 +19,7 @@ from oarsman.sdk.models import (
     LogPageView,
     Overview,
     PreviewView,
+    Progress,
     QueueEntry,
     ServerInfo,
     Template,
@@ -71,6 +72,9 @@ class Service(Protocol):
     ) -> Iterator[LogPageView]: ...
     def download_log(self, key: str, only: LogFilter = ALL_LINES) -> Iterator[bytes]: ...
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]: ...
+    def progress(self, key: str) -> Progress:
+        """The numbers its lines name, and how far each rank is; of the newest attempt."""
+        ...
 
     # -- before it runs ------------------------------------------------------------------------------
     def preview(self, wanted: Create) -> PreviewView:

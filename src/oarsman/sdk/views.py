@@ -110,7 +110,7 @@ def whole_job(record: door.JobRecord) -> Job:
         timeline=_timeline(status),
         attempts=[_attempt(found) for found in status.attempts],
         cause=cause(status.cause),
-        ranks=list(_ranks(record)),
+        ranks=list(ranks(record)),
         manifest=to_yaml([as_given(record.job.document)]),
         completed=to_yaml([completed(record.job)]),
         folder=str(record.folder) if record.folder is not None else None,
@@ -149,7 +149,7 @@ def _timeline(status: domain.Status) -> list[Step]:
     return [Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
 
 
-def _ranks(record: door.JobRecord) -> Iterator[RankView]:
+def ranks(record: door.JobRecord) -> Iterator[RankView]:
     """Every rank that was seen or is planned. What is not known of one is left empty, not guessed."""
     job, status = record.job, record.status
     seen = status.placement

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from oarsman.console.api import PREFIX, feeds, sse
 from oarsman.console.api.problems import responses
 from oarsman.console.api.visit import Visiting
-from oarsman.sdk.models import Clone, Create, EventView, Job, JobList, JobQuery, Scale, UsagePoint
+from oarsman.sdk.models import Clone, Create, EventView, Job, JobList, JobQuery, Progress, Scale, UsagePoint
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 
@@ -164,6 +164,12 @@ def get_usage(
 ) -> list[UsagePoint]:
     """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
     return list(visit.desk.usage(f"{namespace}/{name}", since=in_utc(since)))
+
+
+@router.get("/{namespace}/{name}/progress", operation_id="getProgress", responses=responses(404))
+def get_progress(visit: Visiting, namespace: Namespace, name: JobName) -> Progress:
+    """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
+    return visit.desk.progress(f"{namespace}/{name}")
 
 
 def in_utc(moment: datetime | None) -> datetime | None:

@@ -24,6 +24,7 @@ from oarsman.sdk.completed import for_another_run, merged
 from oarsman.sdk.desk import listing, previewing
 from oarsman.sdk.desk.changes import Told
 from oarsman.sdk.desk.naming import copies
+from oarsman.sdk.desk.progress import ProgressKept
 from oarsman.sdk.desk.streams import Changes, Mapped
 from oarsman.sdk.models import (
     AmountsView,
@@ -39,6 +40,7 @@ from oarsman.sdk.models import (
     LogPageView,
     Overview,
     PreviewView,
+    Progress,
     QueueEntry,
     RecentFailure,
     ServerInfo,
@@ -63,7 +65,7 @@ class Desk:
     def __init__(
         self, jobs: Jobs, identity: Identity, catalogue: Catalogue | None = None, *, engine: str = "embedded",
         accounts: bool = False, folder: Path | None = None, environment: Mapping[str, str] | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = lambda: datetime.now(UTC), progress: ProgressKept | None = None,
     ) -> None:  # fmt: skip
         self._jobs = jobs
         self.identity = identity
@@ -73,6 +75,7 @@ class Desk:
         self._folder = folder
         self._environment = environment
         self._now = now
+        self._progress = progress or ProgressKept()
 
     # -- who may what --------------------------------------------------------------------------------
     @property
@@ -325,6 +328,9 @@ class Desk:
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         self._may_see(key)
         return [views.usage(sample) for sample in self._jobs.usage_series(key, since=since)]
+
+    def progress(self, key: str) -> Progress:
+        return self._progress.of(self._jobs, self._seen(key), self._now())
 
     # -- before it runs ------------------------------------------------------------------------------
     def preview(self, wanted: Create) -> PreviewView:
