@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 
 from oarsman.console.api.problems import responses
 from oarsman.console.security.gate import Caller, Gate
-from oarsman.sdk.models import Identity, Login
+from oarsman.sdk.models import ClusterLogin, Identity, Login, PasswordChange
 
 
 def gate_of(request: Request) -> Gate:
@@ -37,6 +37,14 @@ def log_in(login: Login, request: Request, response: Response, gate: TheGate) ->
     return identity
 
 
+@router.post("/session/cluster", response_model=Identity, responses=responses(429))
+def log_in_to_cluster(login: ClusterLogin, request: Request, response: Response, gate: TheGate) -> Identity:
+    """Log in with one's own token for the cluster that this server shows. The answer sets a cookie."""
+    identity, secret = gate.log_in_to_cluster(request, login.token)
+    gate.give_cookie(response, secret)
+    return identity
+
+
 @router.delete("/session", status_code=204, response_class=Response, responses=responses())
 def log_out(request: Request, response: Response, gate: TheGate) -> None:
     """End this session."""
@@ -48,6 +56,12 @@ def log_out(request: Request, response: Response, gate: TheGate) -> None:
 def me(caller: TheCaller) -> Identity:
     """Whose the request is, and in which role."""
     return caller.identity
+
+
+@router.put("/me/password", status_code=204, response_class=Response, responses=responses(429))
+def change_password(wanted: PasswordChange, request: Request, response: Response, gate: TheGate) -> None:
+    """Change one's own password. The answer sets a new cookie; every other session of the account ends."""
+    gate.give_cookie(response, gate.change_password(request, wanted.current, wanted.new))
 
 
 @once.get("/login/once")

@@ -47,9 +47,18 @@ class Guest:
             await self.ask(question, *args, **kwargs)
         except OarsmanError as error:
             self.visit.note(what, about, error.code)
-            ui.notify(f"{error.message}" + (f" ({error.hint})" if error.hint else ""), type="negative", multi_line=True)
+            _tell(error)
             return False
         self.visit.note(what, about)
+        return True
+
+    async def tried(self, question: Callable[[], T]) -> bool:
+        """The same for what notes itself."""
+        try:
+            await self.ask(question)
+        except OarsmanError as error:
+            _tell(error)
+            return False
         return True
 
     def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
@@ -78,6 +87,10 @@ class Guest:
 
         task = background_tasks.create(follow(), name="changes of jobs")
         client.on_delete(task.cancel)
+
+
+def _tell(error: OarsmanError) -> None:
+    ui.notify(error.message + (f" ({error.hint})" if error.hint else ""), type="negative", multi_line=True)
 
 
 def welcome(console: Console, request: Request) -> Guest:

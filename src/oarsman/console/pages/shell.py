@@ -21,6 +21,7 @@ _PLACES = (
     ("/", "dashboard", "Overview"),
     ("/jobs", "view_list", "Jobs"),
     ("/create", "add_circle", "New job"),
+    ("/hosts", "dns", "Hosts and queue"),
     ("/environments", "inventory_2", "Environments"),
 )
 
@@ -39,7 +40,9 @@ def frame(guest: Guest, place: str, title: str) -> Iterator[None]:
         ui.space()
         _theme(say)
         _language(say)
-        ui.label(guest.name).classes("oarsman-guest").tooltip(guest.visit.desk.identity.role.value)
+        with ui.link(target="/account").classes("oarsman-place oarsman-guest").props(f'aria-label="{say("Account")}"'):
+            ui.icon("person").props('aria-hidden="true"')
+            ui.label(guest.name)
     with ui.column().classes("oarsman-page"):
         yield
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from oarsman.console.security.credentials import LONGEST, Holder
+from oarsman.console.security.cluster_tokens import ClusterTokens, Known
+from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, Holder
 from oarsman.console.security.database import hashed
 from oarsman.console.security.owner import link, machine_owner
-from oarsman.console.security.site import Site
+from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.security.throttle import Throttle
-from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError
-from oarsman.sdk.models import Account, Identity
+from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
+from oarsman.sdk.models import Account, Identity, Role
 
 HEADER = "X-Oarsman"
+HOW_TO_GET_A_TOKEN = "`kubectl create token NAME` prints one for a service account"
 _READING = ("GET", "HEAD", "OPTIONS")
 _LONGEST_SECRET = 200
 
@@ -33,12 +35,19 @@ class Caller:
     way: Literal["session", "token"]
     address: str
     hash: bytes  # of what they showed
+    token: str | None = field(default=None, repr=False)  # their own for the cluster, if that is who knows them
 
 
 class Gate:
-    def __init__(self, store: ConsoleStore, site: Site, *, clock: Callable[[], float] = time.monotonic) -> None:
+    """`cluster`: who says whose a token of the cluster is; without one, such tokens are not known."""
+
+    def __init__(
+        self, store: ConsoleStore, site: Site, *, cluster: ClusterTokens | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
         self.store = store
         self.site = site
+        self.cluster = cluster
         self._throttle = Throttle(clock)
         store.links.serve_at(site.address)  # for links that the command prints
 
@@ -54,7 +63,10 @@ class Gate:
         """
         scheme, _, secret = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":  # never sent by a browser on its own: nobody else can have caused it
-            return self._known(request, "token", secret.strip())
+            secret = secret.strip()
+            if self.cluster is not None and not secret.startswith(TOKEN_PREFIX):
+                return self._of_cluster(request, "token", secret, hashed(secret))
+            return self._known(request, "token", secret)
         secret = request.cookies.get(self.site.cookie, "")
         if not secret:
             raise UnauthenticatedError("nobody is logged in", hint=self._how_to_come_in())
@@ -64,20 +76,49 @@ class Gate:
 
     def still_holds(self, caller: Caller) -> bool:
         """Whether what they showed is still good and still says the same; for streams that last. No use is noted."""
+        if caller.token is not None:
+            lasts = caller.way == "token" or self.store.cluster_sessions.find(caller.hash, note=False) is not None
+            return lasts and self._name(caller.address, caller.token) == caller.identity.name
         found = self._holder(caller.way, caller.hash, note=False)
         return found is not None and found.identity == caller.identity
 
     def _known(self, request: HTTPConnection, way: Literal["session", "token"], secret: str) -> Caller:
         hash = hashed(secret[:_LONGEST_SECRET])
         holder = self._holder(way, hash, note=True)
+        if holder is None and way == "session" and self.cluster is not None:
+            sealed = self.store.cluster_sessions.find(hash)
+            if sealed is not None:
+                return self._of_cluster(request, way, sealed.open(secret), hash)
         if holder is None:
             raise UnauthenticatedError(f"this {way} is not known, or no longer", hint=self._how_to_come_in())
         return Caller(holder.identity, holder.account, way, address(request), hash)
+
+    def _of_cluster(self, request: HTTPConnection, way: Literal["session", "token"], token: str, hash: bytes) -> Caller:
+        """Somebody whom only the cluster knows; a session whose token it has taken back ends."""
+        name = self._name(address(request), token)
+        if name is None:
+            if way == "session":
+                self.store.cluster_sessions.close(hash)
+            raise UnauthenticatedError("the cluster does not accept this token, or no longer", hint=HOW_TO_GET_A_TOKEN)
+        return Caller(Identity(name=name, role=Role.CLUSTER), None, way, address(request), hash, token)
+
+    def _name(self, where: str, token: str) -> str | None:
+        known = self._ask_cluster(where, token)
+        return known.name if known is not None else None
+
+    def _ask_cluster(self, where: str, token: str) -> Known | None:
+        if self.cluster is None:
+            raise UnsupportedError("this server asks no cluster", hint="it has accounts, or a link opens it")
+        return self.cluster.known(
+            token, count=lambda: self._throttle.begin(where, None), uncount=lambda: self._throttle.take_back(where, None)
+        )
 
     def _holder(self, way: Literal["session", "token"], hash: bytes, *, note: bool) -> Holder | None:
         return (self.store.sessions if way == "session" else self.store.tokens).holder(hash, note=note)
 
     def _how_to_come_in(self) -> str:
+        if self.cluster is not None and not is_loopback(self.site.host):
+            return HOW_TO_GET_A_TOKEN
         if self.store.accounts.enabled():
             return "log in with name and password, or send an API token"
         return "`oarsman tokens link` prints a link that opens the console once"
@@ -123,6 +164,36 @@ class Gate:
         self._throttle.succeeded(where, name)
         return entered
 
+    def change_password(self, request: HTTPConnection, current: str, new: str) -> str:
+        """The new cookie's value: every other session of the account ends. Slow on purpose."""
+        caller = self.caller(request)
+        if caller.account is None or caller.way == "token":
+            raise ForbiddenError("only somebody who logged in with a password can change it")
+        self._throttle.begin(caller.address, caller.account)
+        if self.store.accounts.log_in(caller.account, current, lambda account: account.name) is None:
+            self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
+            raise ForbiddenError("this is not the password so far", field="current")
+        self._throttle.succeeded(caller.address, caller.account)
+        password = self.store.accounts.hash(new)
+        with self.store.together():
+            self.store.accounts.change(caller.account, hashed_password=password)
+            self.store.audit.note(caller.account, caller.address, "change password")
+            return self._fresh_session(request, caller.account, caller.account)
+
+    def log_in_to_cluster(self, request: HTTPConnection, token: str) -> tuple[Identity, str]:
+        """Who the cluster says it is, and the new cookie's value. It asks the cluster: not for an event loop."""
+        self._refuse_others_pages(request, header_needed=True, origin_needed=False)
+        where, token = address(request), token.strip()
+        known = self._ask_cluster(where, token)
+        if known is None:
+            self.store.audit.note("", where, "login", "with a token of the cluster", "refused")
+            raise UnauthenticatedError("the cluster does not accept this token", hint=HOW_TO_GET_A_TOKEN)
+        with self.store.together():
+            self._end_session_before(request)
+            self.store.audit.note(known.name, where, "login", "with a token of the cluster")
+            secret = self.store.cluster_sessions.open(known.name, token, known.expires)
+        return Identity(name=known.name, role=Role.CLUSTER), secret
+
     def enter_by_link(self, request: HTTPConnection, key: str) -> str:
         """The new cookie's value; the key is burnt."""
         where = address(request)
@@ -144,14 +215,20 @@ class Gate:
             raise ForbiddenError("a token has no session to end", hint="revoke it instead")
         with self.store.together():
             self.store.sessions.close(caller.hash)
+            self.store.cluster_sessions.close(caller.hash)
             self.store.audit.note(caller.identity.name, caller.address, "logout")
 
     def _fresh_session(self, request: HTTPConnection, name: str, account: str | None) -> str:
+        self._end_session_before(request)
+        return self.store.sessions.open(name, account)
+
+    def _end_session_before(self, request: HTTPConnection) -> None:
         """Whatever session the browser had before ends: it may have been planted."""
         before = request.cookies.get(self.site.cookie, "")
         if before:
-            self.store.sessions.close(hashed(before[:_LONGEST_SECRET]))
-        return self.store.sessions.open(name, account)
+            hash = hashed(before[:_LONGEST_SECRET])
+            self.store.sessions.close(hash)
+            self.store.cluster_sessions.close(hash)
 
     def new_link(self) -> str:
         """An address that opens the console once, as the owner of this machine; for the terminal alone."""

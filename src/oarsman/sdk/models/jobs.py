@@ -27,6 +27,7 @@ class JobSummary(Value):
     description: str = ""
     api_version: str
     implementation: str
+    queue: str = ""  # by name, as runPolicy.schedulingPolicy says
     priority: int = 0
     queue_position: int | None = None
     workers: int

@@ -36,6 +36,7 @@ class QueueEntry(Value):
     reason: str
     since: datetime
     owner: str = ""
+    wanted: AmountsView = AmountsView()  # of launcher and workers together
 
 
 class UsagePoint(Value):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,10 @@ class Role(str, Enum):
     VIEWER = "viewer"  # sees all, changes nothing
     USER = "user"  # sees and changes own jobs
     ADMIN = "admin"  # everything, accounts included
+    CLUSTER = "cluster"  # whatever the cluster allows with jobs, and nothing of the console's own
+
+
+AccountRole = Literal[Role.VIEWER, Role.USER, Role.ADMIN]  # what an account can have
 
 
 class Identity(Value):
@@ -32,12 +36,12 @@ class Account(Value):
 
 class NewAccount(Value):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,62}$")]
-    role: Role = Role.USER
+    role: AccountRole = Role.USER
     password: Annotated[str, Field(min_length=8, max_length=1024)]
 
 
 class AccountChange(Value):
-    role: Role | None = None
+    role: AccountRole | None = None
     password: Annotated[str | None, Field(min_length=8, max_length=1024)] = None
     disabled: bool | None = None
 
@@ -45,6 +49,17 @@ class AccountChange(Value):
 class Login(Value):
     name: Annotated[str, Field(max_length=63)]
     password: Annotated[str, Field(max_length=1024)]
+
+
+class PasswordChange(Value):
+    """Of one's own."""
+
+    current: Annotated[str, Field(max_length=1024)]
+    new: Annotated[str, Field(min_length=8, max_length=1024)]
+
+
+class ClusterLogin(Value):
+    token: Annotated[str, Field(min_length=1, max_length=16_384)]  # the caller's own, for the cluster
 
 
 class Token(Value):

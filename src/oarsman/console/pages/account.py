@@ -1,0 +1,147 @@
+"""Oneself: who one is here, the password, and the tokens that programs use in one's name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse
+from nicegui import ui
+
+from oarsman.console.api import accounts as actions
+from oarsman.console.pages import shell
+from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.parts import amounts
+from oarsman.console.security.gate import Caller
+from oarsman.errors import UnauthenticatedError
+from oarsman.sdk.models import MadeToken, NewToken, Token
+from oarsman.sdk.rights import Action, may
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+# Secrets go from the browser to the API by themselves: no page ever holds them.
+_CHANGE_PASSWORD = """async () => {
+    const field = (name) => document.querySelector(`.oarsman-password input[name=${name}]`);
+    const said = document.querySelector('.oarsman-password-said');
+    const answer = await fetch('/api/v1/me/password', {
+        method: 'PUT', credentials: 'same-origin',
+        headers: {'Content-Type': 'application/json', 'X-Oarsman': '1'},
+        body: JSON.stringify({current: field('current').value, new: field('new').value}),
+    });
+    if (answer.ok) { said.textContent = said.dataset.done; setTimeout(() => location.reload(), 1500); return; }
+    const problem = await answer.json().catch(() => ({}));
+    said.textContent = (problem.errors || []).map((e) => e.message).join('; ') || problem.detail || answer.statusText;
+}"""
+_SIGN_OUT = """async () => {
+    await fetch('/api/v1/session', {method: 'DELETE', credentials: 'same-origin', headers: {'X-Oarsman': '1'}});
+    location.assign('/login');
+}"""
+
+
+def register(console: Console) -> None:
+    @ui.page("/account")
+    async def page(request: Request) -> RedirectResponse | None:
+        try:
+            guest = welcome(console, request)
+        except UnauthenticatedError:
+            return RedirectResponse("/login?to=/account")
+        with shell.frame(guest, "/account", guest.say("Account")):
+            await _Account(guest).show()
+        return None
+
+
+class _Account:
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self.gate = guest.visit.console.gate
+
+    async def show(self) -> None:
+        guest, say = self.guest, self.guest.say
+        self.firm = ui.element("div")
+        with ui.row().classes("oarsman-card items-center w-full"):
+            ui.icon("person").props('aria-hidden="true"').classes("text-h5")
+            ui.label(guest.name).classes("text-h6")
+            ui.label(say(guest.visit.desk.identity.role.value)).classes("oarsman-note")
+            ui.space()
+            if may(guest.visit.desk.identity, Action.ADMINISTER) and guest.visit.caller is not None:
+                ui.link(say("Accounts and audit log"), "/people")
+            ui.button(say("Log out"), icon="logout").props("outline no-caps").on("click", js_handler=_SIGN_OUT)
+        caller = guest.visit.caller
+        if caller is None:
+            ui.label(say("You came with a token of the cluster; it has no account here.")).classes("oarsman-note")
+            return
+        if caller.account is not None:
+            self._password()
+        await self._tokens(caller)
+
+    def _password(self) -> None:
+        say = self.guest.say
+        with ui.column().classes("oarsman-card w-full oarsman-password"):
+            ui.label(say("Password")).classes("text-subtitle1")
+            with ui.row().classes("items-center"):
+                for name, label, fill in (
+                    ("current", say("Password so far"), "current-password"),
+                    ("new", say("New password"), "new-password"),
+                ):  # fmt: skip
+                    ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
+                ui.button(say("Change")).props("outline no-caps").on("click", js_handler=_CHANGE_PASSWORD)
+            said = ui.label("").classes("oarsman-password-said").props("role=alert")
+            said.props["data-done"] = say("Changed. Other sessions of yours have ended.")
+
+    # -- tokens ----------------------------------------------------------------------------------------
+    async def _tokens(self, caller: Caller) -> None:
+        say = self.guest.say
+        with ui.column().classes("oarsman-card w-full items-stretch"):
+            with ui.row().classes("items-center w-full"):
+                ui.label(say("API tokens")).classes("text-subtitle1")
+                ui.space()
+                note = ui.input(say("What it is for")).props("outlined dense autocomplete=off")
+                days = ui.number(say("Days it lasts"), min=1, max=3650, precision=0).props("outlined dense clearable")
+
+                async def make() -> None:
+                    wanted = NewToken(note=note.value or "", days=int(days.value) if days.value else None)
+                    made: list[MadeToken] = []
+                    with self.firm:
+                        if await self.guest.tried(lambda: made.append(actions.make_token(wanted, caller, self.gate))):
+                            await self._show_secret(made[0])
+                    await self._refresh(caller)
+
+                ui.button(say("New token"), icon="add", on_click=make).props("outline no-caps")
+            self.place = ui.column().classes("w-full items-stretch")
+        await self._refresh(caller)
+
+    async def _refresh(self, caller: Caller) -> None:
+        say = self.guest.say
+        found = await self.guest.ask(actions.tokens, caller, self.gate)
+        self.place.clear()
+        with self.place:
+            if not found:
+                ui.label(say("There are none.")).classes("oarsman-note")
+            for token in found:
+                self._token(token, caller)
+
+    def _token(self, token: Token, caller: Caller) -> None:
+        say = self.guest.say
+
+        async def revoke() -> None:
+            with self.firm:
+                await self.guest.tried(lambda: actions.revoke_token(token.id, caller, self.gate))
+            await self._refresh(caller)
+
+        used = amounts.moment(token.last_used) or say("never used")
+        until = say("until {time}", time=amounts.moment(token.expires)) if token.expires else say("without an end")
+        with ui.row().classes("items-center w-full"):
+            ui.label(token.note or token.id)
+            ui.label(" · ".join((token.owner, amounts.moment(token.created), until, used))).classes("oarsman-note")
+            ui.space()
+            ui.button(say("Revoke"), on_click=revoke).props("outline dense no-caps")
+
+    async def _show_secret(self, made: MadeToken) -> None:
+        say = self.guest.say
+        with ui.dialog().props("persistent") as dialog, ui.card().classes("oarsman-wide-dialog"):
+            ui.label(say("The token is shown this once. Keep it in a safe place."))
+            ui.label(made.secret).classes("oarsman-lines oarsman-secret")
+            ui.button(say("Close"), on_click=dialog.close).props("flat no-caps")
+        await dialog
+        dialog.delete()
