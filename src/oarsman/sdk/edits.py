@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any
 
 from oarsman import names
 from oarsman.errors import UsageError
-
-Document = dict[str, Any]
-_RANKS = ("-n", "-np", "--np", "--n")
+from oarsman.sdk.parts import (
+    RANKS,
+    Document,
+    keep_filling_slots,
+    main_container,
+    main_containers,
+    resource_key,
+    role_of,
+    total_slots,
+    volume_name,
+    volume_source,
+    within,
+)
 
 
 def at_least(least: int, value: int, field: str) -> int:
@@ -20,104 +29,54 @@ def at_least(least: int, value: int, field: str) -> int:
     return value
 
 
-# -- where things are -------------------------------------------------------------------------------
-def _within(document: Document, *steps: str) -> Document:
-    """The mapping at that place, made where it is missing."""
-    for step in steps:
-        if not isinstance(document.get(step), dict):
-            document[step] = {}
-        document = document[step]
-    return document
-
-
-def _role(document: Document, role: str) -> Document | None:
-    specs = _within(document, "spec", "mpiReplicaSpecs")
-    return _within(specs, role) if isinstance(specs.get(role), dict) else None
-
-
-def _container(document: Document, role: str) -> Document | None:
-    found = _role(document, role)
-    if found is None:
-        return None
-    containers = _within(found, "template", "spec").setdefault("containers", [])
-    if not containers:
-        containers.append({"name": role.lower()})
-    wanted = (document.get("spec") or {}).get("mainContainer")
-    main: Document = next((c for c in containers if wanted and c.get("name") == wanted), containers[0])
-    return main
-
-
-def _containers(document: Document) -> Iterator[Document]:
-    for role in ("Launcher", "Worker"):
-        container = _container(document, role)
-        if container is not None:
-            yield container
-
-
 def _workers(document: Document) -> Document:
-    found = _role(document, "Worker")
+    found = role_of(document, "Worker")
     if found is None:
         raise UsageError("the job has no workers", field="spec.mpiReplicaSpecs.Worker")
     return found
 
 
-def _total(document: Document) -> int:
-    spec, worker = document.get("spec") or {}, _role(document, "Worker")
-    return int((worker or {}).get("replicas") or 1) * int(spec.get("slotsPerWorker") or 1)
-
-
-def _set_ranks(document: Document, before: int) -> None:
-    """A launch line that filled every slot goes on to do so; one that did not is left alone."""
-    container = _container(document, "Launcher") or {}
-    for part in ("command", "args"):
-        words = container.get(part) or []
-        for index, word in enumerate(words):
-            if word in _RANKS and words[index + 1 : index + 2] == [str(before)]:
-                words[index + 1] = str(_total(document))
-                return
-
-
 # -- what can be changed ----------------------------------------------------------------------------
 def _name(document: Document, value: str) -> None:
-    _within(document, "metadata")["name"] = value
+    within(document, "metadata")["name"] = value
 
 
 def _namespace(document: Document, value: str) -> None:
-    _within(document, "metadata")["namespace"] = value
+    within(document, "metadata")["namespace"] = value
 
 
 def _image(document: Document, value: str) -> None:
-    for container in _containers(document):
+    for container in main_containers(document):
         container["image"] = value
 
 
 def _command(document: Document, value: Sequence[str]) -> None:
     if isinstance(value, str) or not value:
         raise UsageError("a command is a list of words", field="command", hint='["python", "train.py"]')
-    container = _container(document, "Launcher")
+    container = main_container(document, "Launcher")
     if container is None:
         raise UsageError("the job has no launcher", field="spec.mpiReplicaSpecs.Launcher")
     before = container.get("command") or []
-    ours = len(before) >= 3 and before[0] == "mpirun" and before[1] in _RANKS
-    start = list(before[:3]) if ours else ["mpirun", "-n", str(_total(document))]
+    ours = len(before) >= 3 and before[0] == "mpirun" and before[1] in RANKS
+    start = list(before[:3]) if ours else ["mpirun", "-n", str(total_slots(document))]
     container["command"] = [*start, *map(str, value)]
     container.pop("args", None)
 
 
 def _replicas(document: Document, value: int) -> None:
-    before = _total(document)
+    before = total_slots(document)
     _workers(document)["replicas"] = at_least(1, value, "workers")
-    _set_ranks(document, before)
+    keep_filling_slots(document, before)
 
 
 def _slots(document: Document, value: int) -> None:
-    before = _total(document)
-    _within(document, "spec")["slotsPerWorker"] = at_least(1, value, "slots")
-    _set_ranks(document, before)
+    before = total_slots(document)
+    within(document, "spec")["slotsPerWorker"] = at_least(1, value, "slots")
+    keep_filling_slots(document, before)
 
 
 def _env(document: Document, value: Mapping[str, object]) -> None:
-    for container in _containers(document):
+    for container in main_containers(document):
         kept = [item for item in container.get("env") or [] if item.get("name") not in value]
         added = [{"name": name, "value": str(given)} for name, given in value.items() if given is not None]
         if kept or added:
@@ -129,11 +88,10 @@ def _env(document: Document, value: Mapping[str, object]) -> None:
 def _limit(resource: str) -> Callable[[Document, Any], None]:
     def edit(document: Document, value: Any) -> None:
         _workers(document)
-        container = _container(document, "Worker")
+        container = main_container(document, "Worker")
         assert container is not None
-        limits = _within(container, "resources", "limits")
-        gpu = next((known for known in limits if known.endswith("/gpu")), resource)
-        key = gpu if resource.endswith("/gpu") else resource
+        limits = within(container, "resources", "limits")
+        key = resource_key(limits, resource)
         if value is None or value == 0:
             limits.pop(key, None)
         else:
@@ -147,7 +105,7 @@ def _limit(resource: str) -> Callable[[Document, Any], None]:
 
 def _policy(field: str) -> Callable[[Document, Any], None]:
     def edit(document: Document, value: Any) -> None:
-        policy = _within(document, "spec", "runPolicy")
+        policy = within(document, "spec", "runPolicy")
         if value is None:
             policy.pop(field, None)
         else:
@@ -157,7 +115,7 @@ def _policy(field: str) -> Callable[[Document, Any], None]:
 
 
 def _clean_pod_policy(document: Document, value: str) -> None:
-    spec = _within(document, "spec")
+    spec = within(document, "spec")
     if "cleanPodPolicy" in spec:  # the older place of v1, which wins
         spec["cleanPodPolicy"] = value
     else:
@@ -166,7 +124,7 @@ def _clean_pod_policy(document: Document, value: str) -> None:
 
 def _marks(kind: str) -> Callable[[Document, Mapping[str, Any]], None]:
     def edit(document: Document, value: Mapping[str, Any]) -> None:
-        kept = {k: v for k, v in _within(document, "metadata", kind).items() if k not in value}
+        kept = {k: v for k, v in within(document, "metadata", kind).items() if k not in value}
         added = {k: str(v) for k, v in value.items() if v is not None}
         document["metadata"][kind] = {**kept, **added}
 
@@ -178,7 +136,7 @@ def _priority(document: Document, value: int | None) -> None:
 
 
 def _queue(document: Document, value: str | None) -> None:
-    policy = _within(document, "spec", "runPolicy", "schedulingPolicy")
+    policy = within(document, "spec", "runPolicy", "schedulingPolicy")
     if value is None:
         policy.pop("queue", None)
     else:
@@ -187,14 +145,14 @@ def _queue(document: Document, value: str | None) -> None:
 
 def _volumes(document: Document, value: Mapping[str, str | Mapping[str, Any]]) -> None:
     for role in ("Launcher", "Worker"):
-        container, found = _container(document, role), _role(document, role)
+        container, found = main_container(document, role), role_of(document, role)
         if container is None or found is None:
             continue
-        pod = _within(found, "template", "spec")
+        pod = within(found, "template", "spec")
         for path, source in value.items():
             if not path.startswith("/"):
                 raise UsageError(f"a volume is mounted at a whole path, not '{path}'", field="volumes", hint="/data")
-            name = "vol-" + (re.sub(r"[^a-z0-9]+", "-", path.lower()).strip("-") or "root")[:50].strip("-")
+            name = volume_name(path)
             where, read_only = _volume_source(source)
             mount = {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
             pod["volumes"] = [v for v in pod.get("volumes") or [] if v.get("name") != name] + [{"name": name, **where}]
@@ -206,10 +164,7 @@ def _volumes(document: Document, value: Mapping[str, str | Mapping[str, Any]]) -
 def _volume_source(source: str | Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
     if not isinstance(source, str):
         return dict(source), False
-    name, read_only = source.removesuffix(":ro"), source.endswith(":ro")
-    if name.startswith("/"):
-        return {"hostPath": {"path": name}}, read_only
-    return {"persistentVolumeClaim": {"claimName": name}}, read_only
+    return volume_source(source.removesuffix(":ro")), source.endswith(":ro")
 
 
 def make_elastic(document: Document, command: Sequence[str], least: int | None, most: int | None) -> None:
@@ -221,7 +176,7 @@ def make_elastic(document: Document, command: Sequence[str], least: int | None, 
         raise UsageError(
             f"{workers} workers are not between min_workers={least} and max_workers={most}", field="workers"
         )
-    container = _container(document, "Launcher")
+    container = main_container(document, "Launcher")
     assert container is not None
     script = f"{names.MPI_CONFIG_DIR}/{names.DISCOVER_HOSTS}"
     container["command"] = [

@@ -1,0 +1,103 @@
+"""Values as YAML text that fits the place it is put into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from oarsman.manifest import to_yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the text at hand is written, so that what is added looks like its neighbours."""
+
+    newline: str = "\n"
+    step: int = 2  # columns by which a block is indented
+    dashes: int = 0  # columns by which a list is indented under its key
+
+
+def scalar(value: Any) -> list[str]:
+    """A scalar as lines of block style; those after the first are indented by two."""
+    if (isinstance(value, str) and value.endswith(("\n\n", "\n\r"))) or value == "\n":
+        return [quoted(value)]  # a block would have to keep empty lines, which then depend on what follows
+    return to_yaml([{"k": value}])[3:].rstrip("\n").split("\n")
+
+
+def quoted(text: str) -> str:
+    """In double quotes, as both YAML and JSON read them."""
+    return json.dumps(text, ensure_ascii=not text.replace("\n", "").isprintable())
+
+
+def in_style(value: Any, style: str | None) -> str | None:
+    """Text in the quotes that stood there before, if it was in quotes and still is text."""
+    if not isinstance(value, str) or style not in ("'", '"'):
+        return None
+    if style == "'" and value.isprintable():
+        return "'" + value.replace("'", "''") + "'"
+    if style == "'" and "\n" in value:
+        return None
+    return quoted(value)
+
+
+def block(value: Any, indent: int, manner: Manner) -> list[str]:
+    """The lines of a value that begins on a line of its own."""
+    pad = " " * indent
+    if isinstance(value, dict) and value:
+        return [line for key, part in value.items() for line in entry(key, part, indent, manner)]
+    if isinstance(value, list) and value:
+        return [line for part in value for line in item(part, indent, manner)]
+    return [pad + line for line in leaf(value)]
+
+
+def name(key: str) -> str:
+    """A key, which has to stay on its line."""
+    lines = scalar(key)
+    return lines[0] if len(lines) == 1 else quoted(key)
+
+
+def entry(key: str, value: Any, indent: int, manner: Manner) -> list[str]:
+    """`key: value`, on as many lines as it takes."""
+    head = " " * indent + name(key) + ":"
+    if isinstance(value, dict | list) and value:
+        inner = indent + (manner.step if isinstance(value, dict) else manner.dashes)
+        return [head, *block(value, inner, manner)]
+    first, *rest = leaf(value)
+    return [f"{head} {first}", *_indented(rest, indent)]
+
+
+def item(value: Any, indent: int, manner: Manner) -> list[str]:
+    """`- value`, on as many lines as it takes."""
+    pad = " " * indent
+    if isinstance(value, dict | list) and value:
+        first, *rest = block(value, indent + 2, manner)
+        return [f"{pad}- {first.lstrip(' ')}", *rest]
+    first, *rest = leaf(value)
+    return [f"{pad}- {first}", *_indented(rest, indent)]
+
+
+def leaf(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return ["{}" if isinstance(value, dict) else "[]"]
+    return scalar(value)
+
+
+def _indented(lines: list[str], indent: int) -> Iterator[str]:
+    for line in lines:
+        yield " " * indent + line if line else ""
+
+
+def flow(value: Any, *, as_json: bool) -> str:
+    """The value on one line, between others in {} or []."""
+    if isinstance(value, dict):
+        inner = (f"{flow(k, as_json=as_json)}: {flow(part, as_json=as_json)}" for k, part in value.items())
+        return "{" + ", ".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(part, as_json=as_json) for part in value) + "]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    written = name(value)
+    hazard = any(sign in value for sign in ",[]{}:") and written[:1] not in "'\""
+    return quoted(value) if as_json or hazard else written
