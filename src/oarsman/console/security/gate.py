@@ -170,7 +170,12 @@ class Gate:
         if caller.account is None or caller.way == "token":
             raise ForbiddenError("only somebody who logged in with a password can change it")
         self._throttle.begin(caller.address, caller.account)
-        if self.store.accounts.log_in(caller.account, current, lambda account: account.name) is None:
+        try:
+            known = self.store.accounts.log_in(caller.account, current, lambda account: account.name)
+        except ThrottledError:
+            self._throttle.take_back(caller.address, caller.account)
+            raise
+        if known is None:
             self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
             raise ForbiddenError("this is not the password so far", field="current")
         self._throttle.succeeded(caller.address, caller.account)
