@@ -4,6 +4,8 @@ arithmetic (plan/policies/gang.py), so that nobody is told here what the queue t
 from __future__ import annotations
 
 import socket
+import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +16,8 @@ from oarsman.plan.policies.gang import Capacity, Request, admit, holds, request_
 from oarsman.plan.reconcile import ours
 from oarsman.runtime.jobs import Amounts, Fit, Holding, HostRecord, JobRecord
 
-_CPU_LOOK = 0.1  # two looks at the processor clocks
+_BETWEEN_LOOKS = 0.1  # seconds between two looks at the processor clocks, at least
+_STILL_NOW = 5.0  # a look that is older says nothing about now
 _NOBODY = ""  # the key of a job that is only asked about
 
 
@@ -76,6 +79,39 @@ def _requests(records: Sequence[JobRecord], now: datetime) -> tuple[list[Request
     return running, waiting
 
 
+class _Processors:
+    """How many are busy, between two looks at their clocks. However many ask at once, one of them waits for it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._at = float("-inf")
+        self._seconds = 0.0
+        self._busy = 0.0
+
+    def busy(self) -> float:
+        with self._lock:
+            if time.monotonic() - self._at > _STILL_NOW:
+                self._at, self._seconds = time.monotonic(), _busy_seconds()
+                time.sleep(_BETWEEN_LOOKS)
+            now = time.monotonic()
+            if now - self._at >= _BETWEEN_LOOKS:
+                seconds = _busy_seconds()
+                self._busy = max(seconds - self._seconds, 0.0) / (now - self._at)
+                self._at, self._seconds = now, seconds
+            return self._busy
+
+
+_processors = _Processors()
+
+
+def _busy_seconds() -> float:
+    """Of all processors together, since the machine was started. A guest's time is in its host's already."""
+    import psutil
+
+    clocks = psutil.cpu_times()
+    return float(sum(clocks) - sum(getattr(clocks, name, 0.0) for name in ("idle", "iowait", "guest", "guest_nice")))
+
+
 def _used(total: Capacity) -> Amounts:
     """Whoever uses it. Of processors and memory no more than we count as being there."""
     import psutil
@@ -83,9 +119,8 @@ def _used(total: Capacity) -> Amounts:
     from oarsman.runtime.usage import gpus_in_use
 
     memory = psutil.virtual_memory()
-    cpus = psutil.cpu_percent(_CPU_LOOK) / 100 * (psutil.cpu_count() or 1)
     return Amounts(
-        cpus=round(min(cpus, float(total.cpus)), 2),
+        cpus=round(min(_processors.busy(), float(total.cpus)), 2),
         memory_bytes=min(int(memory.total - memory.available), int(total.memory)),
         gpus=sum(1 for gpu in gpus_in_use().values() if gpu.percent > 0) if total.gpus else 0,
     )

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.runtime.jobs import Batch, JobRecord, Jobs
@@ -23,6 +24,9 @@ _FIRST_ANSWER_SECONDS = 60.0
 _AGAIN_AFTER_SECONDS = 1.0
 _LAST_WORDS_SECONDS = 5.0
 _MOST_PENDING = 2_000  # keys a subscriber may be behind before it is told to start over
+_MOST_MENDED = 200  # changes at once that an order is mended for; with more it is cheaper to sort again
+_MOST_MADE = 256
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +36,13 @@ class Entry:
     text: str  # what a search looks at, in small letters
 
 
+_ALL_FIELDS = set(JobSummary.model_fields)
+
+
 def entry_of(record: JobRecord) -> Entry:
     found = views.summary(record)
+    # Which fields were given is all of them, and a set of their names would be half of what an entry weighs.
+    object.__setattr__(found, "__pydantic_fields_set__", _ALL_FIELDS)
     text = "\n".join((found.name, found.description, found.reason, found.cause)).lower()
     return Entry(found, views.waiting(record), text)
 
@@ -84,6 +93,9 @@ class Rows(Protocol):
 
     def entries(self) -> Sequence[Entry]: ...
     def ordered(self, by: str) -> Sequence[Entry]: ...
+    def once(self, what: Hashable, make: Callable[[], T]) -> T:
+        """What is made of the rows, made once for all who ask before the next change."""
+        ...
 
 
 def sort_key(by: str) -> Callable[[Entry], tuple[str | float, str]]:
@@ -107,6 +119,20 @@ def comparable(by: str, value: object) -> str | float:
     return float(moment()) if moment is not None else float(value)  # type: ignore[arg-type]
 
 
+Swap = tuple[Entry | None, Entry | None]  # what was there, and what is now
+
+
+def _mended(order: Sequence[Entry], by: str, swaps: Sequence[Swap]) -> list[Entry]:
+    key, found = sort_key(by), list(order)
+    for old, _ in swaps:
+        if old is not None:
+            del found[bisect_left(found, key(old), key=key)]
+    for _, new in swaps:
+        if new is not None:
+            insort(found, new, key=key)
+    return found
+
+
 class Catalogue:
     def __init__(self, jobs: Jobs, *, now: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
@@ -114,7 +140,9 @@ class Catalogue:
         self._lock = threading.Lock()
         self._known = threading.Event()  # the first answer is there, or the error that came instead
         self._entries: dict[str, Entry] = {}
-        self._orders: dict[str, tuple[int, Sequence[Entry]]] = {}
+        self._orders: dict[str, Sequence[Entry]] = {}
+        self._made: dict[Hashable, Any] = {}
+        self._making = threading.RLock()  # the first who asks makes it, the others wait for that
         self._version = 0
         self._error: OarsmanError | None = None
         self._failed_at = 0.0
@@ -142,17 +170,32 @@ class Catalogue:
             return list(self._entries)
 
     def ordered(self, by: str) -> Sequence[Entry]:
-        """All, sorted by a field of the summary. Sorted once per change, not once per request."""
+        """All, sorted by a field of the summary: by the first who asks, and mended with every change."""
         self._ready()
-        with self._lock:
-            version, found = self._orders.get(by, (-1, ()))
-            if version == self._version:
-                return found
-            version, found = self._version, list(self._entries.values())
-        found.sort(key=sort_key(by))
-        with self._lock:
-            self._orders[by] = (version, found)
-        return found
+        with self._making:
+            with self._lock:
+                if (known := self._orders.get(by)) is not None:
+                    return known
+                version, found = self._version, list(self._entries.values())
+            found.sort(key=sort_key(by))
+            with self._lock:
+                if version == self._version:
+                    self._orders[by] = found
+            return found
+
+    def once(self, what: Hashable, make: Callable[[], T]) -> T:
+        self._ready()
+        with self._making:
+            with self._lock:
+                if what in self._made:
+                    known: T = self._made[what]
+                    return known
+                version = self._version
+            value = make()
+            with self._lock:
+                if version == self._version and len(self._made) < _MOST_MADE:
+                    self._made[what] = value
+            return value
 
     # -- hearing of changes --------------------------------------------------------------------------
     def subscribe(self, wake: Callable[[], None]) -> Subscription:
@@ -191,18 +234,34 @@ class Catalogue:
     def _take(self, batch: Batch) -> None:
         made = {record.job.key: entry_of(record) for record in batch.records}
         with self._lock:
-            told = list(made) + list(batch.gone)
+            told = list(made) if batch.whole else self._change(made, batch.gone)
             if batch.whole:
                 self._entries = made
-            else:
-                told = [key for key in told if self._merge(key, made.get(key))]
+                self._orders.clear()
+            self._made.clear()
             self._version += 1
             subscriptions = list(self._subscriptions)
         if batch.whole or told:
             for subscription in subscriptions:
                 subscription.tell(told, reset=batch.whole)
 
+    def _change(self, made: Mapping[str, Entry], gone: Sequence[str]) -> list[str]:
+        """The keys to tell of."""
+        told, swaps = [], []
+        for key in [*made, *gone]:
+            before = self._entries.get(key)
+            if self._merge(key, made.get(key)):
+                told.append(key)
+            after = self._entries.get(key)
+            if before is not after:
+                swaps.append((before, after))
+        if len(swaps) > _MOST_MENDED:
+            self._orders.clear()
+        self._orders = {by: _mended(order, by, swaps) for by, order in self._orders.items()}
+        return told
+
     def _merge(self, key: str, entry: Entry | None) -> bool:
+        """Whether there is something to tell of."""
         known = self._entries.get(key)
         if entry is None:
             return self._entries.pop(key, None) is not None

@@ -6,11 +6,12 @@ What the caller may not see does not exist for it; what it may see and not chang
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from oarsman import __version__, names
 from oarsman.errors import ConflictError, NotFoundError, UsageError
@@ -23,6 +24,8 @@ from oarsman.sdk.catalogue import Catalogue, Entry, entry_of, sort_key
 from oarsman.sdk.completed import for_another_run, merged
 from oarsman.sdk.desk import listing, previewing
 from oarsman.sdk.desk.changes import Told
+from oarsman.sdk.desk.environments import EnvironmentDesk
+from oarsman.sdk.desk.glance import glance
 from oarsman.sdk.desk.naming import copies
 from oarsman.sdk.desk.progress import ProgressKept
 from oarsman.sdk.desk.streams import Changes, Mapped
@@ -42,7 +45,6 @@ from oarsman.sdk.models import (
     PreviewView,
     Progress,
     QueueEntry,
-    RecentFailure,
     ServerInfo,
     Template,
     UsagePoint,
@@ -50,13 +52,13 @@ from oarsman.sdk.models import (
 from oarsman.sdk.rights import Action, may, require
 from oarsman.sdk.service import ALL_JOBS, ALL_LINES
 
+T = TypeVar("T")
 _LATELY = timedelta(days=1)
-_MOST_FAILURES = 50
 _NOBODYS = ""  # the key of a holding that is somebody else's
 _DOWNLOADED_AT_ONCE = 1 << 16
 
 
-class Desk:
+class Desk(EnvironmentDesk):
     """`catalogue`: where rows come from; without one, the door is asked each time. `engine`: what it says of itself.
 
     `environment` and `folder` are what jobs get that mention none, on engines that use this machine.
@@ -83,7 +85,8 @@ class Desk:
         """Which rows the caller may see."""
         if may(self.identity, Action.SEE):
             return listing.everything
-        return lambda entry: may(self.identity, Action.SEE, entry.summary.owner)
+        allowed = cache(partial(may, self.identity, Action.SEE))  # asked of every row there is
+        return lambda entry: allowed(entry.summary.owner)
 
     def _seen(self, key: str) -> JobRecord:
         """The job, if the caller may see it."""
@@ -123,23 +126,13 @@ class Desk:
         return sorted(waiting, key=lambda found: (found.position, found.key))
 
     def overview(self) -> Overview:
-        sees = self.sees
-        rows = [entry.summary for entry in self._rows().entries() if sees(entry)]
-        states: dict[str, int] = {}
-        for row in rows:
-            states[row.state] = states.get(row.state, 0) + 1
-        lately = self._now() - _LATELY
-        failed = [
-            RecentFailure(key=row.key, ended=row.ended, cause=row.cause or row.message)
-            for row in rows
-            if row.state == names.FAILED and row.ended is not None and row.ended >= lately
-        ]
+        viewer = None if may(self.identity, Action.SEE) else self.identity
+        found = glance(self._rows(), self.sees, viewer)
         hosts = [views.host(host) for host in self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
-            states=states, total=_sum([host.total for host in hosts]), held=_sum([host.held for host in hosts]),
-            used=_sum(used) if used else None,
-            failures=sorted(failed, key=lambda found: found.ended, reverse=True)[:_MOST_FAILURES],
+            states=found.states, total=_sum([host.total for host in hosts]), held=_sum([host.held for host in hosts]),
+            used=_sum(used) if used else None, failures=found.lately(self._now() - _LATELY),
         )  # fmt: skip
 
     # -- jobs ----------------------------------------------------------------------------------------
@@ -367,6 +360,9 @@ class _Asked:
 
     def ordered(self, by: str) -> Sequence[Entry]:
         return sorted(self.entries(), key=sort_key(by))
+
+    def once(self, what: Hashable, make: Callable[[], T]) -> T:
+        return make()
 
 
 def _discreet(host: HostView, mine: set[str]) -> HostView:
