@@ -51,7 +51,8 @@ def summary(record: door.JobRecord) -> JobSummary:
         state=state(record), reason=condition.reason if condition is not None else "",
         message=_message(status, condition), cause=status.cause.summary if status.cause is not None else "",
         owner=record.owner, description=job.annotation(names.ANNOTATION_DESCRIPTION),
-        api_version=job.api_version.value, implementation=job.implementation.value, priority=wanted.priority,
+        api_version=job.api_version.value, implementation=job.implementation.value, queue=_queue(job),
+        priority=wanted.priority,
         queue_position=status.queue.position if status.queue is not None else None,
         workers=job.workers, workers_ready=status.worker.ready, slots_per_worker=job.slots_per_worker,
         ranks=ranks_asked_for(job), total_replicas=job.total_replicas,
@@ -89,16 +90,23 @@ def ranks_asked_for(job: DomainJob) -> int | None:
     return hosts * (line.per_node or job.slots_per_worker)
 
 
+def _queue(job: DomainJob) -> str:
+    scheduling = job.run_policy.scheduling
+    return scheduling.queue if scheduling is not None else ""
+
+
 def waiting(record: door.JobRecord) -> QueueEntry | None:
     """Its place in the queue, for a job that has one."""
     place = record.status.queue
     if place is None or record.status.finished or record.deleting:
         return None
     queued = record.status.condition(names.QUEUED)
+    request = request_of(record.job, _LONG_AGO)
     return QueueEntry(
-        key=record.job.key, position=place.position, priority=request_of(record.job, _LONG_AGO).priority,
+        key=record.job.key, position=place.position, priority=request.priority,
         reason=place.reason, since=queued.last_transition_time if queued is not None else record.created_at,
         owner=record.owner,
+        wanted=AmountsView(cpus=float(request.cpus), memory_bytes=int(request.memory), gpus=request.gpus),
     )  # fmt: skip
 
 

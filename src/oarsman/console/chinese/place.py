@@ -1,1 +1,16 @@
-WORDS: dict[str, str] = {}
+WORDS = {
+    "Hosts and queue": "主机与队列",
+    "Hosts": "主机",
+    "ready": "就绪",
+    "; {used} used": "；实际使用 {used}",
+    "others": "其他人",
+    "not of jobs": "非作业占用",
+    "free": "空闲",
+    "There are no hosts, or none that you may see.": "没有主机，或没有您可以查看的主机。",
+    "Only your own jobs are listed; those of others count in the places.": "只列出您自己的作业；名次中包含其他人的作业。",
+    "Place": "名次",
+    "Job": "作业",
+    "Wants": "所需资源",
+    "Waits for": "已等待",
+    "Why it waits": "等待原因",
+}

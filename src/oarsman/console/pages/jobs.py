@@ -1,11 +1,11 @@
-"""All jobs: found, sorted and paged by the server, live without reload."""
+"""All jobs: found, sorted and paged by the server, live without reload. What is shown stands in the address."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse
@@ -13,17 +13,21 @@ from nicegui import events, ui
 
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
-from oarsman.console.parts import amounts
+from oarsman.console.pages.jobs_bulk import Bulk
+from oarsman.console.pages.jobs_views import Views
+from oarsman.console.parts import job_rows
 from oarsman.console.parts.style import STATES
+from oarsman.console.parts.ticking import Ticking
+from oarsman.console.parts.wanted import COLUMNS, ROWS, USUAL_COLUMNS, Wanted
 from oarsman.errors import OarsmanError, UnauthenticatedError
-from oarsman.sdk.models import JobQuery, JobSummary
+from oarsman.sdk.desk.listing import Facets
+from oarsman.sdk.models import JobList
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
 
 
-_ROWS = 25
-_SORTED = ("name", "state", "owner", "created", "workers", "priority")  # columns, and fields of the summary
+_FIRST = "oarsman run -n 4 -- hostname"
 
 
 def register(console: Console) -> None:
@@ -32,118 +36,190 @@ def register(console: Console) -> None:
         try:
             guest = welcome(console, request)
         except UnauthenticatedError:
-            return RedirectResponse("/login?to=/jobs")
+            query = f"?{request.url.query}" if request.url.query else ""
+            return RedirectResponse(f"/login?to={quote(f'/jobs{query}', safe='/')}")
         with shell.frame(guest, "/jobs", guest.say("Jobs")):
-            await _Jobs(guest).show()
+            await _Jobs(guest, Wanted.read(request.query_params)).show()
         return None
 
 
-@dataclass
-class _Wanted:
-    """What the reader asked to see."""
-
-    search: str = ""
-    states: list[str] = field(default_factory=list)
-    sort: str = "-created"
-    rows: int = _ROWS
-    cursors: list[str | None] = field(default_factory=lambda: [None])  # of the pages gone through so far
-
-    def query(self) -> JobQuery:
-        return JobQuery(
-            states=tuple(self.states), search=self.search or None, sort=self.sort, limit=self.rows,
-            cursor=self.cursors[-1],
-        )  # fmt: skip
-
-
 class _Jobs:
-    def __init__(self, guest: Guest) -> None:
+    def __init__(self, guest: Guest, wanted: Wanted) -> None:
         self.guest = guest
-        self.wanted = _Wanted()
+        self.wanted = wanted
         self.next: str | None = None
+        self.choices: dict[str, ui.select] = {}
 
     async def show(self) -> None:
-        say = self.guest.say
-        with ui.row().classes("items-center w-full q-gutter-sm"):
-            ui.input(say("Search"), on_change=self._searched).props("outlined dense clearable debounce=300").classes(
-                "w-64"
-            )
-            ui.select(
-                {name: say(name) for name in STATES}, multiple=True, label=say("State"), on_change=self._chosen
-            ).props("outlined dense use-chips").classes("min-w-40")
-            ui.space()
-            self.count = ui.label("").classes("oarsman-note")
-        self.table = ui.table(
-            columns=self._columns(), rows=[], row_key="key", selection="multiple" if self.guest.may_change else None
-        )
-        self.table.classes("oarsman-card w-full").props("flat dense wrap-cells hide-pagination binary-state-sort")
-        self.table.on("request", self._sorted)
-        self.table.add_slot("body-cell-name", _NAME)
-        self.table.add_slot("body-cell-state", _STATE)
-        self.table.add_slot("no-data", f"<span>{say('No job matches.')}</span>")
-        with ui.row().classes("items-center w-full"):
-            self.actions = ui.row().classes("q-gutter-sm")
-            if self.guest.may_change:
-                self._bulk()
-            ui.space()
-            self.back = _arrow("chevron_left", say("Newer page"), self._back)
-            self.forth = _arrow("chevron_right", say("Next page"), self._forth)
-        await self.refresh()
+        self.firm = ui.element("div").classes("oarsman-nothing")  # dialogs go here: what opens them may be redrawn
+        self._head()
+        self._filters()
+        self._empty()
+        self._table()
+        self._foot()
+        Ticking()
+        if await self.refresh():
+            await self.views.read()
         self.guest.on_changes(self.refresh)
 
-    def _columns(self) -> list[dict[str, Any]]:
+    # -- its parts -------------------------------------------------------------------------------------
+    def _head(self) -> None:
         say = self.guest.say
-        titles = {
-            "name": say("Name"), "state": say("State"), "type": say("Type"), "where": say("Where"),
-            "priority": say("Priority"), "workers": say("Workers"), "resources": say("Resources"),
-            "owner": say("Owner"), "created": say("Created"), "duration": say("Duration"),
-        }  # fmt: skip
-        return [
-            {"name": name, "label": title, "field": name, "align": "left", "sortable": name in _SORTED}
-            for name, title in titles.items()
-        ]
+        with ui.row().classes("items-center w-full"):
+            ui.label(say("Jobs")).classes("text-h5").props('role="heading" aria-level="1"')
+            self.count = ui.label("").classes("oarsman-note").props('role="status"')
+            ui.space()
+            self.views = Views(self.guest, self.firm, self.wanted)
+            self._column_chooser()
+            if self.guest.may_change:
+                ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
+
+    def _filters(self) -> None:
+        say = self.guest.say
+        with ui.row().classes("items-center w-full oarsman-filters"):
+            ui.input(say("Search"), value=self.wanted.search, on_change=partial(self._chosen, "search")).props(
+                "outlined dense clearable debounce=300"
+            )
+            ui.select(
+                {name: say(name) for name in STATES}, multiple=True, label=say("State"), value=self.wanted.states,
+                on_change=partial(self._chosen, "states"),
+            ).props("outlined dense use-chips clearable")  # fmt: skip
+            for name, title in (("owner", say("Owner")), ("namespace", say("Namespace")), ("engine", say("Where"))):
+                value = getattr(self.wanted, name)
+                self.choices[name] = ui.select(
+                    [value] if value else [], label=title, value=value, with_input=True, clearable=True,
+                    on_change=partial(self._chosen, name),
+                ).props("outlined dense")  # fmt: skip
+            self.all = ui.button(say("Show all"), icon="filter_alt_off", on_click=self._show_all)
+            self.all.props("flat dense no-caps")
+
+    def _column_chooser(self) -> None:
+        say = self.guest.say
+        with ui.button(say("Columns"), icon="view_column").props("flat dense no-caps"), ui.menu():
+            for name, title in job_rows.titles(say).items():
+                with ui.item().props("dense"), ui.item_section():
+                    box = ui.checkbox(title, value=name in self.wanted.columns, on_change=partial(self._column, name))
+                    box.props("dense").set_enabled(name != "name")
+
+    def _table(self) -> None:
+        may, say = self.guest.may_change, self.guest.say
+        self.table = ui.table(columns=[], rows=[], row_key="key", selection="multiple" if may else None)
+        self.table.classes("oarsman-card oarsman-table oarsman-clickable w-full").props(
+            "flat dense wrap-cells hide-pagination"
+        )
+        self.table.props(f"binary-state-sort hide-selected-banner {job_rows.CARDS_IF_NARROW}")
+        for slot, template in (
+            ("body-cell-name", job_rows.NAME), ("body-cell-state", job_rows.STATE),
+            ("body-cell-duration", job_rows.DURATION), ("item", job_rows.card(marked=may)),
+            ("body-selection", job_rows.MARK), ("header-selection", job_rows.MARK_ALL % say("All on this page")),
+            ("no-data", f"<span>{say('No job matches.')}</span>"),
+        ):  # fmt: skip
+            self.table.add_slot(slot, template)
+        self.table.on("request", self._sorted, args=["pagination"])
+        self.table.on("row-click", js_handler=_OPEN)
+        self._draw_columns()
+
+    def _empty(self) -> None:
+        say = self.guest.say
+        with ui.column().classes("oarsman-card items-center w-full") as self.empty:
+            ui.label(say("There are no jobs yet.")).classes("text-subtitle1")
+            if self.guest.may_change:
+                ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
+                ui.label(say("or, in a terminal:")).classes("oarsman-note")
+                ui.label(_FIRST).classes("oarsman-lines")
+        self.empty.set_visibility(False)
+
+    def _foot(self) -> None:
+        say = self.guest.say
+        with ui.row().classes("items-center w-full"):
+            self.bulk = Bulk(self.guest, self.firm, self.table, self.refresh) if self.guest.may_change else None
+            ui.space()
+            self.back = _arrow("chevron_left", say("Page before"), self._back)
+            self.forth = _arrow("chevron_right", say("Next page"), self._forth)
 
     # -- what is shown ---------------------------------------------------------------------------------
-    async def refresh(self) -> None:
+    async def refresh(self) -> bool:
+        """Whether the desk answered."""
         try:
-            found = await self.guest.ask(self.guest.visit.desk.jobs, self.wanted.query())
+            found, facets = await self.guest.ask(self._look)
         except OarsmanError as error:
             self.count.set_text(error.message)
-            return
-        rows = [self._row(one) for one in found.items]
+            return False
+        self._offer(facets)
+        rows = [job_rows.row(self.guest.say, one) for one in found.items]
         if rows != self.table.rows:
             self.table.rows = rows
+        self._draw_order(found.total)
+        if self.bulk is not None:
+            self.bulk.forget_the_gone()
         self.next = found.next
         self.back.set_enabled(len(self.wanted.cursors) > 1)
         self.forth.set_enabled(found.next is not None)
+        nothing = not found.total and not self.wanted.narrowed
+        self.empty.set_visibility(nothing)
+        self.table.set_visibility(not nothing)
+        self.all.set_visibility(self.wanted.narrowed)
         self.count.set_text(self.guest.say("{count} jobs", count=found.total))
+        return True
 
-    def _row(self, one: JobSummary) -> dict[str, Any]:
-        say = self.guest.say
-        icon, colour = STATES.get(one.state, ("help", "is-idle"))
-        return {
-            "key": one.key, "name": one.name, "namespace": one.namespace, "description": one.description,
-            "state": say(one.state), "icon": icon, "colour": colour, "why": one.cause or one.message,
-            "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}", "where": say(one.engine),
-            "priority": one.priority, "workers": f"{one.workers_ready}/{one.workers}",
-            "resources": amounts.resources(one), "owner": one.owner, "created": amounts.moment(one.created),
-            "duration": amounts.duration(one.started, one.ended),
-        }  # fmt: skip
+    def _look(self) -> tuple[JobList, Facets]:
+        desk = self.guest.visit.desk
+        return desk.jobs(self.wanted.query()), desk.facets()
+
+    def _offer(self, facets: Facets) -> None:
+        """A choice between less than two is none, and is not shown unless it was made."""
+        found = {"owner": facets.owners, "namespace": facets.namespaces, "engine": facets.engines}
+        for name, values in found.items():
+            select, chosen = self.choices[name], getattr(self.wanted, name)
+            offered = {value: self.guest.say(value) if name == "engine" else value for value in values}
+            if chosen:
+                offered.setdefault(chosen, chosen)
+            if select.options != offered:
+                select.set_options(offered, value=chosen)
+            select.set_visibility(len(offered) > 1 or bool(chosen))
+
+    def _draw_columns(self) -> None:
+        self.table.columns = job_rows.columns(self.guest.say, tuple(self.wanted.columns))
+
+    def _draw_order(self, total: int) -> None:
+        column, downwards = self.wanted.sorted_column
+        order = {"page": 1, "rowsPerPage": ROWS, "rowsNumber": total, "sortBy": column, "descending": downwards}
+        if self.table.pagination != order:
+            self.table.pagination = order
 
     # -- what the reader does --------------------------------------------------------------------------
-    async def _searched(self, event: events.ValueChangeEventArguments[Any]) -> None:
-        self.wanted.search, self.wanted.cursors = event.value or "", [None]
-        await self.refresh()
+    async def _chosen(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
+        value = list(event.value or ()) if name == "states" else event.value or ("" if name == "search" else None)
+        if value == getattr(self.wanted, name):
+            return
+        setattr(self.wanted, name, value)
+        if self.bulk is not None:
+            self.bulk.clear()  # nobody deletes what they do not see
+        await self._moved()
 
-    async def _chosen(self, event: events.ValueChangeEventArguments[Any]) -> None:
-        self.wanted.states, self.wanted.cursors = list(event.value or ()), [None]
-        await self.refresh()
+    def _show_all(self) -> None:
+        ui.navigate.to(f"/jobs?{Wanted(sort=self.wanted.sort, columns=self.wanted.columns).address()}")
+
+    async def _column(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
+        shown = {*self.wanted.columns, name} if event.value else {*self.wanted.columns} - {name}
+        self.wanted.columns = tuple(column for column in COLUMNS if column in shown) or USUAL_COLUMNS
+        self._draw_columns()
+        self._tell_address()
 
     async def _sorted(self, event: events.GenericEventArguments) -> None:
-        asked = event.args.get("pagination", {})
-        by = asked.get("sortBy") if asked.get("sortBy") in _SORTED else "created"
-        self.wanted.sort, self.wanted.cursors = f"-{by}" if asked.get("descending") else by, [None]
-        self.table.pagination = {"rowsPerPage": 0, "sortBy": by, "descending": bool(asked.get("descending"))}
+        asked = event.args.get("pagination") or {}
+        self.wanted.sort_by(asked.get("sortBy"), bool(asked.get("descending")))
+        await self._moved()
+
+    async def _moved(self) -> None:
+        self.wanted.cursors = [None]
+        self._tell_address()
         await self.refresh()
+
+    def _tell_address(self) -> None:
+        query = self.wanted.address()
+        ui.navigate.history.replace(f"/jobs?{query}" if query else "/jobs")
+        self.views.draw()
 
     async def _back(self) -> None:
         self.wanted.cursors.pop()
@@ -153,53 +229,13 @@ class _Jobs:
         self.wanted.cursors.append(self.next)
         await self.refresh()
 
-    def _bulk(self) -> None:
-        """What can be done to the jobs that are marked; nothing is, nothing can."""
-        say, desk = self.guest.say, self.guest.visit.desk
-        acts = (("Stop", "stop", "stop", desk.stop), ("Delete", "delete", "delete", desk.delete))
-        self.actions.set_visibility(False)
-        self.table.on_select(lambda _: self.actions.set_visibility(bool(self.table.selected)))
-        with self.actions:
-            for word, icon, what, act in acts:
-                ask = partial(self._confirm, what, say(word), act)
-                ui.button(say(word), icon=icon, on_click=ask).props("outline dense no-caps")
-
-    async def _confirm(self, what: str, word: str, act: Any) -> None:
-        say = self.guest.say
-        keys = [row["key"] for row in self.table.selected]
-        with ui.dialog() as dialog, ui.card():
-            ui.label(say("{word}: {count} jobs?", word=word, count=len(keys)))
-            for key in keys[:10]:
-                ui.label(key).classes("oarsman-note")
-            with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-                ui.button(word, on_click=lambda: dialog.submit(True)).props("unelevated no-caps")
-        if await dialog:
-            for key in keys:
-                await self.guest.attempt(what, key, act, key)
-            self.table.selected.clear()
-            self.actions.set_visibility(False)
-            await self.refresh()
-        dialog.delete()
-
 
 def _arrow(icon: str, words: str, act: Callable[[], Awaitable[None]]) -> ui.button:
     return ui.button(icon=icon, on_click=act).props(f'flat round dense aria-label="{words}"')
 
 
-# Values are only ever interpolated as text, or bound as attributes; addresses are made of parts that are escaped.
-_NAME = """
-<q-td :props="props">
-  <a class="oarsman-link"
-     :href="['/jobs', props.row.namespace, props.row.name].map(encodeURI).join('/')">{{ props.row.name }}</a>
-  <div class="oarsman-note">{{ props.row.description }}</div>
-</q-td>
-"""
-_STATE = """
-<q-td :props="props">
-  <span class="oarsman-state" :class="props.row.colour">
-    <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}
-  </span>
-  <div class="oarsman-note ellipsis" style="max-width: 26rem" :title="props.row.why">{{ props.row.why }}</div>
-</q-td>
-"""
+# The name is a link, for the keyboard; a click elsewhere in the row means the same.
+_OPEN = """(event, row) => {
+    if (event.target.closest('a, button, .q-checkbox') || getSelection().toString()) return;
+    location.assign(row.href);
+}"""

@@ -1,8 +1,9 @@
-"""Where things stand: jobs by state, what is free, held and idle, and what failed in the last day."""
+"""Where things stand: jobs by state, what is free, held and idle, what waits and why, what failed in the last day."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse
@@ -10,14 +11,21 @@ from nicegui import ui
 
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
-from oarsman.console.parts import amounts
+from oarsman.console.parts import amounts, job_rows
 from oarsman.console.parts.state import state_badge
 from oarsman.console.parts.style import STATES
+from oarsman.console.parts.ticking import Ticking, milliseconds
+from oarsman.console.parts.wanted import jobs_in
+from oarsman.console.words import Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
-from oarsman.sdk.models import AmountsView, Overview
+from oarsman.sdk.models import AmountsView, Overview, QueueEntry, RecentFailure
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
+
+LOOK_AGAIN_SECONDS = 5.0  # what is really used changes though no job does
+_MOST_WAITING = 5
+_MOST_FAILURES = 20
 
 
 def register(console: Console) -> None:
@@ -32,84 +40,144 @@ def register(console: Console) -> None:
         return None
 
 
+class _Part:
+    """A part of the page, drawn anew only if what it shows has changed: links keep the focus of the keyboard."""
+
+    def __init__(self, classes: str, draw: Callable[[Any], None]) -> None:
+        self._place = ui.column().classes(f"{classes} w-full items-stretch")
+        self._draw = draw
+        self._seen: object = None
+
+    def show(self, found: object) -> None:
+        if found != self._seen:
+            self._seen = found
+            self._place.clear()
+            with self._place:
+                self._draw(found)
+
+
 class _Overview:
     def __init__(self, guest: Guest) -> None:
         self.guest = guest
-        self.seen: Overview | None = None
 
     async def show(self) -> None:
-        self.place = ui.column().classes("w-full items-stretch")
+        self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
+        self.states = _Part("", self._states)
+        self.room = _Part("oarsman-card", self._room)
+        self.waiting = _Part("oarsman-card", self._waiting)
+        self.failures = _Part("oarsman-card", self._failures)
+        Ticking()
         await self.refresh()
         self.guest.on_changes(self.refresh)
+        ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)
 
     async def refresh(self) -> None:
         try:
-            found = await self.guest.ask(self.guest.visit.desk.overview)
+            found, queue = await self.guest.ask(self._look)
         except OarsmanError as error:
-            ui.notify(error.message, type="negative")
+            self.trouble.set_text(error.message)
             return
-        if found == self.seen:
-            return
-        self.seen = found
-        self.place.clear()
-        with self.place:
-            self._states(found)
-            self._room(found)
-            self._failures(found)
+        self.trouble.set_text("")
+        self.states.show(found.states)
+        self.room.show((found.total, found.held, found.used))
+        self.waiting.show((len(queue), queue[:_MOST_WAITING]))
+        self.failures.show(found.failures)
 
-    def _states(self, found: Overview) -> None:
-        with ui.row().classes("w-full q-gutter-md"):
+    def _look(self) -> tuple[Overview, Sequence[QueueEntry]]:
+        desk = self.guest.visit.desk
+        return desk.overview(), list(desk.queue())
+
+    # -- its parts -------------------------------------------------------------------------------------
+    def _states(self, states: dict[str, int]) -> None:
+        say = self.guest.say
+        with ui.row().classes("w-full oarsman-tiles"):
             for state in STATES:
-                if count := found.states.get(state, 0):
-                    with ui.link(target="/jobs").classes("oarsman-card oarsman-tile"):
+                if count := states.get(state, 0):
+                    with ui.link(target=jobs_in(state)).classes("oarsman-card oarsman-tile"):
                         ui.label(str(count)).classes("text-h4")
-                        state_badge(self.guest.say, state)
-            if not found.states:
-                ui.label(self.guest.say("There are no jobs yet.")).classes("oarsman-note")
+                        state_badge(say, state)
+            if not states:
+                with ui.row().classes("oarsman-card items-center w-full"):
+                    ui.label(say("There are no jobs yet."))
+                    if self.guest.may_change:
+                        ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
 
-    def _room(self, found: Overview) -> None:
+    def _room(self, found: tuple[AmountsView, AmountsView, AmountsView | None]) -> None:
         say = self.guest.say
-        with ui.column().classes("oarsman-card w-full"):
-            ui.label(say("Capacity")).classes("text-subtitle1")
-            for name, total, held, used, shown in _resources(found):
-                if not total:
-                    continue
-                with ui.row().classes("items-center w-full no-wrap"):
-                    ui.label(say(name)).classes("w-24")
-                    with ui.element("div").classes("oarsman-bar").props('role="img"'):
-                        ui.element("div").classes("oarsman-bar-held").style(
-                            f"width: {min(100.0, 100 * held / total):.1f}%"
-                        )
-                        if used is not None:
-                            ui.element("div").classes("oarsman-bar-used").style(
-                                f"width: {min(100.0, 100 * used / total):.1f}%"
-                            )
-                    ui.label(shown).classes("oarsman-note")
-            ui.label(say("dark: really used; light: held by jobs")).classes("oarsman-note")
+        with ui.row().classes("items-baseline w-full"):
+            _title(say("Capacity"))
+            ui.space()
+            ui.link(say("Hosts and queue"), "/hosts")
+        for one in _resources(say, *found):
+            with ui.element("div").classes("oarsman-room"):
+                ui.label(one.name)
+                with ui.element("div").classes("oarsman-bar").props('role="img"') as bar:
+                    bar.props["aria-label"] = f"{one.name}: {one.words}"
+                    ui.element("div").classes("oarsman-bar-held").style(f"width: {one.held:.1f}%")
+                    if one.used is not None:
+                        ui.element("div").classes("oarsman-bar-used").style(f"width: {one.used:.1f}%")
+                ui.label(one.words).classes("oarsman-note")
+        ui.label(say("thin: really used; wide: held by jobs")).classes("oarsman-note")
 
-    def _failures(self, found: Overview) -> None:
+    def _waiting(self, found: tuple[int, Sequence[QueueEntry]]) -> None:
         say = self.guest.say
-        with ui.column().classes("oarsman-card w-full"):
-            ui.label(say("Failures of the last day")).classes("text-subtitle1")
-            if not found.failures:
-                ui.label(say("None.")).classes("oarsman-note")
-            for one in found.failures:
-                with ui.row().classes("items-baseline w-full"):
-                    ui.link(one.key, f"/jobs/{one.key}")
-                    ui.label(amounts.moment(one.ended)).classes("oarsman-note")
-                    ui.label(one.cause)
+        count, first = found
+        _title(say("Waiting"))
+        if not count:
+            ui.label(say("Nothing waits.")).classes("oarsman-note")
+        for one in first:
+            with ui.element("div").classes("oarsman-entry"):
+                ui.link(one.key, job_rows.address(one.key))
+                ui.label("").classes("oarsman-note oarsman-figures").props(f"data-since={milliseconds(one.since)}")
+                ui.label(one.reason)
+        if count > len(first):
+            ui.link(say("and {count} more", count=count - len(first)), "/hosts")
+
+    def _failures(self, failures: Sequence[RecentFailure]) -> None:
+        say = self.guest.say
+        _title(say("Failures of the last day"))
+        if not failures:
+            ui.label(say("None.")).classes("oarsman-note")
+        for one in failures[:_MOST_FAILURES]:
+            with ui.element("div").classes("oarsman-entry"):
+                ui.link(one.key, job_rows.address(one.key))
+                ui.label(amounts.moment(one.ended)).classes("oarsman-note oarsman-figures")
+                ui.label(one.cause)
+        if len(failures) > _MOST_FAILURES:
+            ui.link(say("and {count} more", count=len(failures) - _MOST_FAILURES), jobs_in("Failed"))
 
 
-def _resources(found: Overview) -> list[tuple[str, float, float, float | None, str]]:
-    total, held = found.total, found.held
-    used = found.used or AmountsView()
-    known = found.used is not None
-    cpu = f"{held.cpus:g} / {total.cpus:g}" + (f" · {used.cpus:.1f}" if known else "")
-    memory = f"{amounts.size(held.memory_bytes)} / {amounts.size(total.memory_bytes)}" + (
-        f" · {amounts.size(used.memory_bytes)}" if known else ""
-    )
-    return [
-        ("CPU", total.cpus, held.cpus, used.cpus if known else None, cpu),
-        ("Memory", total.memory_bytes, held.memory_bytes, used.memory_bytes if known else None, memory),
-        ("GPU", total.gpus, held.gpus, None, f"{held.gpus} / {total.gpus}"),
-    ]
+def _title(words: str) -> None:
+    ui.label(words).classes("text-subtitle1").props('role="heading" aria-level="2"')
+
+
+class _Resource(NamedTuple):
+    name: str
+    held: float  # percent of all there is
+    used: float | None
+    words: str
+
+
+def _resources(say: Words, total: AmountsView, held: AmountsView, used: AmountsView | None) -> list[_Resource]:
+    shown: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+        (say("CPU"), "cpus", amounts.number), (say("Memory"), "memory_bytes", amounts.size),
+        (say("GPU"), "gpus", amounts.number),
+    )  # fmt: skip
+    found = []
+    for name, field, told in shown:
+        all_ = float(getattr(total, field))
+        if not all_:
+            continue
+        has = float(getattr(held, field))
+        uses = float(getattr(used, field)) if used is not None else None
+        words = say(
+            "{held} of {total} held, {free} free", held=told(has), total=told(all_), free=told(max(0, all_ - has))
+        )
+        if uses is not None:
+            words += say("; {used} used, {idle} held but idle", used=told(uses), idle=told(max(0.0, has - uses)))
+        found.append(_Resource(name, _percent(has, all_), None if uses is None else _percent(uses, all_), words))
+    return found
+
+
+def _percent(part: float, whole: float) -> float:
+    return min(100.0, 100 * part / whole)

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from oarsman.sdk.models import JobSummary
+from oarsman.sdk.models import AmountsView, JobSummary
 
 
 def resources(one: JobSummary) -> str:
+    return amounts(AmountsView(cpus=one.cpus, memory_bytes=one.memory_bytes, gpus=one.gpus))
+
+
+def number(amount: float) -> str:
+    """Of processors: no more digits than anybody wants."""
+    return f"{round(amount, 1):g}"
+
+
+def amounts(one: AmountsView) -> str:
     parts = []
     if one.cpus:
         parts.append(f"{one.cpus:g} CPU")

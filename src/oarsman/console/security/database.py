@@ -14,7 +14,8 @@ from pathlib import Path
 
 from oarsman.errors import StoreError
 
-_SCHEMA_VERSION = 1
+_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version: each makes of the version before the next one
+_SCHEMA_VERSION = len(_SCHEMAS)
 
 
 class Database:
@@ -48,12 +49,11 @@ class Database:
                 f"the accounts were written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
                 hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
             )
-        if version == 0:
-            schema = resources.files(__package__).joinpath("schema.sql").read_text()
-            for statement in schema.split(";\n"):
+        for name in _SCHEMAS[version:]:
+            for statement in resources.files(__package__).joinpath(name).read_text().split(";\n"):
                 if statement.strip():
                     self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+        self._db.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:

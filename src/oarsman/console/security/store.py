@@ -10,9 +10,11 @@ from pathlib import Path
 
 from oarsman.console.security.accounts import Accounts
 from oarsman.console.security.audit import Audit
+from oarsman.console.security.cluster_sessions import ClusterSessions
 from oarsman.console.security.credentials import Links, Sessions, Tokens
 from oarsman.console.security.database import Database
 from oarsman.console.security.passwords import Passwords
+from oarsman.console.security.saved_views import SavedViews
 
 
 def _now() -> datetime:
@@ -27,9 +29,11 @@ class ConsoleStore:
         self._database = Database(path)
         self.accounts = Accounts(self._database, cache(passwords), now)
         self.sessions = Sessions(self._database, now)
+        self.cluster_sessions = ClusterSessions(self._database, now)
         self.tokens = Tokens(self._database, now)
         self.links = Links(self._database, now)
         self.audit = Audit(self._database, now)
+        self.views = SavedViews(self._database)
 
     def together(self) -> AbstractContextManager[object]:
         """What is written inside is written whole or not at all: a deed, and that it was done."""

@@ -1,0 +1,221 @@
+"""The machines and who holds what of them, and below them who waits for room, in order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse
+from nicegui import ui
+
+from oarsman.console.pages import shell
+from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
+from oarsman.console.parts import amounts, job_rows
+from oarsman.console.parts.slots import Holder, Slots, colours
+from oarsman.console.parts.ticking import Ticking, milliseconds
+from oarsman.console.words import Words
+from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.sdk.models import AmountsView, HostView, QueueEntry, Role
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+_OTHERS = ""  # the key of what somebody else holds
+_READY = "ready"
+
+
+def register(console: Console) -> None:
+    @ui.page("/hosts")
+    async def page(request: Request) -> RedirectResponse | None:
+        try:
+            guest = welcome(console, request)
+        except UnauthenticatedError:
+            return RedirectResponse("/login?to=/hosts")
+        with shell.frame(guest, "/hosts", guest.say("Hosts and queue")):
+            await _Place(guest).show()
+        return None
+
+
+class _Place:
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self.cards: dict[str, _HostCard] = {}
+
+    async def show(self) -> None:
+        say = self.guest.say
+        _title(say("Hosts"), "text-h5", 1)
+        self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
+        self.hosts = ui.element("div").classes("oarsman-hosts")
+        _title(say("Queue"), "text-h5", 1)
+        if self.guest.visit.desk.identity.role is Role.USER:
+            ui.label(say("Only your own jobs are listed; those of others count in the places.")).classes("oarsman-note")
+        self._queue()
+        Ticking()
+        await self.refresh()
+        self.guest.on_changes(self.refresh)
+        ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)
+
+    def _queue(self) -> None:
+        say = self.guest.say
+        titles = {
+            "position": say("Place"), "job": say("Job"), "owner": say("Owner"), "priority": say("Priority"),
+            "wanted": say("Wants"), "waited": say("Waits for"), "why": say("Why it waits"),
+        }  # fmt: skip
+        columns = [{"name": name, "label": title, "field": name, "align": "left"} for name, title in titles.items()]
+        self.queue = ui.table(columns=columns, rows=[], row_key="job", pagination=50)
+        self.queue.classes("oarsman-card oarsman-table w-full")
+        self.queue.props(f"flat dense wrap-cells {job_rows.CARDS_IF_NARROW}").props["hide-pagination"] = True
+        for slot, template in (
+            ("body-cell-job", _JOB), ("body-cell-waited", _WAITED), ("item", _CARD),
+            ("no-data", f"<span>{say('Nothing waits.')}</span>"),
+        ):  # fmt: skip
+            self.queue.add_slot(slot, template)
+
+    async def refresh(self) -> None:
+        try:
+            hosts, queue = await self.guest.ask(self._look)
+        except OarsmanError as error:
+            self.trouble.set_text(error.message)
+            return
+        self.trouble.set_text("")
+        self._show_hosts(hosts)
+        rows = [_row(one) for one in queue]
+        if rows != self.queue.rows:
+            self.queue.rows = rows
+            self.queue.props["hide-pagination"] = len(rows) <= 50
+
+    def _look(self) -> tuple[Sequence[HostView], Sequence[QueueEntry]]:
+        desk = self.guest.visit.desk
+        return desk.hosts(), desk.queue()
+
+    def _show_hosts(self, hosts: Sequence[HostView]) -> None:
+        painted = colours([held.key for host in hosts for held in host.holdings if held.key != _OTHERS])
+        if [host.name for host in hosts] != list(self.cards):
+            self.hosts.clear()
+            with self.hosts:
+                self.cards = {host.name: _HostCard(self.guest.say) for host in hosts}
+                if not hosts:
+                    ui.label(self.guest.say("There are no hosts, or none that you may see.")).classes("oarsman-note")
+        for host in hosts:
+            self.cards[host.name].show(host, painted)
+
+
+class _HostCard:
+    """The drawing is made anew each time; who holds what has links, and is left alone as long as it stays the same."""
+
+    def __init__(self, say: Words) -> None:
+        self._say = say
+        self._seen: object = None
+        with ui.column().classes("oarsman-card items-stretch"):
+            self._head = ui.row().classes("items-center w-full")
+            self._drawing = ui.column().classes("items-stretch w-full oarsman-drawing")
+            self._holders = ui.element("ul").classes("oarsman-holders")
+
+    def show(self, host: HostView, painted: Mapping[str, str]) -> None:
+        for place, draw in ((self._head, self._draw_head), (self._drawing, self._draw_room)):
+            place.clear()
+            with place:
+                draw(host, painted)
+        shown = [(one.key, one.amounts, painted.get(one.key)) for one in host.holdings]
+        if shown != self._seen:
+            self._seen = shown
+            self._holders.clear()
+            with self._holders:
+                self._draw_holders(host, painted)
+
+    def _draw_head(self, host: HostView, _: Mapping[str, str]) -> None:
+        ready = host.state == _READY
+        ui.label(host.name).classes("text-subtitle1").props('role="heading" aria-level="2"')
+        with ui.element("span").classes(f"oarsman-state {'is-good' if ready else 'is-bad'}"):
+            ui.icon("check_circle" if ready else "error").props('aria-hidden="true"')
+            ui.label(self._say(host.state))
+        if host.message:
+            ui.label(host.message).classes("oarsman-note")
+
+    def _draw_room(self, host: HostView, painted: Mapping[str, str]) -> None:
+        say = self._say
+        shown: tuple[tuple[str, str, Callable[[float], str], bool], ...] = (
+            (say("CPU"), "cpus", amounts.number, False), (say("GPU"), "gpus", amounts.number, False),
+            (say("Memory"), "memory_bytes", amounts.size, True),
+        )  # fmt: skip
+        for name, field, told, wide in shown:
+            total = float(getattr(host.total, field))
+            if not total:
+                continue
+            holders = _holders(say, host, painted, field)
+            held, free = total - holders[-1].amount, holders[-1].amount
+            used = float(getattr(host.used, field)) if host.used is not None else None
+            words = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=told(free))
+            if used is not None:
+                words += say("; {used} used", used=told(used))
+            label = "; ".join([f"{name}: {words}", *(f"{one.name} {told(one.amount)}" for one in holders[:-1])])
+            with ui.element("div").classes("oarsman-room"):
+                ui.label(name)
+                Slots(label, total, holders, used, wide=wide)
+                ui.label(words).classes("oarsman-note")
+
+    def _draw_holders(self, host: HostView, painted: Mapping[str, str]) -> None:
+        for key, held in _together(host).items():
+            with ui.element("li"):
+                colour = painted.get(key, "job-others")
+                ui.element("span").classes("oarsman-swatch").style(f"background: var(--{colour})")
+                if key == _OTHERS:
+                    ui.label(self._say("others"))
+                else:
+                    ui.link(key, job_rows.address(key))
+                ui.label(amounts.amounts(held)).classes("oarsman-note")
+
+
+def _together(host: HostView) -> dict[str, AmountsView]:
+    """What each job holds; those of others as one, the last."""
+    found: dict[str, AmountsView] = {}
+    for one in sorted(host.holdings, key=lambda held: (held.key == _OTHERS, held.key)):
+        before = found.get(one.key, AmountsView())
+        found[one.key] = AmountsView(
+            cpus=before.cpus + one.amounts.cpus, memory_bytes=before.memory_bytes + one.amounts.memory_bytes,
+            gpus=before.gpus + one.amounts.gpus,
+        )  # fmt: skip
+    return found
+
+
+def _holders(say: Words, host: HostView, painted: Mapping[str, str], field: str) -> list[Holder]:
+    """The jobs, then what is held by no job of ours, and what is free."""
+    found = [
+        Holder(key or say("others"), painted.get(key, "job-others"), float(getattr(held, field)))
+        for key, held in _together(host).items()
+        if getattr(held, field)
+    ]
+    by_jobs = sum(one.amount for one in found)
+    if (rest := float(getattr(host.held, field)) - by_jobs) > 0:
+        found.append(Holder(say("not of jobs"), "job-others", rest))
+    free = float(getattr(host.total, field)) - max(by_jobs, float(getattr(host.held, field)))
+    return [*found, Holder(say("free"), "slot-free", max(0.0, free))]
+
+
+def _row(one: QueueEntry) -> dict[str, Any]:
+    return {
+        "position": one.position, "job": one.key, "href": job_rows.address(one.key), "owner": one.owner,
+        "priority": one.priority, "wanted": amounts.amounts(one.wanted), "since": milliseconds(one.since),
+        "why": one.reason,
+    }  # fmt: skip
+
+
+def _title(words: str, size: str, level: int) -> None:
+    ui.label(words).classes(size).props(f'role="heading" aria-level="{level}"')
+
+
+# As in job_rows: values are only ever text, or bound as attributes.
+_JOB = '<q-td :props="props"><a class="oarsman-link" :href="props.row.href">{{ props.row.job }}</a></q-td>'
+_WAITED = '<q-td :props="props" class="oarsman-figures"><span :data-since="props.row.since"></span></q-td>'
+_CARD = """
+<div class="col-12 oarsman-row-card">
+  <div class="row items-center" style="gap: 8px">
+    {{ props.row.position }}. <a class="oarsman-link" :href="props.row.href">{{ props.row.job }}</a>
+    <q-space /><span class="oarsman-note" :data-since="props.row.since"></span>
+  </div>
+  <div>{{ props.row.why }}</div>
+  <div class="oarsman-note">{{ [props.row.owner, props.row.wanted].filter(Boolean).join(' · ') }}</div>
+</div>
+"""

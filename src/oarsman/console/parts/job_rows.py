@@ -1,0 +1,99 @@
+"""Rows of tables of jobs, and how a browser shows them: as rows, or as cards where there is little room.
+
+Values are only ever interpolated as text or bound as attributes; addresses are made here, of parts that are escaped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from oarsman.console.parts import amounts
+from oarsman.console.parts.style import STATES
+from oarsman.console.parts.ticking import milliseconds
+from oarsman.console.parts.wanted import COLUMNS
+from oarsman.console.words import Words
+from oarsman.sdk.models import JobSummary
+
+CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
+
+
+def address(key: str) -> str:
+    return f"/jobs/{quote(key, safe='/', errors='replace')}"
+
+
+def titles(say: Words) -> dict[str, str]:
+    return {
+        "name": say("Name"), "state": say("State"), "namespace": say("Namespace"), "type": say("Type"),
+        "where": say("Where"), "queue": say("Queue"), "priority": say("Priority"), "workers": say("Workers"),
+        "resources": say("Resources"), "owner": say("Owner"), "created": say("Created"), "duration": say("Duration"),
+    }  # fmt: skip
+
+
+def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "label": title,
+            "field": name,
+            "align": "left",
+            "sortable": COLUMNS[name] is not None,
+            "classes": "oarsman-figures" if name in ("workers", "created", "duration") else "",
+        }
+        for name, title in titles(say).items()
+        if name in wanted
+    ]
+
+
+def row(say: Words, one: JobSummary) -> dict[str, Any]:
+    icon, colour = STATES.get(one.state, ("help", "is-idle"))
+    counts = one.started is not None and one.ended is None and one.state != "Suspended"
+    return {
+        "key": one.key, "href": address(one.key), "name": one.name, "namespace": one.namespace,
+        "description": one.description, "state": say(one.state), "icon": icon, "colour": colour,
+        "why": one.cause or one.message, "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
+        "where": say(one.engine), "queue": _queue(say, one), "priority": one.priority,
+        "workers": f"{one.workers_ready}/{one.workers}", "resources": amounts.resources(one), "owner": one.owner,
+        "created": amounts.moment(one.created),
+        "since": milliseconds(one.started) if counts and one.started is not None else None,
+        "duration": amounts.duration(one.started, one.ended) if one.ended is not None else "",
+    }  # fmt: skip
+
+
+def _queue(say: Words, one: JobSummary) -> str:
+    place = say("place {number}", number=one.queue_position) if one.queue_position is not None else ""
+    return " · ".join(part for part in (one.queue, place) if part)
+
+
+_LINK = '<a class="oarsman-link" :href="props.row.href">{{ props.row.name }}</a>'
+_BADGE = """
+<span class="oarsman-state" :class="props.row.colour">
+  <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}
+</span>"""
+_SPENT = """
+<span v-if="props.row.since" :data-since="props.row.since"></span><span v-else>{{ props.row.duration }}</span>"""
+
+NAME = f"""
+<q-td :props="props">{_LINK}<div class="oarsman-note">{{{{ props.row.description }}}}</div></q-td>"""
+STATE = f"""
+<q-td :props="props">{_BADGE}
+  <div class="oarsman-note ellipsis oarsman-why" :title="props.row.why">{{{{ props.row.why }}}}</div>
+</q-td>"""
+DURATION = f'<q-td :props="props">{_SPENT}</q-td>'
+MARK = '<q-checkbox v-model="props.selected" dense :aria-label="props.row.name" />'
+MARK_ALL = '<q-checkbox v-model="props.selected" dense aria-label="%s" />'
+
+
+def card(*, marked: bool) -> str:
+    """A row where there is no room for one. `marked`: it can be."""
+    return f"""
+<div class="col-12 oarsman-row-card">
+  <div class="row items-center no-wrap" style="gap: 8px">{MARK if marked else ""}{_LINK}<q-space />{_BADGE}</div>
+  <div class="oarsman-note">{{{{ props.row.why }}}}</div>
+  <dl class="oarsman-facts">
+    <template v-for="col in props.cols.filter((col) => !['name', 'state', 'duration'].includes(col.name) && col.value)"
+              :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{{{{ col.value }}}}</dd></template>
+    <template v-for="col in props.cols.filter((col) => col.name === 'duration' && (col.value || props.row.since))" :key="col.name">
+      <dt>{{{{ col.label }}}}</dt><dd>{_SPENT}</dd></template>
+  </dl>
+</div>"""
