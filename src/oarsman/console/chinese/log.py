@@ -4,4 +4,12 @@ WORDS = {
     "Nothing was written yet.": "还没有输出。",
     "To the newest line": "到最新一行",
     "The connection is lost; trying again…": "连接已断开，正在重试……",
+    "Attempt": "尝试",
+    "Newest": "最新",
+    "From": "来源",
+    "Everybody": "全部",
+    "Launcher only": "仅启动器",
+    "Worker {number}": "Worker {number}",
+    "Times": "时间",
+    "Wrap": "换行",
 }

@@ -1,0 +1,160 @@
+"""What can be done to a job, each with the question it deserves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from nicegui import ui
+
+from oarsman.console.pages.guest import Guest
+from oarsman.console.pages.job.tab import ENDED
+from oarsman.errors import ManifestError
+from oarsman.manifest import load
+from oarsman.sdk.models import Clone, Job
+
+_NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
+_QUIET, _LOUD = "flat no-caps", "unelevated no-caps"
+
+
+class Actions:
+    """`firm` is a place that is not drawn anew: what a handler says or opens goes there. `changed` is called after."""
+
+    def __init__(self, guest: Guest, key: str, firm: ui.element, changed: Callable[[], Awaitable[None]]) -> None:
+        self.guest = guest
+        self.key = key
+        self.firm = firm
+        self.changed = changed
+        self.busy = False  # while something is done to the job, it may be gone for a moment: it runs again
+        self.job: Job
+
+    def buttons(self, job: Job) -> None:
+        self.job = job
+        say, desk, state = self.guest.say, self.guest.visit.desk, job.summary.state
+        if state == "Deleting":
+            return
+        if state in ENDED:
+            self._button(say("Run again"), "replay", lambda: self._do("rerun", desk.rerun))
+        else:
+            if state == "Suspended":
+                self._button(say("Resume"), "play_arrow", lambda: self._do("resume", desk.resume))
+            elif state != "Stopping":
+                self._button(say("Suspend"), "pause", lambda: self._do("suspend", desk.suspend))
+            if job.summary.workers and state != "Stopping":
+                self._button(say("Scale"), "open_in_full", self._scale)
+            self._button(say("Stop"), "stop", self._stop)
+        self._button(say("Clone"), "content_copy", self._clone)
+        self._button(say("Delete"), "delete", self._delete, "color=negative")
+
+    def _button(self, word: str, icon: str, act: Callable[[], Awaitable[object]], more: str = "") -> None:
+        async def within() -> None:
+            with self.firm:
+                await act()
+
+        ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
+
+    async def _do(self, what: str, act: Callable[[str], Any]) -> bool:
+        self.busy = True
+        try:
+            done = await self.guest.attempt(what, self.key, act, self.key)
+        finally:
+            self.busy = False
+        if done:
+            await self.changed()
+        return done
+
+    # -- questions -------------------------------------------------------------------------------------
+    async def _stop(self) -> None:
+        say = self.guest.say
+        with ui.dialog() as dialog, ui.card():
+            ui.label(say("Stop {name} for good? Its log stays.", name=self.job.summary.name))
+            with ui.row():
+                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
+                ui.button(say("Stop"), on_click=lambda: dialog.submit(True)).props(f"{_LOUD} color=negative")
+        if await dialog:
+            await self._do("stop", self.guest.visit.desk.stop)
+        dialog.delete()
+
+    async def _delete(self) -> None:
+        say, name = self.guest.say, self.job.summary.name
+        with ui.dialog() as dialog, ui.card():
+            ui.label(say("Type the name of the job to delete it with its logs: {name}", name=name))
+            typed = ui.input(say("Name")).props("outlined dense autofocus")
+            with ui.row():
+                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
+                ui.button(say("Delete"), on_click=lambda: dialog.submit(True)).props(
+                    f"{_LOUD} color=negative"
+                ).bind_enabled_from(typed, "value", lambda value: value == name)
+        if await dialog and await self.guest.attempt("delete", self.key, self.guest.visit.desk.delete, self.key):
+            ui.navigate.to("/jobs")
+        dialog.delete()
+
+    async def _scale(self) -> None:
+        say, desk = self.guest.say, self.guest.visit.desk
+
+        async def scale() -> None:
+            workers = int(number.value)
+            if await self._do(f"scale to {workers}", lambda key: desk.scale(key, workers)):
+                dialog.submit(True)
+
+        with ui.dialog() as dialog, ui.card():
+            number = ui.number(
+                say("Number of workers"), value=self.job.summary.workers, min=1, max=100_000, precision=0
+            )
+            number.props("outlined dense autofocus").classes("w-full")
+            ui.label(self._what_scaling_does()).classes("oarsman-note oarsman-explained")
+            with ui.row():
+                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
+                ui.button(say("Scale"), on_click=scale).props(_LOUD).bind_enabled_from(number, "value", bool)
+        await dialog
+        dialog.delete()
+
+    def _what_scaling_does(self) -> str:
+        say = self.guest.say
+        if self.job.summary.state == "Suspended":
+            return say("The job starts with this number when it is resumed.")
+        if _elastic(self.job):
+            return say("The job is elastic: its launcher is told of workers that come and go.")
+        return say(
+            "The launcher of this job reads its hosts only when it starts: new workers are used by the next attempt, "
+            "and taking away workers that carry ranks ends this one."
+        )
+
+    async def _clone(self) -> None:
+        say, desk, summary = self.guest.say, self.guest.visit.desk, self.job.summary
+        made: list[Job] = []
+
+        async def clone() -> None:
+            wanted = Clone(name=name.value or None)
+            if await self.guest.attempt("clone", self.key, lambda: made.append(desk.clone(self.key, wanted))):
+                dialog.submit(True)
+
+        with ui.dialog() as dialog, ui.card():
+            name = ui.input(
+                say("New name"), value=f"{summary.name[:200]}-copy", validation=lambda typed: _wrong_name(typed, say)
+            ).props("outlined dense autofocus").classes("w-full")  # fmt: skip
+            with ui.row().classes("items-center"):
+                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
+                edit = f"/create?from={summary.namespace}/{summary.name}"
+                ui.button(say("Edit before it runs"), on_click=lambda: ui.navigate.to(edit)).props("outline no-caps")
+                ui.button(say("Run"), on_click=clone).props(_LOUD).bind_enabled_from(
+                    name, "value", lambda typed: _wrong_name(typed, say) is None
+                )
+        if await dialog and made:
+            ui.navigate.to(f"/jobs/{made[0].summary.key}")
+        dialog.delete()
+
+
+def _wrong_name(typed: str | None, say: Callable[[str], str]) -> str | None:
+    """None: it can be a name; nothing at all lets the server choose one."""
+    if not typed or re.fullmatch(_NAME, typed):
+        return None
+    return say("Small letters, digits, - and . between them.")
+
+
+def _elastic(job: Job) -> bool:
+    try:
+        return any(found.elastic for found in load(job.manifest))
+    except ManifestError:  # taken when rules were laxer; then nobody can say
+        return False

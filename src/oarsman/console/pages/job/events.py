@@ -1,0 +1,33 @@
+"""What happened to the job, newest first."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from oarsman.console.pages.job.tab import Tab
+from oarsman.console.parts import amounts
+
+_REASON = """
+<q-td :props="props"><span :class="props.row.warning ? 'is-bad' : ''">{{ props.row.reason }}</span></q-td>
+"""
+
+
+class Events(Tab):
+    name = "Events"
+
+    def build(self) -> None:
+        say = self.guest.say
+        titles = {"time": say("Time"), "reason": say("Reason"), "count": say("Count"), "message": say("Message")}
+        columns = [{"name": name, "label": title, "field": name, "align": "left"} for name, title in titles.items()]
+        self.table = ui.table(columns=columns, rows=[], row_key="id", pagination=50)
+        self.table.props("flat dense wrap-cells").classes("oarsman-card w-full").add_slot("body-cell-reason", _REASON)
+
+    async def refresh(self) -> None:
+        found = await self.guest.ask(self.guest.visit.desk.events, self.key)
+        rows = [
+            {"id": number, "time": amounts.moment(event.time), "reason": event.reason, "count": event.count,
+             "message": event.message, "warning": event.severity == "Warning"}
+            for number, event in enumerate(found)
+        ][::-1]  # fmt: skip
+        if rows != self.table.rows:
+            self.table.rows = rows

@@ -1,0 +1,158 @@
+"""The page around the tabs: name, state and cause, what can be done, and one tab at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse
+from nicegui import events, ui
+
+from oarsman.console.pages import shell
+from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.job.actions import Actions
+from oarsman.console.pages.job.events import Events
+from oarsman.console.pages.job.log import Log
+from oarsman.console.pages.job.manifest import Manifest
+from oarsman.console.pages.job.metrics import Metrics
+from oarsman.console.pages.job.ranks import Ranks
+from oarsman.console.pages.job.summary import Summary
+from oarsman.console.pages.job.tab import ENDED, Tab
+from oarsman.console.pages.job.usage import Usage
+from oarsman.console.parts import amounts
+from oarsman.console.parts.state import state_badge
+from oarsman.errors import NotFoundError, OarsmanError, UnauthenticatedError
+from oarsman.sdk.models import CauseView, Job
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+_LOOKS_EVERY = 3.0  # seconds, at what changes while the job does not
+_FIRST = "Logs"  # what most come for
+
+
+def register(console: Console) -> None:
+    @ui.page("/jobs/{namespace}/{name}")
+    async def page(request: Request, namespace: str, name: str, tab: str = "") -> RedirectResponse | None:
+        key = f"{namespace}/{name}"
+        try:
+            guest = welcome(console, request)
+        except UnauthenticatedError:
+            return RedirectResponse("/login?to=" + quote(f"/jobs/{key}" + (f"?tab={tab}" if tab else ""), safe="/"))
+        with shell.frame(guest, "/jobs", name):
+            try:
+                job = await guest.ask(guest.visit.desk.job, key)
+            except NotFoundError as error:
+                ui.label(error.message).classes("oarsman-card")
+                return None
+            await _Page(guest, key, job).show(tab)
+        return None
+
+
+class _Page:
+    def __init__(self, guest: Guest, key: str, job: Job) -> None:
+        self.guest = guest
+        self.key = key
+        self.job = job
+        self.log, self.ranks = Log(guest, key, job), Ranks(guest, key, job)
+        self.ranks.on_pick = self._log_of
+        others = (kind(guest, key, job) for kind in (Usage, Metrics, Events, Manifest))
+        self.tabs: dict[str, Tab] = {
+            tab.name: tab for tab in (Summary(guest, key, job), self.ranks, self.log, *others)
+        }  # fmt: skip
+
+    async def show(self, wanted: str) -> None:
+        say = self.guest.say
+        self.firm = ui.element("div")  # what a handler says or opens goes here: the head is drawn anew at any moment
+        self.actions = Actions(self.guest, self.key, self.firm, self.refresh)
+        self.head = ui.column().classes("w-full items-stretch")
+        self.drawn: object = None
+        with ui.tabs().props("dense no-caps align=left outside-arrows mobile-arrows").classes("w-full") as bar:
+            for name in self.tabs:
+                ui.tab(name, label=say(name))
+        self.open = wanted if wanted in self.tabs else _FIRST
+        self.panels = ui.tab_panels(bar, value=self.open, on_change=self._turned, animated=False)
+        with self.panels.classes("w-full bg-transparent").props("keep-alive"):
+            for name, tab in self.tabs.items():
+                with ui.tab_panel(name).classes("q-pa-none"):
+                    tab.build()
+        self._head()
+        await self._look()
+        self.guest.on_changes(self.refresh, only=self.key)
+        ui.timer(_LOOKS_EVERY, self._time_passed, immediate=False)
+
+    # -- what is new -----------------------------------------------------------------------------------
+    async def refresh(self) -> None:
+        try:
+            found = await self.guest.ask(self.guest.visit.desk.job, self.key)
+        except NotFoundError:
+            if not self.actions.busy:
+                ui.navigate.to("/jobs")
+            return
+        if found != self.job:
+            self.job = found
+            for tab in self.tabs.values():
+                tab.job = found
+            self._head()
+            await self._look()
+
+    async def _look(self) -> None:
+        """The open tab shows what is new; others do so when they are opened."""
+        try:
+            await self.tabs[self.open].refresh()
+        except NotFoundError:
+            return  # it is gone: the next look at the job itself says so
+        except OarsmanError as error:
+            with self.firm:
+                ui.notify(error.message, type="warning")
+
+    async def _time_passed(self) -> None:
+        if self.job.summary.state in ENDED:
+            return
+        self.lasted.set_text(self._lasted())
+        if self.tabs[self.open].follows:
+            await self._look()
+
+    async def _turned(self, event: events.ValueChangeEventArguments[Any]) -> None:
+        self.open = str(event.value)
+        ui.navigate.history.replace(f"?tab={quote(self.open)}")
+        await self._look()
+
+    def _log_of(self, rank: int) -> None:
+        self.log.of_rank(rank)
+        self.panels.set_value(self.log.name)
+
+    # -- the head --------------------------------------------------------------------------------------
+    def _lasted(self) -> str:
+        return amounts.duration(self.job.summary.started, self.job.summary.ended)
+
+    def _head(self) -> None:
+        job = self.job.summary
+        drawn = (job.state, job.message, job.workers, job.started, job.ended, self.job.cause)
+        self.actions.job = self.job
+        if drawn == self.drawn:
+            return
+        self.drawn = drawn
+        self.head.clear()
+        with self.head:
+            with ui.row().classes("items-center w-full"):
+                ui.label(job.name).classes("text-h5 oarsman-title")
+                state_badge(self.guest.say, job.state)
+                self.lasted = ui.label(self._lasted()).classes("oarsman-note")
+                ui.space()
+                if self.guest.may_change:
+                    self.actions.buttons(self.job)
+            if self.job.cause is not None and job.state == "Failed":
+                _cause(self.job.cause)
+            elif job.message:
+                ui.label(job.message).classes("oarsman-note")
+
+
+def _cause(cause: CauseView) -> None:
+    with ui.column().classes("oarsman-card oarsman-cause w-full"):
+        ui.label(cause.summary).classes("text-subtitle1")
+        if cause.hint:
+            ui.label(cause.hint)
+        if cause.last_lines:
+            ui.label("\n".join(cause.last_lines)).classes("oarsman-lines")

@@ -1,0 +1,143 @@
+"""Every rank and every worker: how it is, where, how far, and which are behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from nicegui import ui
+
+from oarsman.console.pages.job.tab import Tab
+from oarsman.console.parts import amounts
+from oarsman.console.parts.rank_grid import RankGrid, condition
+from oarsman.sdk.models import Job, RankProgress, UsagePoint
+
+Row = dict[str, Any]
+
+
+class Ranks(Tab):
+    name = "Ranks"
+    follows = True
+    on_pick: Callable[[int], None]
+
+    def build(self) -> None:
+        say = self.guest.say
+        self.nothing = ui.label(say("Where the ranks run is not known yet.")).classes("oarsman-note")
+        self.known = ui.column().classes("w-full items-stretch")
+        with self.known:
+            with ui.column().classes("oarsman-card w-full items-stretch"):
+                self._legend()
+                self.grid = RankGrid(say, lambda rank: self.on_pick(rank))
+                self.stragglers = ui.label().classes("is-wait")
+            self.workers = self._table(
+                say("Workers"), "host", host=say("Host"), state=say("State"), ranks=say("Ranks"), cpu=say("CPU"),
+                memory=say("Memory"), exit=say("Exit code"),
+            )  # fmt: skip
+            self.each = self._table(
+                say("Ranks"), "rank", rank=say("Rank"), host=say("Host"), state=say("State"), exit=say("Exit code"),
+                step=say("Step"), lines=say("Lines"), last=say("Last output"), behind=say("Behind"),
+            )  # fmt: skip
+
+    def _legend(self) -> None:
+        say = self.guest.say
+        with ui.row().classes("items-center oarsman-note"):
+            for colour, words in (
+                ("is-running", say("running")), ("is-done", say("exited with 0")), ("is-failed", say("failed")),
+                ("is-unknown", say("unknown")), ("is-running is-behind", say("behind")),
+            ):  # fmt: skip
+                with ui.row().classes("items-center no-wrap gap-1"):
+                    ui.element("span").classes(f"oarsman-cell oarsman-cell-small {colour}").props('aria-hidden="true"')
+                    ui.label(words)
+            ui.space()
+            ui.label(say("A click on a rank shows its log."))
+
+    def _table(self, title: str, key: str, **columns: str) -> ui.table:
+        found = [
+            {"name": name, "label": label, "field": name, "align": "left", "sortable": True}
+            for name, label in columns.items()
+        ]
+        table = ui.table(columns=found, rows=[], row_key=key, title=title, pagination=25)
+        return table.props("flat dense wrap-cells").classes("oarsman-card w-full")
+
+    async def refresh(self) -> None:
+        desk = self.guest.visit.desk
+        progress = await self.guest.ask(desk.progress, self.key)
+        ranks = progress.ranks or _as_known(self.job)
+        usage = newest(await self.guest.ask(desk.usage, self.key)) if not self.ended else {}
+        self.nothing.set_visibility(not ranks and not usage)
+        self.known.set_visibility(bool(ranks or usage))
+        self.grid.show(ranks)
+        behind = [one for one in ranks if one.behind]
+        self.stragglers.set_visibility(bool(behind))
+        self.stragglers.set_text(self.guest.say("{count} ranks are behind", count=len(behind)))
+        _fill(self.workers, self._worker_rows(ranks, usage))
+        _fill(self.each, [self._rank_row(one) for one in ranks])
+
+    def _rank_row(self, one: RankProgress) -> Row:
+        return {
+            "rank": one.rank, "host": one.host, "state": self._word(condition(one)), "exit": _code(one.exit_code),
+            "step": "" if one.step is None else f"{one.step:g}", "lines": one.lines,
+            "last": amounts.moment(one.last_output), "behind": one.behind,
+        }  # fmt: skip
+
+    def _worker_rows(self, ranks: Sequence[RankProgress], usage: dict[str, UsagePoint]) -> list[Row]:
+        on: dict[str, list[RankProgress]] = {host: [] for host in sorted(usage, key=_by_number)}
+        for one in ranks:
+            on.setdefault(one.host, []).append(one)
+        return [self._worker_row(host, there, usage.get(host)) for host, there in on.items() if host]
+
+    def _worker_row(self, host: str, ranks: Sequence[RankProgress], used: UsagePoint | None) -> Row:
+        states = {condition(one) for one in ranks}
+        state = next((found for found in ("failed", "running", "exited", "done") if found in states), "unknown")
+        exits = [one.exit_code for one in ranks if one.exit_code is not None]
+        return {
+            "host": host, "state": self._word("running" if state == "unknown" and used is not None else state),
+            "ranks": ranges(one.rank for one in ranks), "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
+            "memory": amounts.size(used.memory_bytes) if used is not None else "",
+            "exit": _code(max(exits, default=None)),
+        }  # fmt: skip
+
+    def _word(self, state: str) -> str:
+        say = self.guest.say
+        return {
+            "running": say("running"), "done": say("exited with 0"), "exited": say("exited"), "failed": say("failed"),
+        }.get(state, say("unknown"))  # fmt: skip
+
+
+def _as_known(job: Job) -> list[RankProgress]:
+    """What the job itself says of its ranks, where no line of them was read."""
+    return [RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in job.ranks]
+
+
+def newest(points: Iterable[UsagePoint]) -> dict[str, UsagePoint]:
+    """Of the hosts that are in the last sample; one that left is not shown as if it were there."""
+    found = list(points)
+    last = max((point.time for point in found), default=None)
+    return {point.host: point for point in found if point.time == last}
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """0-3, 8"""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return ", ".join("-".join(map(str, part)) for part in parts)
+
+
+def _by_number(host: str) -> tuple[str, int, str]:
+    """worker-10 comes after worker-9."""
+    stem, _, number = host.rpartition("-")
+    return (stem, int(number), host) if number.isdecimal() else (host, -1, host)
+
+
+def _code(value: int | None) -> str:
+    return "" if value is None else str(value)
+
+
+def _fill(table: ui.table, rows: list[Row]) -> None:
+    """Only what changed goes to the browser; page and order stay as the reader chose."""
+    if rows != table.rows:
+        table.rows = rows

@@ -1,0 +1,77 @@
+"""What the job is, the steps of its life, and its attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nicegui import ui
+
+from oarsman.console.pages.job.tab import Tab
+from oarsman.console.parts import amounts
+from oarsman.console.parts.state import state_badge
+from oarsman.console.parts.style import STATES
+from oarsman.console.parts.timeline import timeline
+from oarsman.sdk.models import AttemptView
+
+
+class Summary(Tab):
+    name = "Summary"
+
+    def build(self) -> None:
+        self.place = ui.column().classes("w-full items-stretch")
+        self.shown: object = None
+
+    async def refresh(self) -> None:
+        found = (list(self._facts()), self.job.timeline, self.job.attempts, self.job.summary.state)
+        if found == self.shown:
+            return
+        self.shown = found
+        self.place.clear()
+        with self.place:
+            ending = STATES.get(self.job.summary.state, ("", ""))[1] if self.ended else "is-reached"
+            timeline(self.guest.say, self.job.timeline, ending=ending)
+            self._draw_facts()
+            if len(self.job.attempts) > 1:
+                self._attempts()
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        job, say = self.job.summary, self.guest.say
+        yield say("Description"), job.description
+        yield say("Owner"), job.owner
+        yield say("Where"), say(job.engine)
+        yield say("Type"), f"{job.implementation}, {job.api_version}"
+        yield say("Workers"), say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
+        yield say("Slots per worker"), str(job.slots_per_worker)
+        yield say("Ranks"), str(job.ranks) if job.ranks is not None else ""
+        yield say("Resources"), amounts.resources(job)
+        yield say("Priority"), str(job.priority) if job.priority else ""
+        yield say("Place in the queue"), str(job.queue_position) if job.queue_position is not None else ""
+        yield say("Created"), amounts.moment(job.created)
+        yield say("Folder"), self.job.folder or ""
+
+    def _draw_facts(self) -> None:
+        with ui.element("dl").classes("oarsman-card oarsman-facts"):
+            for name, value in self._facts():
+                if value:
+                    with ui.element("dt"):
+                        ui.label(name)
+                    with ui.element("dd"):
+                        ui.label(value)
+
+    def _attempts(self) -> None:
+        with ui.column().classes("oarsman-card w-full"):
+            ui.label(self.guest.say("Attempts")).classes("text-subtitle1")
+            with ui.element("ol").classes("oarsman-attempts"):
+                for attempt in self.job.attempts:
+                    with ui.element("li"), ui.row().classes("items-baseline"):
+                        self._attempt(attempt)
+
+    def _attempt(self, attempt: AttemptView) -> None:
+        say = self.guest.say
+        state_badge(say, attempt.outcome or "Running")
+        ui.label(amounts.moment(attempt.started)).classes("oarsman-note")
+        ui.label(amounts.duration(attempt.started, attempt.ended)).classes("oarsman-note")
+        if attempt.workers is not None:
+            ui.label(say("{count} workers", count=attempt.workers)).classes("oarsman-note")
+        if attempt.cause is not None:
+            ui.label(attempt.cause.summary)
