@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import ValidationError
 
 from oarsman import errors
 from oarsman.sdk import calls, models, wire
@@ -162,6 +163,42 @@ def test_too_many_attempts_are_told_after_waiting_as_asked(monkeypatch: pytest.M
 def _give_up(again: wire.Again) -> float:
     assert again.after == 7.0
     raise again.error
+
+
+def _from_the_future(value: Any) -> Any:
+    """The same, with a field in every object that nobody here has heard of."""
+    if isinstance(value, list):
+        return [_from_the_future(part) for part in value]
+    if isinstance(value, dict):
+        return {**{name: _from_the_future(part) for name, part in value.items()}, "newlyInvented": {"deep": [1]}}
+    return value
+
+
+@pytest.mark.parametrize("question", ["info", "jobs", "job", "log"])
+def test_a_newer_server_may_say_more_than_is_understood(question: str) -> None:
+    service = MemoryService()
+    key = service.add("pi", "Running")
+    service.say(key, "hello")
+    asked = (key,) if question in ("job", "log") else ()
+    today = getattr(service, question)(*asked).model_dump(mode="json", by_alias=True)
+    answer = httpx.Response(200, json=_from_the_future(today))
+    understood = getattr(remote(lambda _: answer), question)(*asked)
+    assert understood.model_dump(mode="json", by_alias=True) == today
+
+
+def test_streams_and_problems_of_a_newer_server_are_understood_too() -> None:
+    stream = b'data: {"removed": "default/pi", "newlyInvented": 1}\n\nevent: end\ndata: {}\n\n'
+    told = remote(lambda _: httpx.Response(200, content=stream)).changes()
+    assert list(told) == [models.JobChange(removed="default/pi")]
+    problem = {"title": "no", "status": 404, "code": errors.NotFoundError.code, "detail": "gone", "newlyInvented": 1}
+    with pytest.raises(errors.NotFoundError, match="gone"):
+        remote(lambda _: httpx.Response(404, json=problem)).job("default/pi")
+
+
+@pytest.mark.parametrize("asked", [models.Create, models.Clone, models.JobQuery, models.LogFilter])
+def test_what_is_asked_of_a_server_has_no_unknown_fields(asked: type[models.Value]) -> None:
+    with pytest.raises(ValidationError, match="newlyInvented"):
+        asked.model_validate({"newlyInvented": 1})
 
 
 def test_a_page_that_is_no_answer_is_not_taken_for_one() -> None:

@@ -172,7 +172,7 @@ def _asked_to_wait(response: httpx.Response) -> float | None:
 def error_of(status: int, content: bytes, url: str) -> errors.OarsmanError:
     """The error a problem document means; for an answer that is none, what its status says."""
     try:
-        problem = ProblemDetails.model_validate_json(content)
+        problem = ProblemDetails.model_validate_json(content, extra="ignore")
     except ValidationError:
         kind = _BY_STATUS.get(status, errors.TerminalError)
         return kind(f"{url} answered with status {status}", hint="is it an Oarsman server?")
@@ -275,7 +275,7 @@ class Decoder:
         kind, data = self._kind, b"\n".join(self._data)
         self._kind, self._data = "", []
         if kind == "problem":
-            error = error_from(ProblemDetails.model_validate_json(data))
+            error = error_from(ProblemDetails.model_validate_json(data, extra="ignore"))
             raise Again(error) if isinstance(error, errors.RetryableError) else error
         self.ended = self.ended or kind == "end"
         return data if data and kind in ("", "message") else None
