@@ -74,7 +74,7 @@ def command(
     settings = Settings(
         host=host, port=port, engine=session.engine, cert=cert, key=key, insecure=insecure, public_names=names,
         folder=(folder or Path.cwd()).absolute(), verbose=verbose, context=session.context,
-        kubeconfig=session.kubeconfig, namespace=session.namespace,
+        kubeconfig=session.kubeconfig, namespaces=tuple(filter(None, (session.namespace or "").split(","))),
     )  # fmt: skip
     serve(settings, _announce)
     note(t("the console has ended; jobs go on"))

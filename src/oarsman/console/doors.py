@@ -1,7 +1,8 @@
 """The doors a server opens: one for everybody on this machine, one per token on a cluster.
 
 On Kubernetes the server has no rights of its own: a request is answered with what the caller's own token may
-see and do. Doors that nobody has used for a while are closed, and there are never more than a few hundred.
+see and do. The gate has had the token verified before it comes here. Doors that nobody has used for a while are
+closed, and there are never more than a few hundred.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oarsman.console.api.followers import Followers
+from oarsman.console.rights_there import RightsThere
 from oarsman.errors import UnauthenticatedError
 from oarsman.runtime.jobs import Jobs
 from oarsman.sdk.catalogue import Catalogue
@@ -32,6 +34,12 @@ class Door:
         self.catalogue = Catalogue(jobs)
         self.followers = Followers(jobs)
         self.progress = ProgressKept()
+        self.rights = RightsThere(getattr(jobs, "may_change", None), self._namespaces)
+
+    def _namespaces(self) -> list[str]:
+        """The one of manifests that mention none, and those in which there are jobs."""
+        home = [self.jobs.home] if self.jobs.home else []
+        return list(dict.fromkeys([*home, *(key.partition("/")[0] for key in self.catalogue.keys())]))  # noqa: SIM118
 
     @property
     def busy(self) -> bool:
@@ -62,17 +70,17 @@ class Doors:
     ) -> None:  # fmt: skip
         self.engine = engine
         self.per_token = per_token
+        self.tokens_needed = per_token and tokens_needed
         self._open_with = open_with
-        self._tokens_needed = tokens_needed
         self._clock = clock
         self._lock = threading.Lock()
         self._held: OrderedDict[str, _Held] = OrderedDict()  # the one used longest ago comes first
 
     def door(self, token: str | None = None) -> Door:
-        if self.per_token and self._tokens_needed and not token:
+        if self.tokens_needed and not token:
             raise UnauthenticatedError(
                 "this server acts with your own rights on the cluster, and has no token of yours",
-                hint="send it as `Authorization: Bearer TOKEN`; `kubectl create token NAME` makes one",
+                hint="log in with one, or send `Authorization: Bearer TOKEN`; `kubectl create token NAME` makes one",
             )
         name = _name(token if self.per_token else None)
         with self._lock:

@@ -6,31 +6,38 @@ import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
 from pydantic.alias_generators import to_camel
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from oarsman import __version__
 from oarsman.console import pages
-from oarsman.console.api import PREFIX, accounts, jobs, logs, openapi, place, problems, session
+from oarsman.console.api import PREFIX, accounts, environments, health, jobs, logs, openapi, place, problems, session
 from oarsman.console.api.limits import BodyLimit
 from oarsman.console.api.sse import Streams
 from oarsman.console.doors import Door, Doors
+from oarsman.console.security.cluster_tokens import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
 from oarsman.console.security.listening import refusal, tls_context
 from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import Settings
-from oarsman.errors import UsageError
+from oarsman.errors import ForbiddenError, OarsmanError, UnauthenticatedError, UsageError
 from oarsman.runtime.jobs import Jobs
 from oarsman.sdk.desk import Desk
 from oarsman.sdk.models import Identity
+
+if TYPE_CHECKING:
+    from oarsman.runtime.cluster.who import Reviewer
 
 log = logging.getLogger("oarsman.console")
 _BACKLOG = 2048
@@ -40,11 +47,14 @@ _END_WITHIN_SECONDS = 10
 class Console:
     """What every request needs. Pages find it, as the API does, in `app.state.console`."""
 
-    def __init__(self, doors: Doors, gate: Gate, *, folder: Path | None = None) -> None:
+    def __init__(
+        self, doors: Doors, gate: Gate, *, folder: Path | None = None, reviewer: Reviewer | None = None
+    ) -> None:
         self.doors = doors
         self.gate = gate
         self.streams = Streams()
         self._folder = folder
+        self._reviewer = reviewer
 
     def desk(self, door: Door, identity: Identity) -> Desk:
         """For one caller. Cheap: one is made per request."""
@@ -53,9 +63,23 @@ class Console:
             accounts=bool(self.gate.store.accounts.enabled()), progress=door.progress,
         )  # fmt: skip
 
+    def look_ahead(self, request: HTTPConnection) -> None:
+        """What a page will need of the cluster, before it is drawn in the event loop, which must not wait for that.
+
+        Raises what keeps the cluster from being asked. Whether somebody may come in is for the page to say.
+        """
+        if not self.doors.per_token:
+            return
+        with suppress(UnauthenticatedError, ForbiddenError):
+            door = self.doors.door(self.gate.caller(request).token)
+            parts = request.url.path.split("/")
+            door.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
+
     def close(self) -> None:
         self.streams.stop()
         self.doors.close()
+        if self._reviewer is not None:
+            self._reviewer.close()
         self.gate.store.close()
 
 
@@ -83,7 +107,16 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     )  # fmt: skip
     problems.install(app)
     openapi.install(app)
-    for router in (jobs.router, logs.router, place.router, session.router, session.once, accounts.router):
+    for router in (
+        jobs.router,
+        logs.router,
+        place.router,
+        environments.router,
+        session.router,
+        session.once,
+        accounts.router,
+        health.router,
+    ):
         app.include_router(router)
     return app
 
@@ -91,13 +124,22 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
 class Front:
     """The API and the pages behind one address. Pages answer whatever nobody else does, and must not for the API."""
 
-    def __init__(self, api: ASGIApp, pages: ASGIApp) -> None:
+    def __init__(
+        self, api: ASGIApp, pages: ASGIApp, look_ahead: Callable[[HTTPConnection], None] | None = None
+    ) -> None:
         self._api = api
         self._pages = pages
+        self._look_ahead = look_ahead
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")  # none for the beginning and the end, which only the pages care about
-        is_api = path == "/api" or path.startswith(("/api/", "/login/"))
+        is_api = path in ("/api", health.PATH) or path.startswith(("/api/", "/login/"))
+        if self._look_ahead is not None and scope["type"] == "http" and not (is_api or path.startswith("/_nicegui")):
+            try:
+                await run_in_threadpool(self._look_ahead, HTTPConnection(scope))
+            except OarsmanError as error:
+                await problems.answer_error(error)(scope, receive, send)
+                return
         await (self._api if is_api else self._pages)(scope, receive, send)
 
 
@@ -162,8 +204,10 @@ def open_console(settings: Settings, port: int) -> Console:
         refused = refusal(settings.listening(store.accounts.enabled()))
         if refused is not None:
             raise UsageError(refused)
-        doors = _doors(settings)
-        return Console(doors, Gate(store, settings.site(port)), folder=settings.folder)
+        reviewer = _reviewer(settings)
+        cluster = ClusterTokens(reviewer.known) if reviewer is not None else None
+        gate = Gate(store, settings.site(port), cluster=cluster)
+        return Console(_doors(settings), gate, folder=settings.folder, reviewer=reviewer)
     except BaseException:
         store.close()
         raise
@@ -179,12 +223,37 @@ def _doors(settings: Settings) -> Doors:
     from oarsman.runtime import open_cluster
 
     def open_with(token: str | None) -> Jobs:
+        home, candidates = _namespaces(settings, token)
         return open_cluster(
-            context=settings.context, kubeconfig=settings.kubeconfig, namespace=settings.namespace, token=token
-        )
+            context=settings.context, kubeconfig=settings.kubeconfig, namespace=home, token=token,
+            namespaces=candidates,
+        )  # fmt: skip
 
     # On loopback, whoever came in by the link is the owner of the kubeconfig. Anybody else brings a token.
     return Doors(open_with, "kube", per_token=True, tokens_needed=not is_loopback(settings.host))
+
+
+def _namespaces(settings: Settings, token: str | None) -> tuple[str | None, tuple[str, ...]]:
+    """That of manifests which mention none, and those to look into for somebody who may not see all of them.
+
+    A service account has one of its own; what the server's own pod is in means nothing to those who come with a token.
+    """
+    given = settings.namespaces
+    if token is None:
+        return (given[0] if given else None), given
+    from oarsman.runtime.cluster.who import namespace_of
+
+    own = namespace_of(token)
+    return (given[0] if given else own or "default"), (*given, *([own] if own else ()), "default")
+
+
+def _reviewer(settings: Settings) -> Reviewer | None:
+    """Who says whose the tokens are that people bring."""
+    if settings.engine != "kube":
+        return None
+    from oarsman.runtime import open_reviewer
+
+    return open_reviewer(context=settings.context, kubeconfig=settings.kubeconfig)
 
 
 def serve(settings: Settings, announce: Callable[[str, str | None], None]) -> None:
@@ -201,7 +270,7 @@ def _run(
     settings: Settings, console: Console, sock: socket.socket, announce: Callable[[str, str | None], None]
 ) -> None:
     tls: ssl.SSLContext | None = tls_context(settings.cert, settings.key) if settings.cert is not None else None
-    app = Front(make_app(console), pages.make_app(console))
+    app = Front(make_app(console), pages.make_app(console), console.look_ahead)
     config = uvicorn.Config(
         guarded(app, console.gate.site), log_config=None, access_log=settings.verbose,
         server_header=False, proxy_headers=False, timeout_graceful_shutdown=_END_WITHIN_SECONDS, lifespan="on",

@@ -25,11 +25,14 @@ class Settings:
     verbose: bool = False
     context: str | None = None  # of the kubeconfig
     kubeconfig: str | None = None
-    namespace: str | None = None
+    namespaces: tuple[str, ...] = ()  # the first: of manifests that mention none; all: where jobs are looked for
     places: Places = field(default_factory=Places.default)
 
     def listening(self, accounts: int) -> Listening:
-        return Listening(host=self.host, cert=self.cert, key=self.key, insecure=self.insecure, accounts=accounts)
+        return Listening(
+            host=self.host, cert=self.cert, key=self.key, insecure=self.insecure, accounts=accounts,
+            tokens=self.engine == "kube",
+        )  # fmt: skip
 
     def site(self, port: int) -> Site:
         """`port`: the one that is really listened on."""

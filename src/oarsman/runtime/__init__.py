@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from oarsman.runtime.cluster import ClusterJobs
+    from oarsman.runtime.cluster.who import Reviewer
     from oarsman.runtime.jobs import Jobs
 
 _EXTRA = {"aiohttp", "msgspec", "cryptography", "uvloop"}
@@ -36,23 +39,45 @@ def open_cluster(
     kubeconfig: str | None = None,
     namespace: str | None = None,
     token: str | None = None,
+    namespaces: Sequence[str] | None = None,
 ) -> ClusterJobs:
     """The jobs of a cluster: the one of the kubeconfig's context, or the one this pod is in.
 
-    `token`: with whose rights, if not with those of the kubeconfig's user or of the pod.
+    `token`: with whose rights, if not with those of the kubeconfig's user or of the pod. `namespaces`: where to look
+    for jobs if that user may not see those of all namespaces.
     """
     from pathlib import Path
 
+    with _the_extra():
+        from oarsman.engines.kube.client import load_access
+        from oarsman.runtime.cluster import ClusterJobs
+    access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context, token=token)
+    return ClusterJobs(access, namespace=namespace, namespaces=namespaces)
+
+
+def open_reviewer(*, context: str | None = None, kubeconfig: str | None = None) -> Reviewer:
+    """Who says whose a token of the same cluster is. In a pod that has a token of its own, that may review others."""
+    from pathlib import Path
+
+    with _the_extra():
+        from oarsman.engines.kube.client import load_access
+        from oarsman.engines.kube.client.access import POD, SERVICE_ACCOUNT
+        from oarsman.runtime.cluster.who import Reviewer
+    file = Path(kubeconfig) if kubeconfig else None
+    anybody = load_access(kubeconfig=file, context=context, token="none")
+    has_token = anybody.source == POD and (SERVICE_ACCOUNT / "token").exists()
+    return Reviewer(anybody, load_access() if has_token else None)
+
+
+@contextmanager
+def _the_extra() -> Iterator[None]:
     from oarsman.errors import UsageError
 
     try:
-        from oarsman.engines.kube.client import load_access
-        from oarsman.runtime.cluster import ClusterJobs
+        yield
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
         raise UsageError(
             f"Kubernetes needs a package that is not installed: {error.name}", hint="pip install 'oarsman[kube]'"
         ) from error
-    access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context, token=token)
-    return ClusterJobs(access, namespace=namespace)

@@ -21,15 +21,18 @@ class Action(Enum):
 
 
 _ALWAYS = frozenset(Action)
+_JOBS = frozenset({Action.LOOK, Action.SEE, Action.CREATE, Action.CHANGE})
 _OF_ANYBODY = {
     Role.VIEWER: frozenset({Action.LOOK, Action.SEE}),
     Role.USER: frozenset({Action.LOOK}),
     Role.ADMIN: _ALWAYS,
+    Role.CLUSTER: _JOBS,  # whose rules come after ours
 }
 _OF_ONESELF = {
     Role.VIEWER: frozenset({Action.TOKENS}),
     Role.USER: frozenset({Action.SEE, Action.CREATE, Action.CHANGE, Action.TOKENS}),
     Role.ADMIN: _ALWAYS,
+    Role.CLUSTER: _JOBS,
 }
 
 

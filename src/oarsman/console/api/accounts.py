@@ -88,6 +88,7 @@ def _said(wanted: AccountChange) -> str:
 @router.get("/tokens", response_model=list[Token], responses=responses(), tags=["tokens"])
 def tokens(caller: TheCaller, gate: TheGate) -> list[Token]:
     """One's own tokens; an admin sees everybody's."""
+    require(caller.identity, Action.TOKENS, caller.identity.name)
     return gate.store.tokens.all(_whose(caller))
 
 
@@ -107,13 +108,15 @@ def make_token(wanted: NewToken, caller: TheCaller, gate: TheGate) -> MadeToken:
                tags=["tokens"])  # fmt: skip
 def revoke_token(id: TokenId, caller: TheCaller, gate: TheGate) -> None:
     """Revoke a token at once: one's own; an admin anybody's."""
+    require(caller.identity, Action.TOKENS, caller.identity.name)
     with gate.store.together():
         token = gate.store.tokens.revoke(id, _whose(caller))
         _note(gate, caller, "revoke token", f"{token.id} of {token.owner}")
 
 
 def _whose(caller: Caller) -> str | None:
-    """The account whose tokens one deals with; None: everybody's. Whoever has no account is the machine's owner."""
+    """The account whose tokens one deals with; None: everybody's. Of those who may have any, only the machine's owner
+    has no account."""
     return None if may(caller.identity, Action.TOKENS) else caller.account
 
 

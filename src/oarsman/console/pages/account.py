@@ -64,11 +64,11 @@ class _Account:
             ui.label(guest.name).classes("text-h6")
             ui.label(say(guest.visit.desk.identity.role.value)).classes("oarsman-note")
             ui.space()
-            if may(guest.visit.desk.identity, Action.ADMINISTER) and guest.visit.caller is not None:
+            if may(guest.visit.desk.identity, Action.ADMINISTER):
                 ui.link(say("Accounts and audit log"), "/people")
             ui.button(say("Log out"), icon="logout").props("outline no-caps").on("click", js_handler=_SIGN_OUT)
         caller = guest.visit.caller
-        if caller is None:
+        if caller.token is not None:
             ui.label(say("You came with a token of the cluster; it has no account here.")).classes("oarsman-note")
             return
         if caller.account is not None:

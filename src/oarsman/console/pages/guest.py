@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -13,7 +14,7 @@ from nicegui import background_tasks, ui
 from oarsman.console import words
 from oarsman.console.api.visit import Visit, visit_of
 from oarsman.console.words import Words
-from oarsman.errors import OarsmanError
+from oarsman.errors import OarsmanError, RetryableError
 from oarsman.sdk.models import Role
 
 if TYPE_CHECKING:
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 _AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
+_STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
 
 
 @dataclass(frozen=True, slots=True)
 class Guest:
     visit: Visit
     say: Words
+    namespace: str | None = None  # that the page is about
 
     @property
     def name(self) -> str:
@@ -35,7 +38,10 @@ class Guest:
 
     @property
     def may_change(self) -> bool:
-        return self.visit.desk.identity.role is not Role.VIEWER
+        """In the namespace of the page, or anywhere: by one's role, and by what a cluster allows."""
+        if self.visit.desk.identity.role is Role.VIEWER:
+            return False
+        return self.visit.door.rights.may_change(self.namespace)
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The desk reads files and talks to clusters: nothing for the event loop."""
@@ -61,6 +67,13 @@ class Guest:
             return False
         return True
 
+    async def _still_welcome(self) -> bool:
+        """Whoever was shown out, here or by the cluster, is told nothing more."""
+        try:
+            return await self.ask(self.visit.still_holds)
+        except RetryableError:  # a cluster that does not answer has shown nobody out
+            return True
+
     def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
         """Calls `refresh` when jobs have changed (or the one with that key), until the page is closed."""
         loop, news = asyncio.get_running_loop(), asyncio.Event()
@@ -75,9 +88,14 @@ class Guest:
             try:
                 await client.connected()
                 while not client.is_deleted:
-                    await news.wait()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(news.wait(), _STILL_HERE_SECONDS)
+                    if not await self._still_welcome():
+                        with client:
+                            ui.navigate.to("/login")
+                        return
+                    told = subscription.take() if news.is_set() else None
                     news.clear()
-                    told = subscription.take()
                     if told is not None and (only is None or told.reset or only in told.keys):
                         with client:
                             await refresh()
@@ -95,7 +113,7 @@ def _tell(error: OarsmanError) -> None:
 
 def welcome(console: Console, request: Request) -> Guest:
     """Raises UnauthenticatedError: the way in is the login page."""
-    return Guest(visit_of(console, request), spoken(request))
+    return Guest(visit_of(console, request), spoken(request), request.path_params.get("namespace"))
 
 
 def spoken(request: Request) -> Words:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from fastapi import Request
 from fastapi.responses import RedirectResponse
@@ -16,12 +16,13 @@ from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
-from oarsman.sdk.models import Account, AccountChange, NewAccount, Role
+from oarsman.sdk.models import Account, AccountChange, AccountRole, NewAccount, Role
 from oarsman.sdk.rights import Action, may
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
 
+_ROLES: dict[str, AccountRole] = {role.value: role for role in get_args(AccountRole)}
 _ENTRIES = 50  # of the audit log, at a time
 
 
@@ -34,7 +35,7 @@ def register(console: Console) -> None:
             return RedirectResponse("/login?to=/people")
         with shell.frame(guest, "/people", guest.say("Accounts and audit log")):
             caller = guest.visit.caller
-            if caller is None or not may(caller.identity, Action.ADMINISTER):
+            if not may(caller.identity, Action.ADMINISTER):
                 ui.label(guest.say("This page is for admins.")).classes("oarsman-card")
                 return None
             await _People(guest, caller).show()
@@ -92,7 +93,7 @@ class _People:
 
         async def set_role(role: str) -> None:
             if role != account.role.value:
-                await self._do(change(role=Role(role)))
+                await self._do(change(role=_ROLES[role]))
 
         with ui.row().classes("items-center w-full").props(f'role=group aria-label="{account.name}"'):
             ui.label(account.name)
@@ -101,7 +102,7 @@ class _People:
                 ui.label(say("disabled")).classes("is-wait")
             ui.space()
             ui.select(
-                {role.value: say(role.value) for role in Role}, value=account.role.value, label=say("Role"),
+                {name: say(name) for name in _ROLES}, value=account.role.value, label=say("Role"),
                 on_change=lambda event: set_role(event.value),
             ).props("outlined dense options-dense").classes("w-32")  # fmt: skip
             word = say("Enable") if account.disabled else say("Disable")
@@ -125,13 +126,13 @@ class _People:
         with self.firm, ui.dialog() as dialog, ui.card():
             name = ui.input(say("Name")).props("outlined dense autocomplete=off")
             password = ui.input(say("Password")).props('outlined dense type=password autocomplete="new-password"')
-            role = ui.select({role.value: say(role.value) for role in Role}, value=Role.USER.value, label=say("Role"))
+            role = ui.select({name: say(name) for name in _ROLES}, value=Role.USER.value, label=say("Role"))
             role.props("outlined dense options-dense")
             said = ui.label("").classes("is-bad").props("role=alert")
 
             async def add() -> None:
                 try:
-                    wanted = NewAccount(name=name.value, role=Role(role.value), password=password.value)
+                    wanted = NewAccount(name=name.value, role=_ROLES[role.value], password=password.value)
                 except ValidationError as error:
                     said.set_text("; ".join(f"{say(str(e['loc'][0]))}: {e['msg']}" for e in error.errors()))
                     return

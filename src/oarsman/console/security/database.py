@@ -14,7 +14,7 @@ from pathlib import Path
 
 from oarsman.errors import StoreError
 
-_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version: each makes of the version before the next one
+_SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version, each made of the one before
 _SCHEMA_VERSION = len(_SCHEMAS)
 
 

@@ -110,7 +110,9 @@ class Gate:
         if self.cluster is None:
             raise UnsupportedError("this server asks no cluster", hint="it has accounts, or a link opens it")
         return self.cluster.known(
-            token, count=lambda: self._throttle.begin(where, None), uncount=lambda: self._throttle.take_back(where, None)
+            token,
+            count=lambda: self._throttle.begin(where, None),
+            uncount=lambda: self._throttle.take_back(where, None),
         )
 
     def _holder(self, way: Literal["session", "token"], hash: bytes, *, note: bool) -> Holder | None:

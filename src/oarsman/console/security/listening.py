@@ -12,13 +12,14 @@ from oarsman.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listening:
-    """What was asked for, and how many accounts could log in."""
+    """What was asked for, and how many accounts could log in; `tokens`: everybody brings a token for the cluster."""
 
     host: str = "127.0.0.1"
     cert: Path | None = None
     key: Path | None = None
     insecure: bool = False
     accounts: int = 0
+    tokens: bool = False
 
 
 def refusal(asked: Listening) -> str | None:
@@ -36,7 +37,7 @@ def refusal(asked: Listening) -> str | None:
             f"{asked.host or 'every address'} can be reached by others, who could read passwords on the way: "
             "give --tls-cert and --tls-key, or say --insecure if something else encrypts the way"
         )
-    if asked.accounts == 0:
+    if asked.accounts == 0 and not asked.tokens:
         return (
             f"{asked.host or 'every address'} can be reached by others, and nobody could log in: "
             "make an account first, with `oarsman users add NAME --role admin`"

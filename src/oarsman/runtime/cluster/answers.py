@@ -15,7 +15,15 @@ from oarsman.engines.kube.client import (
     Unauthorized,
     Unavailable,
 )
-from oarsman.errors import ConflictError, NotFoundError, OarsmanError, UnsupportedError, UserError
+from oarsman.errors import (
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    OarsmanError,
+    UnauthenticatedError,
+    UnsupportedError,
+    UserError,
+)
 
 _OURS = f"{names.PLURAL}.{names.GROUP}"
 
@@ -32,11 +40,11 @@ def in_plain_words(access: Access) -> Iterator[None]:
     except Invalid as error:
         raise UserError(f"the cluster refused it: {error.message}", field=error.field, hint=error.hint) from error
     except Forbidden as error:
-        raise UserError(
+        raise ForbiddenError(
             f"this user may not do that: {error.message}", hint="`oarsman doctor --on kube` shows what this user may do"
         ) from error
     except Unauthorized as error:
-        raise UserError(
+        raise UnauthenticatedError(
             f"the cluster does not know this user: {error.message}",
             hint=f"the credentials are those of {access.source}",
         ) from error

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 from oarsman import names
 from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
 from oarsman.engines.kube.versions import document_of
-from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.errors import ConflictError, ForbiddenError, NotFoundError, UserError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import job_from_document
 from oarsman.runtime.cluster import (
+    allowed,
     bridge,
     events,
     fit,
@@ -28,10 +29,12 @@ from oarsman.runtime.cluster import (
     logs,
     nodes,
     records,
+    rights,
     series,
     usage,
 )
 from oarsman.runtime.cluster.answers import in_plain_words
+from oarsman.runtime.cluster.environments import ClusterEnvironments
 from oarsman.runtime.jobs import (
     EVERYTHING,
     Batch,
@@ -52,11 +55,17 @@ SILENCE_SECONDS = 10.0  # a job that nobody has looked at for so long says that 
 
 
 class ClusterJobs:
-    """Every method may be called from any thread. `close` is called at exit for those who forget it."""
+    """Every method may be called from any thread. `close` is called at exit for those who forget it.
 
-    def __init__(self, access: Access, *, namespace: str | None = None) -> None:
+    `namespaces`: where to look for jobs if the user may not see those of all namespaces. None: then that is an error.
+    """
+
+    def __init__(
+        self, access: Access, *, namespace: str | None = None, namespaces: Sequence[str] | None = None
+    ) -> None:
         self.access = access
         self.home = namespace or access.namespace
+        self._namespaces = namespaces
         self._bridge = bridge.shared()
         self._stack: AsyncExitStack | None = None
         self._kube: Kube | None = None
@@ -64,6 +73,10 @@ class ClusterJobs:
         self._known = records.Known()
         self._sampler = series.Sampler()
         self._looker = nodes.Looker()
+
+    @property
+    def environments(self) -> ClusterEnvironments:
+        return ClusterEnvironments(self._ask, self.home)
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
@@ -174,6 +187,13 @@ class ClusterJobs:
 
         async def source() -> AsyncGenerator[Batch]:
             kube = await self._opened()
+            if namespace is None and self._namespaces is not None:
+                async with aclosing(allowed.batches(kube, self._namespaces, self._known.record)) as batches:
+                    async for batch in batches:
+                        for key in batch.gone:
+                            self._known.forget(key)
+                        yield batch
+                return
             found = following.changes(kube, resources.MPIJOBS, namespace, self._known.record)
             try:
                 async with aclosing(found):
@@ -184,7 +204,7 @@ class ClusterJobs:
             except Forbidden as error:
                 if namespace is not None:
                     raise
-                raise UserError(
+                raise ForbiddenError(
                     f"this user may not see the jobs of all namespaces: {error.message}",
                     field="namespace", hint="name a namespace",
                 ) from error  # fmt: skip
@@ -293,6 +313,10 @@ class ClusterJobs:
         with suppress(NotFoundError):
             return self._ask(work)
         return None
+
+    def may_change(self, namespaces: Sequence[str | None]) -> bool:
+        """Whether the user may change jobs in any of these namespaces; None: in all there are."""
+        return self._ask(lambda kube: rights.may_change(kube, namespaces))
 
     def ask(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
         """For what is about the cluster and not about a job: `doctor` and `install`."""

@@ -31,6 +31,7 @@ from oarsman.sdk.models.sweeps import Parameter, SweepPoint, SweepSpec, SweepVie
 from oarsman.sdk.models.who import (
     Account,
     AccountChange,
+    AccountRole,
     AuditEntry,
     AuditPage,
     ClusterLogin,
@@ -47,6 +48,7 @@ from oarsman.sdk.models.who import (
 __all__ = [
     "Account",
     "AccountChange",
+    "AccountRole",
     "AmountsView",
     "AttemptView",
     "AuditEntry",

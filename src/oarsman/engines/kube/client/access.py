@@ -25,6 +25,7 @@ from oarsman.engines.kube.client.proxies import is_loopback, proxy_for
 from oarsman.errors import AccessError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # where Kubernetes puts it into every pod
+POD = "the service account of this pod"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +89,7 @@ def _as(
     named = [kubeconfig] if kubeconfig is not None else environ.get("KUBECONFIG", "").split(os.pathsep)
     files = [file for file in (Path(one).expanduser() for one in named if one) if file.exists()]
     if not files and context is None and environ.get("KUBERNETES_SERVICE_HOST") and SERVICE_ACCOUNT.exists():
-        found = _from_pod(master, environ)
+        found = _from_pod(master, environ, Fixed({}))
     else:
         files = files or [Path(environ.get("HOME") or Path.home(), ".kube", "config")]
         chosen = choose(files, context)
@@ -107,7 +108,8 @@ def _from_files(files: list[Path], context: str | None, master: str | None, envi
     return _access(server, source, chosen.cluster, chosen.user, environ, chosen)
 
 
-def _from_pod(master: str | None, environ: Mapping[str, str]) -> Access:
+def _from_pod(master: str | None, environ: Mapping[str, str], credentials: Credentials | None = None) -> Access:
+    """A pod may know the server and its certificate without having a token of its own."""
     host, port = environ["KUBERNETES_SERVICE_HOST"], environ.get("KUBERNETES_SERVICE_PORT", "443")
     server = master or f"https://{f'[{host}]' if ':' in host else host}:{port}"
     namespace = SERVICE_ACCOUNT / "namespace"
@@ -116,9 +118,9 @@ def _from_pod(master: str | None, environ: Mapping[str, str]) -> Access:
         server=server.rstrip("/"),
         ssl=tls.context(authority.read_bytes() if authority.exists() else None),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
-        source="the service account of this pod",
+        source=POD,
         proxy=proxy_for(server, environ),
-        credentials=TokenFile(SERVICE_ACCOUNT / "token"),
+        credentials=credentials or TokenFile(SERVICE_ACCOUNT / "token"),
     )
 
 
