@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,54 @@ def test_times_order_as_text(tmp_path: Path) -> None:
 def test_a_log_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert read(tmp_path / "nothing") == []
     assert logs.attempts(tmp_path) == []
+
+
+NOON = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def write_at(path: Path, seconds: list[int], torn: int = 0) -> None:
+    """One line for each moment; every `torn`-th one is none."""
+    with open(path, "w") as file:
+        for number, second in enumerate(seconds):
+            whole = not torn or number % torn
+            head = f"{logs.stamp(NOON + timedelta(seconds=second))} 0 host out" if whole else "torn"
+            file.write(f"{head} line {number}\n")
+
+
+@given(
+    jitter=st.lists(st.integers(-30, 30), max_size=200),
+    since=st.integers(-100, 1100),
+    near=st.sampled_from([1, 100]),
+    torn=st.sampled_from([0, 2, 7]),
+    tail=st.sampled_from([None, 0, 5, 1000]),
+)
+def test_lines_since_a_time_are_the_same_as_if_all_were_read(
+    jitter: list[int], since: int, near: int, torn: int, tail: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("log") / logs.MERGED
+    write_at(path, [5 * number + late for number, late in enumerate(jitter)], torn)
+    moment = NOON + timedelta(seconds=since)
+
+    def wanted(line: logs.LogLine) -> bool:
+        return line.stamp >= logs.stamp(moment)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "_NEAR", near)
+        floor = logs.start_of(path, moment)
+    assert read(path, wanted=wanted, tail=tail, floor=floor) == read(path, wanted=wanted, tail=tail)
+
+
+def test_of_a_long_log_only_what_is_late_enough_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / logs.MERGED
+    write_at(path, list(range(50_000)))
+    parsed: list[str] = []
+    real = logs.parse
+    monkeypatch.setattr(logs, "parse", lambda line: parsed.append(line) or real(line))
+    since = NOON + timedelta(seconds=49_990)
+    found = read(path, wanted=lambda line: line.stamp >= logs.stamp(since), floor=logs.start_of(path, since))
+    assert [line.text for line in found] == [f"line {number}" for number in range(49_990, 50_000)]
+    assert len(parsed) < 2_500  # what lies close to it, and one line for every halving
+
+
+def test_a_log_that_is_not_there_begins_at_its_beginning(tmp_path: Path) -> None:
+    assert logs.start_of(tmp_path / logs.MERGED, NOON) == 0

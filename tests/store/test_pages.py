@@ -119,3 +119,21 @@ def test_no_log_is_an_empty_log(tmp_path: Path) -> None:
 def test_case_counts_only_if_a_capital_is_sought(wanted: str, text: str, there: bool) -> None:
     assert logs.Search(wanted)(text) is there
     assert logs.Search(wanted).in_block(text.encode() + b"\n") is there
+
+
+def test_nothing_above_the_floor_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_BLOCK", 100)
+    path = tmp_path / "merged.log"
+    written(path, [b"old"] * 50 + [b"new %d" % number for number in range(10)])
+    floor = 50 * len(HEAD + b"old\n")
+    seen: list[bytes] = []
+    looking = pages.Look(
+        wanted=lambda _line: True, promising=lambda block: seen.append(block) is None, limit=6, floor=floor
+    )
+    last = pages.up(path, None, looking)
+    assert [line.text for _, line in last.lines] == [f"new {number}" for number in range(4, 10)]
+    first = pages.up(path, last.start, looking)
+    assert ([line.text for _, line in first.lines], first.start) == ([f"new {number}" for number in range(4)], 0)
+    below = pages.down(path, 0, looking)
+    assert [line.text for _, line in below.lines] == [f"new {number}" for number in range(6)]
+    assert b"old" not in b"".join(seen)

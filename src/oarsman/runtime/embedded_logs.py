@@ -39,7 +39,7 @@ class EmbeddedLogs:
     def lines(self, stored: StoredJob, job: Job, query: LogQuery) -> Iterator[LogLine]:
         attempt = query.attempt or self._newest(stored.uid)
         path = stored_logs.merged_path(self._places.job(stored.uid), attempt)
-        reader = stored_logs.Reader(path, wanted=_filter(job, query), tail=query.tail)
+        reader = stored_logs.Reader(path, wanted=_filter(job, query), tail=query.tail, floor=_floor(path, query))
         return self._follow(stored.uid, reader, attempt) if query.follow else reader.news()
 
     def _follow(self, uid: str, reader: stored_logs.Reader, attempt: int) -> Iterator[LogLine]:
@@ -80,15 +80,15 @@ class EmbeddedLogs:
             raise UserError("a page is after a place or before one, not both", field="before")
         if not 1 <= limit <= _MOST_LINES:
             raise UserError(f"a page has 1 to {_MOST_LINES} lines, not {limit}", field="limit")
-        look = _look(job, query, limit)
         if after is not None:
             attempt, path, offset = self._place(stored.uid, query, after, "after")
-            return _page(attempt, pages.down(path, offset, look))
+            return _page(attempt, pages.down(path, offset, _look(path, job, query, limit)))
         if before is not None:
             attempt, path, offset = self._place(stored.uid, query, before, "before")
-            return _page(attempt, pages.up(path, offset, look))
+            return _page(attempt, pages.up(path, offset, _look(path, job, query, limit)))
         attempt = query.attempt or self._newest(stored.uid)
-        return _page(attempt, pages.up(stored_logs.merged_path(self._places.job(stored.uid), attempt), None, look))
+        path = stored_logs.merged_path(self._places.job(stored.uid), attempt)
+        return _page(attempt, pages.up(path, None, _look(path, job, query, limit)))
 
     def check(self, stored: StoredJob, query: LogQuery, after: str) -> None:
         """A wrong place is said at once, not when the first page is asked for."""
@@ -102,7 +102,7 @@ class EmbeddedLogs:
         else:
             attempt, offset = query.attempt or self._newest(stored.uid), 0
             path = stored_logs.merged_path(self._places.job(stored.uid), attempt)
-        look = _look(job, query, _FOLLOWED_LINES)
+        look = _look(path, job, query, _FOLLOWED_LINES)
         uid = stored.uid
         if self._attempt_over(uid, attempt):  # nothing to wait for, so nothing is set up for it
             yield from _down_to_the_end(attempt, path, offset, look, stop)
@@ -156,8 +156,15 @@ def _page(attempt: int, found: pages.Found) -> LogPage:
     )
 
 
-def _look(job: Job, query: LogQuery, limit: int) -> pages.Look:
-    return pages.Look(wanted=_filter(job, query), promising=_promising(job, query), limit=limit)
+def _look(path: Path, job: Job, query: LogQuery, limit: int) -> pages.Look:
+    return pages.Look(
+        wanted=_filter(job, query), promising=_promising(job, query), limit=limit, floor=_floor(path, query)
+    )
+
+
+def _floor(path: Path, query: LogQuery) -> int:
+    """Where lines begin that may be late enough: what is older is never read."""
+    return stored_logs.start_of(path, query.since) if query.since is not None else 0
 
 
 def _promising(job: Job, query: LogQuery) -> pages.Promising:

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 MERGED = "merged.log"
 _BLOCK = 1 << 20
+_NEAR = 1 << 16  # bytes: closer than this a place in time is not sought by halving
+_OUT_OF_ORDER = timedelta(minutes=1)  # lines get their time before they are written, on hosts whose clocks differ
+_TORN_IN_A_ROW = 16
 
 
 class LogLine(NamedTuple):
@@ -76,10 +79,11 @@ class Search:
 class Reader:
     """The lines added to a merged log since the last look, and a descriptor that says when to look again."""
 
-    def __init__(self, path: Path, *, wanted: Wanted, tail: int | None = None) -> None:
+    def __init__(self, path: Path, *, wanted: Wanted, tail: int | None = None, floor: int = 0) -> None:
+        """floor: nothing before it is wanted."""
         self._path = path
         self._wanted = wanted
-        self._offset = _start_of_tail(path, wanted, tail) if tail is not None else 0
+        self._offset = _start_of_tail(path, wanted, tail, floor) if tail is not None else floor
         self._rest = b""
         self._notifier: Any = None
 
@@ -129,23 +133,54 @@ def _notifier_on(folder: Path) -> Any:
     return notifier
 
 
-def _start_of_tail(path: Path, wanted: Wanted, count: int) -> int:
+def start_of(path: Path, since: datetime) -> int:
+    """A place where a line begins and before which no line is as late as that, found by halving the log."""
+    wanted = stamp(since - _OUT_OF_ORDER)
+    low = 0
+    try:
+        with open(path, "rb") as file:
+            high = file.seek(0, os.SEEK_END)
+            while high - low > _NEAR:
+                middle = (low + high) // 2
+                place, found = _first_stamp(file, middle)
+                low, high = (place, high) if found < wanted and place < high else (low, middle)
+    except FileNotFoundError:
+        pass
+    return low
+
+
+def _first_stamp(file: BinaryIO, offset: int) -> tuple[int, str]:
+    """Where the first line behind the offset begins, and its time; where there is none, one that is later than all."""
+    file.seek(offset)
+    place = offset
+    for number in range(_TORN_IN_A_ROW):
+        raw = file.readline(_BLOCK)
+        if not raw.endswith(b"\n"):
+            break
+        line = parse(raw.decode(errors="replace")) if number > 0 else None  # the first is half a line, most likely
+        if line is not None:
+            return place, line.stamp
+        place += len(raw)
+    return place, "~"
+
+
+def _start_of_tail(path: Path, wanted: Wanted, count: int, floor: int = 0) -> int:
     """Where the last `count` wanted lines begin, read from the end: a long log costs no more than a short one."""
     try:
         end = path.stat().st_size
     except FileNotFoundError:
-        return 0
+        return floor
     if count <= 0:
         return end
     position, rest = end, b""
     with open(path, "rb") as file:
-        while position > 0:
-            start = max(0, position - _BLOCK)
+        while position > floor:
+            start = max(floor, position - _BLOCK)
             file.seek(start)
             lines = (file.read(position - start) + rest).split(b"\n")
-            rest = lines[0] if start > 0 else b""
+            rest = lines[0] if start > floor else b""
             offset = start + sum(len(line) + 1 for line in lines) - 1
-            for raw in reversed(lines[1:] if start > 0 else lines):
+            for raw in reversed(lines[1:] if start > floor else lines):
                 offset -= len(raw)
                 line = parse(raw.decode(errors="replace"))
                 if line is not None and wanted(line):
@@ -154,4 +189,4 @@ def _start_of_tail(path: Path, wanted: Wanted, count: int) -> int:
                         return offset
                 offset -= 1
             position = start
-    return 0
+    return floor

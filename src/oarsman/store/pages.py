@@ -32,6 +32,7 @@ class Look:
     wanted: Wanted
     promising: Promising
     limit: int
+    floor: int = 0  # where a line begins; nothing before it is wanted
 
     def line(self, raw: bytes) -> LogLine | None:
         line = parse(raw.decode(errors="replace"))
@@ -58,8 +59,8 @@ def down(path: Path, start: int, look: Look) -> Found:
 
 def _down(file: BinaryIO, start: int, look: Look) -> Found:
     lines: list[tuple[int, LogLine]] = []
-    offset, rest, looked_at = start, b"", 0
-    file.seek(start)
+    offset, rest, looked_at = max(start, look.floor), b"", 0
+    file.seek(offset)
     while looked_at < MOST_BYTES and (block := file.read(_BLOCK)):
         looked_at += len(block)
         complete, newline, rest = (rest + block).rpartition(b"\n")
@@ -91,12 +92,12 @@ def _up(file: BinaryIO, end: int, look: Look) -> Found:
     lines: list[tuple[int, LogLine]] = []
     position, rest = end, b""  # rest: the end of a line that begins further up
     offset = end  # where the topmost line looked at begins
-    while position > 0 and end - position < MOST_BYTES and len(lines) < look.limit:
-        begin = max(0, position - _BLOCK)
+    while position > look.floor and end - position < MOST_BYTES and len(lines) < look.limit:
+        begin = max(look.floor, position - _BLOCK)
         file.seek(begin)
         data = file.read(position - begin) + rest
         position, rest = begin, b""
-        if begin > 0:
+        if begin > look.floor:
             head, newline, data = data.partition(b"\n")
             rest = head + newline
         if not data:
@@ -112,7 +113,7 @@ def _up(file: BinaryIO, end: int, look: Look) -> Found:
             if len(lines) == look.limit:
                 break
     lines.reverse()
-    return Found(lines, offset, end)
+    return Found(lines, offset if offset > look.floor else 0, end)
 
 
 def _end_of_lines(file: BinaryIO) -> int:
