@@ -113,6 +113,7 @@ REASON_PLACEMENT: Final = "WrongPlacement"
 REASON_BARRIER: Final = "HostsNotReady"
 REASON_HOST_LOST: Final = "HostLost"
 REASON_WAITING: Final = "WaitingForRoom"
+REASON_ENVIRONMENT: Final = "EnvironmentNotReady"  # the set of packages it runs in is being built, or cannot be
 REASON_ADMITTED: Final = "Admitted"
 REASON_UNSUPPORTED: Final = "Unsupported"
 REASON_TROUBLE: Final = "Trouble"  # an action failed and is tried again

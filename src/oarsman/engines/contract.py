@@ -23,6 +23,7 @@ class Assignment:
     folder: Path  # where it was submitted
     stop_requested: bool = False
     admission: Admission = Admission()
+    packages: Path | None = None  # the environment it runs in; its programs come first, whichever MPI is chosen
 
 
 class Engine(Protocol):

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 FAILED: Final = "oarsman: the install commands failed with code"  # what the cause of the failure is known by
-_SCRIPT: Final = (
-    f'/bin/sh -e -c "$1" || {{ code=$?; echo "{FAILED} $code" >&2; exit "$code"; }}; shift; exec "$@"'
-)
+_SCRIPT: Final = f'/bin/sh -e -c "$1" || {{ code=$?; echo "{FAILED} $code" >&2; exit "$code"; }}; shift; exec "$@"'
 
 
 def with_install(commands: str, argv: Sequence[str]) -> list[str]:

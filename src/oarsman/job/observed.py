@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
 
+from oarsman import names
 from oarsman.job.state import Status
 
 
@@ -73,6 +74,7 @@ class Admission:
     position: int = 0
     reason: str = ""
     impossible: bool = False  # it can never fit on this engine
+    about: str = names.REASON_WAITING  # what it waits for: the reason of its condition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

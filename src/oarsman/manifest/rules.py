@@ -139,6 +139,11 @@ def _mpi(value: str) -> str | None:
     return f"{quoted(value)} is neither openmpi, mpich or intel nor a path"
 
 
+def _label(value: str) -> str | None:
+    good = re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value)
+    return None if good else f"{quoted(value)} is not a name: small letters, digits and '-', at most 63"
+
+
 _OURS: Mapping[str, Any] = {
     names.ANNOTATION_REWRITE: _one_of(*_BOOLEAN),
     names.ANNOTATION_NETWORK: _one_of("private", "host"),
@@ -147,6 +152,8 @@ _OURS: Mapping[str, Any] = {
     names.ANNOTATION_MPI: _mpi,
     names.ANNOTATION_SILENCE: _seconds,
     names.ANNOTATION_DESCRIPTION: lambda _: None,
+    names.ANNOTATION_ENVIRONMENT: _label,
+    names.ANNOTATION_INSTALL: lambda _: None,
     names.ANNOTATION_TAG_OUTPUT: _one_of(*_BOOLEAN),
     names.ANNOTATION_BARRIER: _one_of(*_BOOLEAN),
     names.ANNOTATION_ANY_USER: _one_of(*_BOOLEAN),

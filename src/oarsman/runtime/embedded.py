@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import getpass
 import os
 import threading
@@ -22,7 +23,9 @@ from oarsman import names
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
+from oarsman.runtime.attaching import Attaching, Attachment, refusal
 from oarsman.runtime.caller import Caller
+from oarsman.runtime.embedded_environments import EmbeddedEnvironments
 from oarsman.runtime.embedded_follow import Readable, changes
 from oarsman.runtime.embedded_logs import EmbeddedLogs
 from oarsman.runtime.jobs import (
@@ -62,6 +65,7 @@ class EmbeddedJobs:
         self._caller = Caller(self._places)
         self._logs = EmbeddedLogs(self._places, self._store)
         self._known: dict[str, Job] = {}
+        self.environments = EmbeddedEnvironments(self._places, self._store.unsettled, _user)
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
@@ -71,6 +75,7 @@ class EmbeddedJobs:
         job = job_from_document(document)
         if _undecodable(str(folder)):
             raise UserError(f"the name of this folder is not valid UTF-8: {str(folder)!a}", hint="go to another one")
+        self._in_its_environment(job)
         if replace:
             self._replace(job.key)
         stored = self._store.add(
@@ -80,6 +85,14 @@ class EmbeddedJobs:
         )  # fmt: skip
         self._caller.poke(stored.uid)
         return self._record(stored)
+
+    def _in_its_environment(self, job: Job) -> Attachment:
+        """Raises ManifestError where there is none of that name, or one that cannot be had."""
+        attached = Attaching(self._places).of(job)
+        refused = refusal(job, attached, self.environments.known())
+        if refused is not None:
+            raise refused
+        return attached
 
     def _replace(self, key: str) -> None:
         """Take a finished job of the same name away, and wait until it is gone."""
@@ -209,7 +222,10 @@ class EmbeddedJobs:
     def fit(self, document: Mapping[str, Any]) -> Fit:
         from oarsman.runtime import embedded_room
 
-        return embedded_room.fit(job_from_document(document), self._unsettled(), datetime.now(UTC))
+        job = job_from_document(document)
+        answer = self._in_its_environment(job).admission
+        found = embedded_room.fit(job, self._unsettled(), datetime.now(UTC))
+        return found if answer is None else dataclasses.replace(found, now=False, reason=answer.reason)
 
     def _unsettled(self) -> Sequence[JobRecord]:
         return list(Readable(self._store.unsettled(), self._record))

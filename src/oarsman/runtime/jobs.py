@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 from oarsman.job.job import Job
 from oarsman.job.state import Status
+from oarsman.runtime.environments import Environments
 from oarsman.store.logs import LogLine
 
 __all__ = [
@@ -165,6 +166,11 @@ class Jobs(Protocol):
     @property
     def home(self) -> str:
         """The namespace of jobs that mention none."""
+        ...
+
+    @property
+    def environments(self) -> Environments:
+        """The sets of packages that jobs of this place can run in."""
         ...
 
     def submit(

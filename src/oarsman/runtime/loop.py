@@ -22,6 +22,7 @@ from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 from oarsman.plan.actions import DeleteJob, Plan
 from oarsman.plan.reconcile import ours, reconcile, reject
+from oarsman.runtime.attaching import NOTHING, Attaching
 from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.queue import WorkQueue
 from oarsman.runtime.turns import so_far
@@ -30,6 +31,7 @@ from oarsman.store.jobs import JobStore, StoredJob
 
 log = logging.getLogger("oarsman")
 _WORKERS = 8
+_BUILD_SECONDS = 1.0  # between two looks at an environment that is being built
 
 
 def utc_now() -> datetime:
@@ -39,7 +41,7 @@ def utc_now() -> datetime:
 class Loop:
     def __init__(
         self, store: JobStore, engine: Engine, ledger: Ledger, queue: WorkQueue, *,
-        changed: Callable[[str], None], now: Callable[[], datetime] = utc_now,
+        changed: Callable[[str], None], now: Callable[[], datetime] = utc_now, attaching: Attaching | None = None,
     ) -> None:  # fmt: skip
         self._store = store
         self._engine = engine
@@ -47,6 +49,7 @@ class Loop:
         self.queue = queue
         self._changed = changed
         self._now = now
+        self._attaching = attaching
         self._jobs: dict[str, Job] = {}  # the last valid form of each job we work on
 
     async def run(self) -> None:
@@ -103,13 +106,28 @@ class Loop:
         if not ours(job):
             await self._leave_alone(stored, status)
             return
-        assignment = self._assignment(stored, job, status)
-        if not status.finished and not job.run_policy.suspend:
-            assignment = replace(assignment, admission=self._ledger.ask(job, self._now()))
+        assignment = await self._admitted(self._assignment(stored, job, status))
         observed = await self._engine.observe(assignment)
         plan = reconcile(job, observed, self._now())
         trouble = await self._act(assignment, plan)
+        if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
+            self.queue.add_after(stored.uid, _BUILD_SECONDS)
         await self._conclude(stored, observed, plan, trouble)
+
+    async def _admitted(self, assignment: Assignment) -> Assignment:
+        """With room, if there is some, and in its environment. Whoever waits for an environment holds no room."""
+        job, attaching = assignment.job, self._attaching
+        asking = not assignment.status.finished and not job.run_policy.suspend
+        attached = attaching.of(job) if attaching is not None else NOTHING
+        if attached.admission is not None and assignment.status.start_time is None:
+            self._ledger.release(job.uid)
+        elif asking:
+            assignment = replace(assignment, admission=self._ledger.ask(job, self._now()))
+            if attaching is not None and attached.tree is not None and assignment.admission.admitted:
+                attached = await asyncio.to_thread(attaching.keep, job)
+        if attached.admission is not None and asking:
+            assignment = replace(assignment, admission=attached.admission)
+        return attached.equip(assignment)
 
     async def _act(self, assignment: Assignment, plan: Plan) -> OarsmanError | None:
         """Carry the plan out as far as it goes. What is left undone is planned again."""

@@ -17,6 +17,7 @@ from logging.handlers import RotatingFileHandler
 
 from oarsman.engines.bare import capacity
 from oarsman.engines.bare.engine import BareEngine
+from oarsman.runtime.attaching import Attaching
 from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.loop import Loop
 from oarsman.runtime.queue import WorkQueue
@@ -37,7 +38,9 @@ class Supervisor:
         self._queue = WorkQueue()
         self._engine = BareEngine(job_folder=places.job, run_folder=places.job_run)
         self._ledger = Ledger(capacity.measure(), self._queue.add)
-        self._loop = Loop(self._store, self._engine, self._ledger, self._queue, changed=self._broadcast)
+        self._loop = Loop(
+            self._store, self._engine, self._ledger, self._queue, changed=self._broadcast, attaching=Attaching(places)
+        )
         self._sampler = Sampler(places.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
         self._watchers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()

@@ -17,6 +17,7 @@ from typing import Any, Protocol, TypeVar, cast
 from oarsman.sdk import calls, notebook, seen, wanted
 from oarsman.sdk.async_handle import AsyncJobHandle
 from oarsman.sdk.calls import Call, Stream
+from oarsman.sdk.environments import AsyncEnvironments
 from oarsman.sdk.models import (
     Create,
     HostView,
@@ -80,7 +81,7 @@ class AsyncClient:
         job: Wanted,
         *,
         replace: bool = False,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | str | None = None,
         folder: str | os.PathLike[str] | None = None,
         **changes: Any,
     ) -> AsyncJobHandle:
@@ -97,7 +98,7 @@ class AsyncClient:
         check: bool = True,
         timeout: float | None = None,  # noqa: ASYNC109 - as everywhere else; a task of one's own has asyncio.timeout
         replace: bool = False,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | str | None = None,
         folder: str | os.PathLike[str] | None = None,
         **changes: Any,
     ) -> AsyncJobHandle:
@@ -119,7 +120,7 @@ class AsyncClient:
         return await self._carrier.do(calls.preview(self._create(job, changes)))
 
     def _create(
-        self, job: Wanted, changes: Mapping[str, Any], *, environment: Mapping[str, str] | None = None,
+        self, job: Wanted, changes: Mapping[str, Any], *, environment: Mapping[str, str] | str | None = None,
         folder: str | os.PathLike[str] | None = None, replace: bool = False,
     ) -> Create:  # fmt: skip
         return wanted.create(
@@ -186,6 +187,11 @@ class AsyncClient:
         """Who waits for room, in order, and why."""
         found = await self._carrier.do(calls.queue())
         return notebook.Table(found)
+
+    @property
+    def environments(self) -> AsyncEnvironments:
+        """The sets of packages that jobs can run in: `await client.environments.build("torch", ["torch"])`."""
+        return AsyncEnvironments(self._carrier)
 
     async def overview(self) -> Overview:
         """Jobs by state, capacity, failures of the last day."""

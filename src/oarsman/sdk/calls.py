@@ -98,6 +98,42 @@ def templates() -> Call[Sequence[models.Template]]:
     return Call(of=lambda s: s.templates(), path="/templates", reads=_reads(list[models.Template]))
 
 
+# -- environments -----------------------------------------------------------------------------------
+def _environment(name: str) -> str:
+    if not name or name in (".", ".."):
+        raise UsageError(f"'{name}' is not the name of an environment")
+    return f"/environments/{quote(name, safe='')}"
+
+
+def environments() -> Call[Sequence[models.EnvironmentView]]:
+    return Call(of=lambda s: s.environments(), path="/environments", reads=_reads(list[models.EnvironmentView]))
+
+
+def environment(name: str) -> Call[models.EnvironmentView]:
+    return Call(of=lambda s: s.environment(name), path=_environment(name), reads=_reads(models.EnvironmentView))
+
+
+def put_environment(wanted: models.EnvironmentSpec) -> Call[models.EnvironmentView]:
+    return Call(
+        of=lambda s: s.put_environment(wanted), method="PUT", path=_environment(wanted.name), body=_body(wanted),
+        reads=_reads(models.EnvironmentView),
+    )  # fmt: skip
+
+
+def delete_environment(name: str) -> Call[None]:
+    return Call(
+        of=lambda s: s.delete_environment(name), method="DELETE", path=_environment(name), reads=_nothing,
+        changes=True, about=f"environment {name} was deleted",
+    )  # fmt: skip
+
+
+def environment_log(name: str, after: int = 0) -> Call[models.BuildLogView]:
+    return Call(
+        of=lambda s: s.environment_log(name, after), path=f"{_environment(name)}/log", parameters=_given(after=after),
+        reads=_reads(models.BuildLogView),
+    )  # fmt: skip
+
+
 # -- jobs -------------------------------------------------------------------------------------------
 def _query(query: models.JobQuery) -> dict[str, Any]:
     values = query.model_dump(exclude_defaults=True)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, overload
 
 from oarsman.sdk import notebook, seen, wanted
+from oarsman.sdk.environments import Environments
 from oarsman.sdk.handle import JobHandle
 from oarsman.sdk.models import (
     Create,
@@ -84,7 +85,7 @@ class Client:
         job: Wanted,
         *,
         replace: bool = False,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | str | None = None,
         folder: str | os.PathLike[str] | None = None,
         **changes: Any,
     ) -> JobHandle:
@@ -93,6 +94,7 @@ class Client:
         job: an MPIJob, a manifest (text, a document, or a path that ends with .yaml), or a command.
         replace: take the place of an ended job of the same name.
         environment, folder: what it inherits; on this machine by default the variables and folder of this process.
+        An environment that is text is the name of one: the set of packages the job runs in.
         changes: those of MPIJob, for a command (`workers=4`) as for a manifest (`env={"SEED": "7"}`).
         """
         made = self._service.create(self._create(job, changes, environment=environment, folder=folder, replace=replace))
@@ -107,7 +109,7 @@ class Client:
         check: bool = True,
         timeout: float | None = None,
         replace: bool = False,
-        environment: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | str | None = None,
         folder: str | os.PathLike[str] | None = None,
         **changes: Any,
     ) -> JobHandle:
@@ -131,7 +133,7 @@ class Client:
         return self._service.preview(self._create(job, changes))
 
     def _create(
-        self, job: Wanted, changes: Mapping[str, Any], *, environment: Mapping[str, str] | None = None,
+        self, job: Wanted, changes: Mapping[str, Any], *, environment: Mapping[str, str] | str | None = None,
         folder: str | os.PathLike[str] | None = None, replace: bool = False,
     ) -> Create:  # fmt: skip
         return wanted.create(
@@ -190,6 +192,11 @@ class Client:
     def queue(self) -> Sequence[QueueEntry]:
         """Who waits for room, in order, and why."""
         return notebook.Table(self._service.queue())
+
+    @property
+    def environments(self) -> Environments:
+        """The sets of packages that jobs can run in: `client.environments.build("torch", ["torch"])`."""
+        return Environments(self._service)
 
     def overview(self) -> Overview:
         """Jobs by state, capacity, failures of the last day."""

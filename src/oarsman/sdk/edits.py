@@ -135,6 +135,10 @@ def _priority(document: Document, value: int | None) -> None:
     _marks("annotations")(document, {names.ANNOTATION_PRIORITY: value})
 
 
+def _annotation(name: str) -> Callable[[Document, str | None], None]:
+    return lambda document, value: _marks("annotations")(document, {name: value})
+
+
 def _queue(document: Document, value: str | None) -> None:
     policy = within(document, "spec", "runPolicy", "schedulingPolicy")
     if value is None:
@@ -205,6 +209,8 @@ EDITS: dict[str, Callable[[Document, Any], None]] = {
     "volumes": _volumes,
     "priority": _priority,
     "queue": _queue,
+    "environment": _annotation(names.ANNOTATION_ENVIRONMENT),
+    "install": _annotation(names.ANNOTATION_INSTALL),
 }
 
 

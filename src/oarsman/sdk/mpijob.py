@@ -54,6 +54,8 @@ class MPIJob:
         priority: int | None = None,
         queue: str | None = None,
         implementation: str | None = None,
+        environment: str | None = None,
+        install: str | None = None,
         namespace: str | None = None,
         api_version: str = "v2beta1",
     ) -> None:
@@ -63,7 +65,8 @@ class MPIJob:
         deadline, ttl: seconds. min_workers, max_workers: an elastic job, which horovodrun starts and which finds its
         hosts anew when it is scaled. volumes: a path in the job -> a folder of the host ("/data"), the name of a
         PersistentVolumeClaim ("claim"), either with ":ro", or a Kubernetes volume source. implementation: openmpi,
-        mpich, intel, or the path of an MPI. api_version: v2beta1 or v1.
+        mpich, intel, or the path of an MPI. environment: the name of a set of packages, which comes first on PATH.
+        install: shell commands that run before the job. api_version: v2beta1 or v1.
         """
         if isinstance(command, str) or not command:
             raise UsageError("a job needs a command: a list of words", field="command", hint='["python", "train.py"]')
@@ -87,6 +90,7 @@ class MPIJob:
         given = {
             "clean_pod_policy": clean_pod_policy, "backoff_limit": backoff_limit, "ttl": ttl, "labels": labels,
             "annotations": annotations, "volumes": volumes, "queue": queue, "namespace": namespace,
+            "environment": environment, "install": install,
         }  # fmt: skip
         for field, value in given.items():
             if value is not None:
@@ -126,17 +130,19 @@ class MPIJob:
 
         Its source text is sent, so it has to stand alone: a `def`, no lambda, no method, no decorators, no variables of
         a surrounding function, modules imported inside. Arguments are numbers, text, and lists, dicts and the like of
-        them. python: the interpreter; by default this one, and python3 in an image. fields: those of MPIJob.
+        them. python: the interpreter; by default this one, and python3 in an image or an environment. fields: those of
+        MPIJob.
         """
         text = functions.program(function, args, kwargs or {})
-        interpreter = python or ("python3" if image else sys.executable)
+        interpreter = python or ("python3" if image or fields.get("environment") else sys.executable)
         if name is None:
             name = f"{builder.name_stem([function.__name__])}-{builder.new_suffix()}"
         return cls(name, image, [interpreter, "-c", text], **fields)
 
     def changed(self, **changes: Any) -> MPIJob:
         """The same job but for: name, namespace, image, command, workers, slots, env, cpus, memory, gpus,
-        clean_pod_policy, backoff_limit, deadline, ttl, labels, annotations, volumes, priority, queue.
+        clean_pod_policy, backoff_limit, deadline, ttl, labels, annotations, volumes, priority, queue, environment,
+        install.
 
         env, labels and annotations are added to what is there; a value of None takes one away.
         """

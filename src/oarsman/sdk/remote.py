@@ -160,6 +160,21 @@ class RemoteService:
     def queue(self) -> Sequence[models.QueueEntry]:
         return self._do(calls.queue())
 
+    def environments(self) -> Sequence[models.EnvironmentView]:
+        return self._do(calls.environments())
+
+    def environment(self, name: str) -> models.EnvironmentView:
+        return self._do(calls.environment(name))
+
+    def put_environment(self, wanted: models.EnvironmentSpec) -> models.EnvironmentView:
+        return self._do(calls.put_environment(wanted))
+
+    def delete_environment(self, name: str) -> None:
+        self._do(calls.delete_environment(name))
+
+    def environment_log(self, name: str, after: int = 0) -> models.BuildLogView:
+        return self._do(calls.environment_log(name, after))
+
 
 class EventStream(Generic[T]):
     """Answers as they come. Another thread may close it, and whoever waits for the next answer sees the end."""

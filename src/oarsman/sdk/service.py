@@ -7,8 +7,11 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from oarsman.sdk.models import (
+    BuildLogView,
     Clone,
     Create,
+    EnvironmentSpec,
+    EnvironmentView,
     EventView,
     HostView,
     Job,
@@ -89,3 +92,15 @@ class Service(Protocol):
     # -- the place -----------------------------------------------------------------------------------
     def hosts(self) -> Sequence[HostView]: ...
     def queue(self) -> Sequence[QueueEntry]: ...
+
+    # -- environments --------------------------------------------------------------------------------
+    def environments(self) -> Sequence[EnvironmentView]: ...
+    def environment(self, name: str) -> EnvironmentView: ...
+    def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
+        """Make it, or change it; the build goes on after the answer."""
+        ...
+
+    def delete_environment(self, name: str) -> None: ...
+    def environment_log(self, name: str, after: int = 0) -> BuildLogView:
+        """What its build wrote behind that place."""
+        ...

@@ -22,9 +22,11 @@ _FILES = (".yaml", ".yml", ".json")
 
 def create(
     wanted: Wanted, changes: Mapping[str, Any], *, namespace: str | None, here: bool,
-    environment: Mapping[str, str] | None, folder: str | os.PathLike[str] | None, replace: bool,
+    environment: Mapping[str, str] | str | None, folder: str | os.PathLike[str] | None, replace: bool,
 ) -> Create:  # fmt: skip
     """`here`: the job runs on this machine, and inherits its variables and the current folder as from the command."""
+    if isinstance(environment, str):  # the name of one, as MPIJob takes it
+        changes, environment = {**changes, "environment": environment}, None
     text, job = _text_or_job(wanted, changes)
     if job is None and (namespace or changes):
         job = MPIJob.from_yaml(text)

@@ -38,6 +38,12 @@ _HOST_NETWORK: Final = "set the annotation oarsman.dev/network: host, or run wit
 
 KNOWN: Final = (
     _known(
+        "install-commands",
+        r"^oarsman: the install commands failed",
+        "what they wrote is in the log; they are the annotation oarsman.dev/install",
+        sentence="the install commands failed",
+    ),
+    _known(
         "mpich-for-open-mpi",
         r"^\[mpiexec@[^\]]+\] .*(?:unrecognized argument|error parsing hostfile|token slots not supported)",
         "say which MPI the image has: --mpi mpich, or spec.mpiImplementation: MPICH (of Intel MPI: intel, Intel)",

@@ -113,6 +113,8 @@ class BareEngine:
 
     async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
         """What cannot be honoured. Asked once per version of the job, and only before it has run."""
+        if assignment.admission.about == names.REASON_ENVIRONMENT:
+            return None  # the MPI that is looked for may be in the environment that is being built
         if watched.judged != assignment.job.generation and watched.seen.keeper is None:
             watched.judged = assignment.job.generation
             watched.refusal = await asyncio.to_thread(self._refusal, assignment)

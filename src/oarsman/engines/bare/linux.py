@@ -25,6 +25,7 @@ MS_BIND: Final = 4096
 MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
 
+_PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PR_CAP_AMBIENT: Final = 47
 _PR_CAP_AMBIENT_RAISE: Final = 2
@@ -60,6 +61,11 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
 def become_subreaper() -> None:
     """Orphans among our descendants come home to us instead of to the machine's init."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+
+
+def end_with_parent(number: int) -> None:
+    """Have the kernel send us this signal when the thread that started us ends."""
+    _check(_libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0), "prctl")
 
 
 def enter_own_user_namespace() -> None:

@@ -17,6 +17,7 @@ from oarsman.engines.bare.cgroups import Slices
 from oarsman.engines.bare.mpi_found import FoundMpi
 from oarsman.engines.bare.rack import address_of
 from oarsman.engines.bare.separation import Separation, only_loopback
+from oarsman.job.install import with_install
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import launcher_variables
 from oarsman.job.role import Container, Role, Volume, VolumeMount
@@ -116,7 +117,7 @@ class Outfitter:
     def __init__(
         self, job: Job, *, environment: Mapping[str, str], folder: Path, mpi: FoundMpi, separation: Separation,
         job_folder: str, run_folder: str, starter: list[str], master_port: int, ranks_share_cores: bool,
-        private: bool, gpus: Mapping[str, tuple[str, ...]],
+        private: bool, gpus: Mapping[str, tuple[str, ...]], packages: Path | None = None,
     ) -> None:  # fmt: skip
         self._job = job
         self._base = {key: value for key, value in environment.items() if not _FOREIGN.match(key)}
@@ -130,6 +131,7 @@ class Outfitter:
         self._port = master_port
         self._share = ranks_share_cores
         self._gpus = gpus
+        self._packages = packages
         self.private = private
         self._etc = names.MPI_CONFIG_DIR if separation.etc else f"{run_folder}/etc/mpi"
 
@@ -154,8 +156,8 @@ class Outfitter:
         if argv[0] != launcher and self._job.launch is not None and not self._job.launch.in_shell:
             named = argv[0] if os.access(argv[0], os.X_OK) else launcher
             if launcher in ("mpirun", "mpiexec", "orterun", "prterun", "mpiexec.hydra"):
-                return [*self._starter, "mpirun", named, *argv[1:]]
-        return argv
+                argv = [*self._starter, "mpirun", named, *argv[1:]]
+        return with_install(self._job.annotation(names.ANNOTATION_INSTALL), argv)
 
     def environment(self, role: Role, host: str, kind: str) -> dict[str, str]:
         """The user's own variables, then ours, then the template's; what our parts rely on cannot be changed."""
@@ -241,9 +243,11 @@ class Outfitter:
         }
 
     def _path(self, path: str, *, launcher: bool) -> str:
-        """The launcher finds our stand-ins first. A chosen MPI comes before the user's PATH, a found one after it."""
+        """The launcher finds our stand-ins first, then everybody the job's packages. A chosen MPI comes before the
+        user's PATH, a found one after it."""
         chosen = bool(self._job.annotation(names.ANNOTATION_MPI))
         parts = [self._mpi.folder, path] if chosen else [path, self._mpi.folder]
+        parts = [f"{self._packages}/bin", *parts] if self._packages is not None else parts
         return os.pathsep.join([f"{self._run}/bin", *parts] if launcher else parts)
 
     def _local_path(self, text: str) -> str:

@@ -68,6 +68,7 @@ class Workshop:
             ranks_share_cores=self._job.slots > capacity.cpu_count(),
             private=self._private,
             gpus=self._gpus,
+            packages=assignment.packages,
         )
 
     def specification(self) -> dict[str, Any]:

@@ -53,13 +53,13 @@ def admit(turn: Turn) -> Turn:
         return _admitted(turn)
     if answer.impossible:
         return finish.fail(
-            turn, names.REASON_WAITING, messages.failed(turn.job.key, answer.reason), Cause(summary=answer.reason)
+            turn, answer.about, messages.failed(turn.job.key, answer.reason), Cause(summary=answer.reason)
         )
     message = messages.queued(answer.position, answer.reason)
     if not turn.status.is_true(names.QUEUED):
-        turn = turn.tell(names.REASON_WAITING, message)
+        turn = turn.tell(answer.about, message)
     turn = turn.become(queue=QueuePlace(position=answer.position, reason=answer.reason))
-    return turn.say(names.QUEUED, True, names.REASON_WAITING, message, refresh=True).end()
+    return turn.say(names.QUEUED, True, answer.about, message, refresh=True).end()
 
 
 def _admitted(turn: Turn) -> Turn:

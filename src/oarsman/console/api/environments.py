@@ -1,0 +1,60 @@
+"""Environments: named sets of packages, built once, that jobs run in."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from oarsman.console.api import PREFIX
+from oarsman.console.api.problems import responses
+from oarsman.console.api.visit import Visiting
+from oarsman.errors import UsageError
+from oarsman.sdk.models import BuildLogView, EnvironmentSpec, EnvironmentView
+
+router = APIRouter(prefix=f"{PREFIX}/environments", tags=["environments"])
+
+EnvironmentName = Annotated[
+    str, Path(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", examples=["torch"])
+]
+_FARTHEST = 2**53  # what a JavaScript client counts exactly
+
+
+@router.get("", operation_id="listEnvironments", responses=responses())
+def list_environments(visit: Visiting) -> list[EnvironmentView]:
+    """All of them, by name, each with its state."""
+    return list(visit.desk.environments())
+
+
+@router.get("/{name}", operation_id="getEnvironment", responses=responses(404))
+def get_environment(visit: Visiting, name: EnvironmentName) -> EnvironmentView:
+    """What is in it, how its build went, and which jobs use it."""
+    return visit.desk.environment(name)
+
+
+@router.put("/{name}", operation_id="putEnvironment", responses=responses(409, 413))
+def put_environment(visit: Visiting, name: EnvironmentName, wanted: EnvironmentSpec) -> EnvironmentView:
+    """Make it, or change it. The build goes on after the answer; what is built already is not built again."""
+    if wanted.name != name:
+        raise UsageError(f"the path says {name}, the body {wanted.name}", field="name", hint="write the same name")
+    made = visit.desk.put_environment(wanted)
+    visit.note("build environment", name)
+    return made
+
+
+@router.delete(
+    "/{name}", operation_id="deleteEnvironment", status_code=204, response_class=Response, responses=responses(404, 409)
+)
+def delete_environment(visit: Visiting, name: EnvironmentName) -> None:
+    """Delete it with its files, unless a job that has not ended uses it."""
+    visit.desk.delete_environment(name)
+    visit.note("delete environment", name)
+
+
+@router.get("/{name}/log", operation_id="readBuildLog", responses=responses(404))
+def build_log(
+    visit: Visiting, name: EnvironmentName,
+    after: Annotated[int, Query(ge=0, le=_FARTHEST, description="`after` of the piece before.")] = 0,
+) -> BuildLogView:  # fmt: skip
+    """A piece of the newest build's log, from that place on; read on until it has ended."""
+    return visit.desk.environment_log(name, after)

@@ -1,0 +1,185 @@
+"""The environments of this machine: virtual environments in the state folder, built by processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from oarsman import names
+from oarsman.engines.bare import process
+from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageError
+from oarsman.runtime import building, interpreters
+from oarsman.runtime.environments import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
+from oarsman.store.environments import INTERRUPTED, NAME, Contents, Named, Result, Shelf, pinned
+from oarsman.store.jobs import StoredJob
+from oarsman.store.places import Places
+
+_LOG_PIECE = 256 << 10
+_END_WITHIN = 20.0
+_LOOK_EVERY = 0.05
+
+Users = dict[str, list[str]]  # name -> keys of the jobs that have not ended and name it
+
+
+class EmbeddedEnvironments:
+    """Any number of threads and processes may use these at the same time; all that changes is on disk."""
+
+    def __init__(self, places: Places, unsettled: Callable[[], Iterable[StoredJob]], user: Callable[[], str]) -> None:
+        self._places = places
+        self._shelf = Shelf(places.state)
+        self._unsettled = unsettled
+        self._user = user
+
+    # -- looking -------------------------------------------------------------------------------------
+    def list(self) -> Sequence[EnvironmentRecord]:
+        users = self._users()
+        return [self._record(named, users) for named in self._shelf.all()]
+
+    def get(self, name: str) -> EnvironmentRecord:
+        return self._record(self._named(name), self._users())
+
+    def log(self, name: str, *, after: int = 0) -> BuildLog:
+        contents = self._shelf.contents(self._named(name).digest)
+        under_way = state_of(contents)[0] in ("Waiting", "Building")  # asked first: what is read then is all there is
+        try:
+            with contents.log.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                begin = file.seek(after if 0 <= after <= size else 0)  # a new build has a new log
+                piece = _whole_letters(file.read(_LOG_PIECE))
+        except FileNotFoundError:
+            return BuildLog(text="", after=0, ended=not under_way)
+        end = begin + len(piece)
+        return BuildLog(text=piece.decode(errors="replace"), after=end, ended=not under_way and end >= size)
+
+    def _named(self, name: str) -> Named:
+        named = self._shelf.get(name)
+        if named is None:
+            raise NotFoundError(f"there is no environment {name}", hint=self.known())
+        return named
+
+    def known(self) -> str:
+        """A hint: those that there are."""
+        found = [named.name for named in self._shelf.all()]
+        return f"there are: {', '.join(found)}" if found else "there are none yet; `oarsman env build` makes one"
+
+    def _users(self) -> Users:
+        users: Users = {}
+        for stored in self._unsettled():
+            annotations = (stored.document.get("metadata") or {}).get("annotations") or {}
+            users.setdefault(str(annotations.get(names.ANNOTATION_ENVIRONMENT, "")), []).append(stored.key)
+        return users
+
+    def _record(self, named: Named, users: Users) -> EnvironmentRecord:
+        state, result = state_of(self._shelf.contents(named.digest))
+        ready = state == "Ready"
+        return EnvironmentRecord(
+            wanted=EnvironmentWanted(**named.wanted), state=state, owner=named.owner, digest=named.digest,
+            message=result.message, created_at=datetime.fromisoformat(named.created_at),
+            built_at=datetime.fromisoformat(result.built_at) if ready else None, python=result.python,
+            packages=result.packages, size_bytes=result.size_bytes if ready else None,
+            used_by=tuple(users.get(named.name, ())),
+        )  # fmt: skip
+
+    # -- changing ------------------------------------------------------------------------------------
+    def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+        if not NAME.fullmatch(wanted.name):
+            raise UsageError(
+                f"'{wanted.name}' is no name for an environment", field="name",
+                hint="small letters, digits and dashes, at most 63",
+            )  # fmt: skip
+        python = interpreters.find(wanted.python)
+        digest = digest_of(replace(wanted, image=None))  # images are not run here
+        with self._shelf.alone():
+            before = self._shelf.get(wanted.name)
+            named = Named(
+                name=wanted.name, digest=digest, wanted=asdict(wanted),
+                owner=before.owner if before is not None else owner or self._user(),
+                created_at=before.created_at if before is not None else datetime.now(UTC).isoformat(),
+            )  # fmt: skip
+            self._build(self._shelf.contents(digest), wanted, python, named)
+            self._tidy()
+        return self.get(wanted.name)
+
+    def _build(self, contents: Contents, wanted: EnvironmentWanted, python: str, named: Named) -> None:
+        """The name is written while the lock is held, so that nobody sees it without its build."""
+        lock = contents.seize()
+        try:
+            self._shelf.put(named)
+            result = contents.result()
+            if lock is not None and not (result is not None and result.ready):
+                building.start(contents, lock, python=python, requirements=wanted.requirements, mpi=wanted.mpi)
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+    def delete(self, name: str) -> None:
+        with self._shelf.alone():
+            self._named(name)
+            users = self._users().get(name)
+            if users:
+                raise ConflictError(
+                    f"environment {name} is used by {len(users)} of the jobs that have not ended",
+                    hint="stop them, or wait for their end",
+                )
+            self._shelf.remove(name)
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Contents that no name means and no job runs in are removed; a build of such contents ends."""
+        used = {named.digest for named in self._shelf.all()}
+        used |= {pinned(self._places.job(stored.uid)) or "" for stored in self._unsettled()}
+        for contents in self._shelf.all_contents():
+            if contents.digest not in used:
+                _end_build(contents)
+                contents.remove()
+
+
+def state_of(contents: Contents) -> tuple[State, Result]:
+    """The lock is looked at before the result: a build that ends between the two looks has written it."""
+    for _ in range(2):  # twice, because a build that begins between them has taken the result away
+        building_now = contents.building()
+        result = contents.result()
+        if result is not None and result.ready:
+            return "Ready", result
+        if building_now:
+            return ("Building" if contents.builder.exists() else "Waiting"), Result(ready=False)
+        if result is not None:
+            return "Failed", result
+    return "Failed", Result(ready=False, message=INTERRUPTED)
+
+
+def _end_build(contents: Contents) -> None:
+    deadline = time.monotonic() + _END_WITHIN
+    while contents.building():
+        try:
+            builder = json.loads(contents.builder.read_text())
+            process.send_signal(process.ProcessId(builder["pid"], builder["started"]), signal.SIGKILL)
+        except (FileNotFoundError, ValueError):
+            pass  # it has not said who it is yet
+        if time.monotonic() > deadline:
+            raise RetryableError(f"the build in {contents.folder} does not end")
+        time.sleep(_LOOK_EVERY)
+
+
+def _whole_letters(piece: bytes) -> bytes:
+    """Without the beginning of a letter at its end, the rest of which is not written or read yet."""
+    for back in range(1, min(4, len(piece)) + 1):
+        if piece[-back] >= 0xC0:
+            wanted = 2 if piece[-back] < 0xE0 else 3 if piece[-back] < 0xF0 else 4
+            return piece[:-back] if back < wanted else piece
+        if piece[-back] < 0x80:
+            break
+    return piece
+
+
+def tree_of(shelf: Shelf, digest: str) -> Path | None:
+    """The folder of contents that are whole."""
+    contents = shelf.contents(digest)
+    result = contents.result()
+    return contents.tree(result.tree) if result is not None and result.ready else None
