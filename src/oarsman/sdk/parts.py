@@ -63,8 +63,8 @@ def look(document: Any, *steps: str | int) -> Any:
 
 def total_slots(document: Document) -> int:
     workers = look(document, "spec", "mpiReplicaSpecs", "Worker", "replicas")
-    slots = look(document, "spec", "slotsPerWorker")
-    return _count(workers) * _count(slots)
+    launcher_too = workers is not None and look(document, "spec", "runLauncherAsWorker") is True
+    return (_count(workers) + launcher_too) * _count(look(document, "spec", "slotsPerWorker"))
 
 
 def _count(value: Any) -> int:

@@ -44,7 +44,7 @@ def with_value(text: str, field: str, value: Any) -> str:
     which = _which(found)
     whole = unshared(found[which]) if found else {"apiVersion": f"{names.GROUP}/v2beta1", "kind": names.KIND}
     job = _job(whole)
-    if known.read(job) == value:
+    if known.read(job if found else {}) == value:
         return text
     known.write(job, value)
     return amended(text, which, whole)

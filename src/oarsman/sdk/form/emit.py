@@ -23,7 +23,8 @@ def scalar(value: Any) -> list[str]:
     """A scalar as lines of block style; those after the first are indented by two."""
     if (isinstance(value, str) and value.endswith(("\n\n", "\n\r"))) or value == "\n":
         return [quoted(value)]  # a block would have to keep empty lines, which then depend on what follows
-    return to_yaml([{"k": value}])[3:].rstrip("\n").split("\n")
+    lines = to_yaml([{"k": value}])[3:].rstrip("\n").split("\n")
+    return lines if len(lines) == 1 or lines[0].startswith("|") else [quoted(value)]
 
 
 def quoted(text: str) -> str:

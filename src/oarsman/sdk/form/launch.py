@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Literal
 
 from oarsman.errors import UsageError
 from oarsman.job.launch import LaunchLine, parse
 from oarsman.sdk.form.places import container, look, put, settle
-from oarsman.sdk.form.simple import Field, shown
+from oarsman.sdk.form.simple import Field, said, shown
 from oarsman.sdk.parts import Document, keep_filling_slots, total_slots
 
 _WORKER = ("spec", "mpiReplicaSpecs", "Worker")
@@ -60,35 +59,36 @@ def bound(name: str, which: Literal["min", "max"]) -> Field:
             )  # fmt: skip
         if line.in_shell:
             raise UsageError("the launch line is inside a shell command", field=name, hint="change it in the text")
-        _set_option(document, which, value)
+        _set_option(document, line, which, value)
 
     return Field(name, "number", read, write, minimum=1)
 
 
 def _line(document: Document) -> LaunchLine | None:
-    return parse([str(word) for _, words in _parts(document) for word in words])
+    return parse([said(word) for _, word in _words(document)])
 
 
-def _parts(document: Document) -> Iterator[tuple[str, list[Any]]]:
-    for part in ("command", "args"):
-        words = look(document, *container(document, "Launcher"), part)
-        if isinstance(words, list):
-            yield part, words
+def _words(document: Document) -> list[tuple[str, Any]]:
+    """The words of the launch line, each with the field it stands in."""
+    found = ((part, look(document, *container(document, "Launcher"), part)) for part in ("command", "args"))
+    return [(part, word) for part, words in found if isinstance(words, list) for word in words]
 
 
-def _set_option(document: Document, which: str, value: int | None) -> None:
+def _set_option(document: Document, line: LaunchLine, which: str, value: int | None) -> None:
     """Change the word behind the option, take both away, or add them behind the last number of ranks."""
-    behind: tuple[list[Any], int] | None = None
-    for _, words in _parts(document):
-        for index, word in enumerate(words):
-            option, equals, _ = str(word).partition("=")
-            if option in _OPTIONS[which]:
-                width = 1 if equals else 2
-                new = [] if value is None else [f"{option}={value}"] if equals else [option, str(value)]
-                words[index : index + width] = new
-                return
-            if option in _COUNTS or option.rsplit("/", 1)[-1] == "horovodrun":
-                behind = words, index + (1 if equals or not option.startswith("-") else 2)
-    if value is not None and behind is not None:
-        words, index = behind
-        words[index:index] = [_OPTIONS[which][0], str(value)]
+    words = _words(document)
+    texts = [said(word) for _, word in words]
+    start = texts.index(line.path)
+    place, width, form = start + 1, 0, _OPTIONS[which][0]
+    for index in range(start + 1, start + 1 + len(line.options)):
+        option, equals, _ = texts[index].partition("=")
+        if option in _OPTIONS[which]:
+            place, width, form = index, 1 if equals else 2, option + equals
+            break
+        if option in _COUNTS:
+            place = index + (1 if equals else 2)
+    new = [] if value is None else [f"{form}{value}"] if form.endswith("=") else [form, str(value)]
+    part = words[place if width else place - 1][0]
+    words[place : place + width] = [(part, word) for word in new]
+    for part in ("command", "args"):
+        settle(document, (*container(document, "Launcher"), part), [word for of, word in words if of == part])

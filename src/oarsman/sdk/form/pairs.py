@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oarsman.errors import UsageError
-from oarsman.sdk.form.places import container, drop, look, put, roles
+from oarsman.sdk.form.places import container, drop, items, look, mappings, put, roles, settle
 from oarsman.sdk.form.simple import Field, said
 from oarsman.sdk.parts import Document
 
@@ -38,22 +38,19 @@ def marks(name: str, *path: str, hide_ours: bool = False) -> Field:
 
 # -- variables --------------------------------------------------------------------------------------------
 def _entries(document: Document, role: str) -> list[dict[str, Any]]:
-    found = look(document, *container(document, role), "env")
-    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+    return mappings(document, (*container(document, role), "env"))
 
 
 def _plain(document: Document, role: str) -> dict[str, str]:
-    """Variables whose value is written down; others take it from elsewhere."""
-    return {said(e.get("name")): said(e.get("value")) for e in _entries(document, role) if "valueFrom" not in e}
+    return {_name(entry): said(entry.get("value")) for entry in _entries(document, role) if _is_plain(entry)}
 
 
 def read_env(document: Document) -> dict[str, str]:
     """Those of the launcher, then those that only the workers have."""
-    return (
-        {**_plain(document, "Worker"), **_plain(document, "Launcher")}
-        if _plain(document, "Worker")
-        else _plain(document, "Launcher")
-    )
+    found = _plain(document, "Launcher")
+    for name, value in _plain(document, "Worker").items():
+        found.setdefault(name, value)
+    return found
 
 
 def write_env(document: Document, value: dict[str, str]) -> None:
@@ -63,20 +60,25 @@ def write_env(document: Document, value: dict[str, str]) -> None:
         if name not in before and all(_taken(document, role, name) for role in roles(document)):
             raise UsageError(f"{name} takes its value from elsewhere", field="env", hint="change it in the text")
     for role in roles(document):
-        entries, plain = _entries(document, role), _plain(document, role)
-        kept = [e for e in entries if "valueFrom" in e or said(e.get("name")) in value]
-        for entry in kept:
-            name = said(entry.get("name"))
-            if "valueFrom" not in entry and plain[name] == before[name] != value[name]:
-                entry["value"] = value[name]
-        added = [n for n in value if n not in before and not _taken(document, role, n)]
-        kept += [{"name": name, "value": value[name]} for name in added]
         path = (*container(document, role), "env")
-        if kept:
-            put(document, path, kept)
-        elif entries:
-            drop(document, path)
+        plain = _plain(document, role)
+        gone = [entry for entry in _entries(document, role) if _is_plain(entry) and _name(entry) not in value]
+        kept = [entry for entry in items(document, path) if not any(entry is one for one in gone)]
+        for entry in kept:
+            if _is_plain(entry) and plain[_name(entry)] == before[_name(entry)] != value[_name(entry)]:
+                entry["value"] = value[_name(entry)]
+        added = [name for name in value if name not in before and not _taken(document, role, name)]
+        settle(document, path, [*kept, *({"name": name, "value": value[name]} for name in added)])
+
+
+def _is_plain(entry: Any) -> bool:
+    """Whether the value is written down; others take it from elsewhere."""
+    return isinstance(entry, dict) and "valueFrom" not in entry
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return said(entry.get("name"))
 
 
 def _taken(document: Document, role: str, name: str) -> bool:
-    return any(said(entry.get("name")) == name for entry in _entries(document, role))
+    return any(_name(entry) == name for entry in _entries(document, role))

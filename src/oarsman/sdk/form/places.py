@@ -8,7 +8,7 @@ from oarsman.errors import UsageError
 from oarsman.manifest.problems import Path, dotted
 from oarsman.sdk.parts import ROLES, Document, look, main_index
 
-__all__ = ["Path", "container", "drop", "look", "pod", "put", "roles"]
+__all__ = ["Path", "container", "drop", "items", "look", "mappings", "pod", "put", "roles", "settle"]
 _SPECS = ("spec", "mpiReplicaSpecs")
 
 
@@ -40,12 +40,29 @@ def put(document: Document, path: Path, value: Any) -> None:
             else:
                 holder[step] = inner
         if not isinstance(inner, list if isinstance(path[at + 1], int) else dict):
-            raise UsageError(
-                f"{dotted(path[: at + 1])} is not what it should be", field=dotted(path[: at + 1]),
-                hint="mend it in the text first",
-            )  # fmt: skip
+            raise out_of_shape(path[: at + 1])
         holder = inner
     holder[path[-1]] = value
+
+
+def out_of_shape(path: Path) -> UsageError:
+    """Something is there that the form would have to throw away."""
+    place = dotted(path)
+    return UsageError(f"{place} is not what it should be", field=place, hint="mend it in the text first")
+
+
+def items(document: Document, path: Path) -> list[Any]:
+    """The list at that place, empty where there is none."""
+    found = look(document, *path)
+    if found is not None and not isinstance(found, list):
+        raise out_of_shape(path)
+    return list(found or ())
+
+
+def mappings(document: Document, path: Path) -> list[dict[str, Any]]:
+    """The items of the list at that place that can be looked into; none where it is no list."""
+    found = look(document, *path)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def drop(document: Document, path: Path) -> None:

@@ -52,6 +52,10 @@ def said(value: Any) -> str:
 def accepted(field: Field, value: Any) -> Any:
     """The value if the field can hold it; nothing said is the empty value of its kind."""
     empty = EMPTY[field.kind]
+    if isinstance(value, float) and value.is_integer():  # what a browser sends for a whole number
+        value = int(value)
+    if field.kind == "amount" and isinstance(value, int | float) and not isinstance(value, bool):
+        value = str(value)
     if value is None or value == "" or (value in ([], {}) and field.kind in ("words", "pairs", "volumes")):
         return empty
     wanted: dict[Kind, Any] = {"number": int, "bool": bool, "words": Sequence, "pairs": Mapping, "volumes": Sequence}
@@ -209,7 +213,7 @@ def write_clean_policy(document: Document, value: str) -> None:
 
 
 def _is_v1(document: Document) -> bool:
-    return look(document, "apiVersion") == f"{names.GROUP}/v1"
+    return said(look(document, "apiVersion")) == f"{names.GROUP}/v1"
 
 
 def read_mpi(document: Document) -> str:

@@ -73,7 +73,7 @@ class _Walker:
     def node(self, event: Any, path: tuple[str | int, ...]) -> Span:
         span = Span(event.start_mark.index, event.end_mark.index, path=path)
         if isinstance(event, yaml.AliasEvent):
-            span.target = self.anchors[event.anchor]
+            span.target = self.anchors[str(event.anchor)]
             return span
         span.anchor = event.anchor
         if isinstance(event, yaml.ScalarEvent):

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from difflib import SequenceMatcher
 from typing import Any
 
-from oarsman.errors import ManifestError
+from oarsman.errors import ManifestError, UsageError
 from oarsman.manifest import to_yaml
 from oarsman.manifest.source import read
 from oarsman.sdk.form import emit
@@ -46,9 +46,10 @@ def amended(text: str, which: int, after: Mapping[str, Any]) -> str:
         edited = attempt.run(before[which])
         if edited is not None and _reads_as(edited, wanted):
             return mark + edited
-    manner = _manner(text, tree)
-    anew = manner.newline.join(to_yaml([after]).rstrip("\n").split("\n"))
-    return mark + text[: tree.start] + anew + text[tree.end :]
+    anew = _Editor(text, tree, after).written_anew()
+    if not _reads_as(anew, wanted):
+        raise UsageError("YAML has no way to write this", field="manifest", hint="are there control characters in it?")
+    return mark + anew
 
 
 def same(one: Any, other: Any) -> bool:
@@ -115,7 +116,7 @@ class _Editor:
 
     def run(self, before: Any) -> str | None:
         """The edited text, or None where two edits are in each other's way."""
-        self.compare(self.tree, before, self.after, in_flow=False, column=-self.manner.step)
+        self.compare(self.tree, before, self.after, in_flow=False, column=-1)
         pieces, place = [], 0
         for start, end, new in sorted(self.edits, key=lambda edit: (edit[0], edit[1] > edit[0])):
             if start < place:
@@ -123,6 +124,12 @@ class _Editor:
             pieces += [self.text[place:start], new]
             place = end
         return "".join([*pieces, self.text[place:]])
+
+    def written_anew(self) -> str:
+        self.edits = []
+        self.replace(self.tree, self.after, in_flow=False, column=-1)
+        ((start, end, new),) = self.edits
+        return self.text[:start] + new + self.text[end:]
 
     def edit(self, start: int, end: int, new: str) -> None:
         self.edits.append((start, end, new))
@@ -209,24 +216,29 @@ class _Editor:
             pairs.update(zip(range(start, start + common), range(first, first + common), strict=True))
             if last - first > common:
                 added.setdefault(start + common - 1, []).extend(new[first + common : last])
-        if not pairs or (added and min(added) < min(pairs)):
-            # Nothing stays that the new items could stand behind: the first item becomes the first of the new ones.
-            pairs, added = self.from_the_front(old, new)
+        first_kept = min(pairs)
+        early = [value for at in sorted(added) if at < first_kept for value in added[at]]
+        self.insert_before(span, span.items[first_kept], early)
         for at, entry in enumerate(span.items):
             if at in pairs:
                 column = _column(self.text, entry.start)
                 self.compare(entry.value, old[at], new[pairs[at]], in_flow=span.flow, column=column)
             else:
                 self.remove(span, entry)
-            if at in added:
+            if at in added and at >= first_kept:
                 behind = max(kept for kept in pairs if kept <= at)
                 self.insert_items(span, span.items[behind], added[at])
 
-    @staticmethod
-    def from_the_front(old: list[Any], new: list[Any]) -> tuple[dict[int, int], dict[int, list[Any]]]:
-        common = min(len(old), len(new))
-        rest = new[common:]
-        return {at: at for at in range(common)}, {common - 1: rest} if rest else {}
+    def insert_before(self, span: Span, entry: Entry, values: list[Any]) -> None:
+        if not values:
+            return
+        if span.flow:
+            as_json = entry.value.style == '"'
+            self.edit(entry.start, entry.start, "".join(f"{emit.flow(value, as_json=as_json)}, " for value in values))
+            return
+        column, newline = _column(self.text, entry.start), self.manner.newline
+        lines = [line for value in values for line in emit.item(value, column, self.manner)]
+        self.edit(entry.start, entry.start, newline.join([*lines, " " * column]).removeprefix(" " * column))
 
     def insert_items(self, span: Span, behind: Entry, values: list[Any]) -> None:
         if span.flow:
@@ -260,7 +272,6 @@ class _Editor:
         start = _line_start(self.text, entry.start)
         end = self.line_end(entry.end)
         if self.text[start : entry.start].strip():  # it shares its line with a dash
-            assert following is not None or at == 0
             between = self.text[entry.end : following.start] if following is not None else ""
             stop = following.start if following is not None and not between.strip() else entry.end
             self.edit(entry.start, stop, "")
@@ -290,7 +301,7 @@ class _Editor:
         """Write the value anew, in its place; its anchor stays for those who refer to it."""
         anchor = f"&{span.anchor}" if span.anchor is not None else ""
         if in_flow:
-            as_json = span.style == '"' or (self.text[span.start : span.start + 1] in ("{", "[") and self.is_json())
+            as_json = span.style == '"' or self.is_json()
             written = emit.in_style(new, span.style) or emit.flow(new, as_json=as_json)
             self.edit(span.start, span.end, f"{anchor} {written}".lstrip())
             return
@@ -310,8 +321,9 @@ class _Editor:
         """The lines of a block begin behind the line of its key, and so behind a comment there."""
         newline, start = self.manner.newline, span.start
         if column < 0 or (span.members and not span.flow and not anchor):
-            lines = emit.block(new, _column(self.text, start), self.manner)
-            self.edit(start, span.end, newline.join(lines).lstrip(" "))
+            on_marker = column < 0 and self.text[_line_start(self.text, start) : start].strip()  # behind `---`
+            lines = emit.block(new, 0 if on_marker else _column(self.text, start), self.manner)
+            self.edit(start, span.end, newline + newline.join(lines) if on_marker else newline.join(lines).lstrip(" "))
             return
         shift = self.manner.dashes if isinstance(new, list) else self.manner.step
         lines = emit.block(new, column + shift, self.manner)

@@ -6,23 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from oarsman.errors import UsageError
-from oarsman.sdk.form.places import container, drop, look, pod, put, roles
+from oarsman.sdk.form.places import container, items, mappings, pod, put, roles, settle
 from oarsman.sdk.parts import Document, source_of, volume_name, volume_source
 
 _SHOWN = {"name", "mountPath", "readOnly"}  # a mount that says more than this cannot be shown
 
 
-def _list(document: Document, *path: str | int) -> list[Any]:
-    found = look(document, *path)
-    return found if isinstance(found, list) else []
-
-
 def _mounts(document: Document, role: str) -> list[dict[str, Any]]:
-    return [m for m in _list(document, *container(document, role), "volumeMounts") if isinstance(m, dict)]
+    return mappings(document, (*container(document, role), "volumeMounts"))
 
 
 def _volumes(document: Document, role: str) -> list[dict[str, Any]]:
-    return [v for v in _list(document, *pod(role), "volumes") if isinstance(v, dict)]
+    return mappings(document, (*pod(role), "volumes"))
 
 
 def _of_role(document: Document, role: str) -> Iterator[dict[str, Any]]:
@@ -75,7 +70,7 @@ def _mount(document: Document, role: str, volume: dict[str, Any]) -> None:
     mounts = (*container(document, role), "volumeMounts")
     name = _volume_for(document, role, volume)
     read_only = {"readOnly": True} if volume["read_only"] else {}
-    put(document, mounts, [*_list(document, *mounts), {"name": name, "mountPath": volume["path"], **read_only}])
+    put(document, mounts, [*items(document, mounts), {"name": name, "mountPath": volume["path"], **read_only}])
 
 
 def _volume_for(document: Document, role: str, volume: dict[str, Any]) -> str:
@@ -89,7 +84,7 @@ def _volume_for(document: Document, role: str, volume: dict[str, Any]) -> str:
     while name in known:
         name, number = f"{wished}-{number}", number + 1
     path = (*pod(role), "volumes")
-    put(document, path, [*_list(document, *path), {"name": name, **volume_source(volume["source"])}])
+    put(document, path, [*items(document, path), {"name": name, **volume_source(volume["source"])}])
     return name
 
 
@@ -112,26 +107,15 @@ def _change(document: Document, role: str, volume: dict[str, Any]) -> None:
 
 
 def _unmount(document: Document, role: str, path: str) -> None:
-    place = (*container(document, role), "volumeMounts")
-    mounts = _list(document, *place)
-    gone = next(m for m in mounts if isinstance(m, dict) and m.get("mountPath") == path)
-    last = _uses(document, role, gone["name"]) == 1
-    _keep(document, place, [mount for mount in mounts if mount is not gone])
-    if last:
-        volumes = (*pod(role), "volumes")
-        kept = [v for v in _list(document, *volumes) if not (isinstance(v, dict) and v.get("name") == gone["name"])]
-        _keep(document, volumes, kept)
-
-
-def _keep(document: Document, path: tuple[str | int, ...], items: list[Any]) -> None:
-    if items:
-        put(document, path, items)
-    else:
-        drop(document, path)
+    mounts, volumes = (*container(document, role), "volumeMounts"), (*pod(role), "volumes")
+    gone = next(mount for mount in _mounts(document, role) if mount.get("mountPath") == path)
+    if _uses(document, role, gone["name"]) == 1:
+        unused = next(volume for volume in _volumes(document, role) if volume.get("name") == gone["name"])
+        settle(document, volumes, [volume for volume in items(document, volumes) if volume is not unused])
+    settle(document, mounts, [mount for mount in items(document, mounts) if mount is not gone])
 
 
 def _uses(document: Document, role: str, name: str) -> int:
     """How many mounts of the pod are of that volume."""
-    containers = [c for part in ("containers", "initContainers") for c in _list(document, *pod(role), part)]
-    mounts = [m for c in containers if isinstance(c, dict) for m in _list(c, "volumeMounts") if isinstance(m, dict)]
-    return sum(mount.get("name") == name for mount in mounts)
+    containers = [c for part in ("containers", "initContainers") for c in mappings(document, (*pod(role), part))]
+    return sum(mount.get("name") == name for c in containers for mount in mappings(c, ("volumeMounts",)))
