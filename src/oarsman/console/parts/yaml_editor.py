@@ -21,10 +21,11 @@ class YamlEditor(ui.codemirror):
         self._text = text
 
     def show(self, text: str) -> None:
-        """Put a text in without being told that it changed."""
-        self._text = text
+        """Put a text in without being told that it changed; where it did comes into view."""
+        before, self._text = self._text, text
         if self.value != text:
             self.value = text
+            self.reveal_line(_first_change(before, text))
 
     def mark(self, problems: Sequence[ProblemView]) -> None:
         lines = len(self.value.splitlines()) or 1
@@ -39,3 +40,10 @@ class YamlEditor(ui.codemirror):
         if event.value != self._text:
             self._text = event.value
             typed(event.value)
+
+
+def _first_change(before: str, after: str) -> int:
+    """The first line that differs, counted from 1."""
+    old, new = before.splitlines(), after.splitlines()
+    same = next((line for line, (one, other) in enumerate(zip(old, new, strict=False)) if one != other), None)
+    return max(1, min(len(old), len(new)) if same is None else same + 1)

@@ -41,7 +41,7 @@ class Control:
     def _offer(self, value: Any) -> None:
         """A text may say what nobody offered; then it is offered."""
         if isinstance(self.element, ui.select) and (value or "") not in self.element.options:
-            self.element.set_options({**self.element.options, str(value): str(value)})
+            self.element.set_options({**dict(self.element.options), str(value): str(value)})
 
     def complain(self, message: str | None) -> None:
         self.element.props["error"] = message is not None

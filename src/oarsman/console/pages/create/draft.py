@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from oarsman.errors import ManifestError, UserError
-from oarsman.manifest.source import read
 from oarsman.sdk import form
 
 
@@ -20,11 +19,11 @@ class Draft:
 
     def take(self, text: str) -> None:
         self.text = text
-        found, problems = read(text, "manifest")
-        document = found[0].value if found else {}
-        self.readable = not problems and isinstance(document, dict)
-        if self.readable:
-            self.values = form.values(document)
+        try:
+            self.values = form.values(form.document(text))
+            self.readable = True
+        except ManifestError:
+            self.readable = False
 
     def change(self, field: str, value: Any) -> str | None:
         """Edit the text; what is wrong with the value, if the text cannot say it."""

@@ -25,6 +25,7 @@ BASICS = (
     Question("name", "Name", note="lower-case letters, digits and '-'; starts with a letter", wide=True),
     Question("description", "Description", wide=True),
     Question("namespace", "Namespace"),
+    Question("api_version", "Written as", "choice", choices=("kubeflow.org/v2beta1", "kubeflow.org/v1")),
     Question("priority", "Priority", "number", "a higher one is let in first", least=-1_000_000_000),
     Question("queue", "Queue", note="of the cluster's scheduler", only_on=CLUSTER),
 )
@@ -43,8 +44,8 @@ WORKERS = (
     Question("worker_cpu", "CPU of a worker", "amount", "such as 2 or 500m"),
     Question("worker_memory", "Memory of a worker", "amount", "such as 4Gi"),
     Question("worker_gpu", "GPU of a worker", "amount"),
-    Question("worker_vgpu", "vGPU of a worker", "amount", only_on=CLUSTER),
-    Question("worker_gpu_memory", "GPU memory of a worker", "amount", "in MiB, for shared GPUs", only_on=CLUSTER),
+    Question("worker_vgpu", "vGPU of a worker", "amount"),
+    Question("worker_gpu_memory", "GPU memory of a worker", "amount", "in MiB, for shared GPUs"),
 )
 LAUNCHER = (
     Question("launcher_cpu", "CPU of the launcher", "amount"),
@@ -56,13 +57,14 @@ ENDING = (
     Question("retries", "Retries", "number", "how often a failed job is started again"),
     Question("deadline", "Deadline in seconds", "number", "a job that runs longer is ended", least=1),
     Question("ttl", "Kept after the end, in seconds", "number", "then it is deleted"),
-    Question("restart_policy", "Launcher that fails", "choice", choices=("", "Never", "OnFailure")),
+    Question("restart_policy", "Launcher that fails", "choice", choices=("", "Never", "OnFailure", "ExitCode")),
     Question("suspend", "Submit without starting", "switch"),
 )
 SCHEDULING = (
     Question("elastic_min", "Elastic: fewest ranks", "number", "for horovodrun with host discovery", least=1),
     Question("elastic_max", "Elastic: most ranks", "number", least=1),
     Question("min_available", "Started together, at least", "number", "pods, for gang scheduling", only_on=CLUSTER),
+    Question("schedule_timeout", "Seconds to wait for all", "number", "for gang scheduling", only_on=CLUSTER),
     Question("priority_class", "Priority class", only_on=CLUSTER),
     Question("oversubscribe", "More ranks than CPUs", "switch", only_on=MACHINE),
     Question("network", "Network", "choice", choices=("", "private", "host"), only_on=MACHINE),

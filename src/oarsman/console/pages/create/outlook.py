@@ -42,8 +42,9 @@ class Outlook:
                 _line("warning", "is-wait", warning)
 
     def _problem(self, problem: ProblemView) -> None:
-        where = self.say("line {line}", line=problem.line) if problem.line else problem.field
-        said = f"{where}: {problem.message}" if where else problem.message
+        where = [self.say("line {line}", line=problem.line)] if problem.line else []
+        where += [problem.field] if problem.field else []
+        said = f"{', '.join(where)}: {problem.message}" if where else problem.message
         with ui.column().classes("gap-0"):
             label = _line("error", "is-bad", said)
             if problem.line:

@@ -76,9 +76,12 @@ class CreatePage:
         if kept and kept != self.draft.text:
             with self.firm, ui.row().classes("oarsman-card items-center w-full") as offer:
                 ui.label(self.guest.say("There is a draft that was not submitted."))
-                ui.button(
-                    self.guest.say("Go on with it"), on_click=lambda: (self._begin_with(str(kept)), offer.delete())
-                ).props("outline dense no-caps")
+
+                def go_on() -> None:
+                    self._begin_with(str(kept))
+                    offer.delete()
+
+                ui.button(self.guest.say("Go on with it"), on_click=go_on).props("outline dense no-caps")
 
     def _begin_with(self, text: str) -> None:
         self.draft.take(text)

@@ -1,0 +1,152 @@
+"""A job made in the browser: form and YAML edit each other, mistakes are marked, and what was made runs."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.console.api.running import ROOT, Served
+
+from .conftest import Opened
+from .test_pages import make_account
+
+pytestmark = pytest.mark.mpi
+SCRIPT = "scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where the benchmark of the example lies: our own, which needs no GPU, under the name the example calls."""
+    script = tmp_path / SCRIPT
+    script.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "examples" / "benchmarks" / "synthetic_benchmarks.py", script)
+    return tmp_path
+
+
+def test_the_example_is_made_in_the_form_runs_and_a_clone_with_one_change_fails_with_its_cause(
+    server: Served, opened: Opened, folder: Path
+) -> None:
+    page = opened("/create")
+    choose(page, "Template", "TensorFlow benchmarks, v1")
+    page.get_by_label("Name", exact=True).fill("benchmarks-mpi")
+    page.get_by_label("Description").fill("the usual benchmark")
+    expect(yaml(page)).to_contain_text("name: benchmarks-mpi")
+    expect(page.get_by_text("Does not fit, ever")).to_be_visible()
+    step(page, "Run")
+    expect(page.get_by_label("Launch command")).to_have_value(re.compile(r"^mpirun --allow-run-as-root -np 2 "))
+    page.get_by_label("Folder on this machine").fill(str(folder))
+    step(page, "Resources")
+    for label, amount in (
+        ("CPU of a worker", "200m"), ("Memory of a worker", "256Mi"), ("CPU of the launcher", "100m"),
+        ("Memory of the launcher", "256Mi"), ("vGPU of a worker", ""), ("GPU memory of a worker", ""),
+    ):  # fmt: skip
+        page.get_by_label(label, exact=True).fill(amount)
+    expect(page.get_by_text("every slot is used").first).to_be_visible()
+    expect(page.get_by_text("Fits: it can start now.")).to_be_visible()
+    step(page, "Review")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page).to_have_url(f"{server.address}/jobs/default/benchmarks-mpi")
+    expect(page.get_by_role("log")).to_contain_text("images/sec")
+    expect(page.get_by_text("Succeeded").first).to_be_visible()
+
+    page.goto(f"{server.address}/create?from=default/benchmarks-mpi")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("benchmarks-mpi-2")
+    step(page, "Run")
+    command = page.get_by_label("Launch command")
+    command.fill(command.input_value().replace(SCRIPT, "scripts/not_there.py"))
+    expect(yaml(page)).to_contain_text("not_there.py")
+    page.get_by_label("Folder on this machine").fill(str(folder))
+    step(page, "Review")
+    page.get_by_role("button", name="Run", exact=True).click()
+    expect(page).to_have_url(f"{server.address}/jobs/default/benchmarks-mpi-2")
+    expect(page.locator(".oarsman-cause")).to_contain_text("not_there.py")
+    expect(page.locator(".oarsman-cause")).to_contain_text("rank")
+
+
+def test_the_form_follows_the_text_and_the_text_the_form(opened: Opened) -> None:
+    page = opened("/create")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("hello")
+    replace_in_yaml(page, "name: hello", "name: typed-by-hand")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("typed-by-hand")
+    step(page, "Resources")
+    page.get_by_label("Workers", exact=True).fill("3")
+    expect(yaml(page)).to_contain_text("replicas: 3")
+    expect(yaml(page)).to_contain_text('- "6"')  # -n follows the slots
+    expect(yaml(page)).to_contain_text("# Greetings from four ranks")  # what somebody noted stays
+    expect(page.get_by_text("3 workers × 2 slots = 6 slots").first).to_be_visible()
+
+
+def test_a_mistake_is_marked_at_its_line_and_nothing_can_be_submitted(opened: Opened) -> None:
+    page = opened("/create")
+    expect(page.get_by_text("can start now")).to_be_visible()
+    replace_in_yaml(page, "slotsPerWorker: 2", "slotsPerWorker: many")
+    marked = page.locator(".cm-line.oarsman-mistake")
+    expect(marked).to_have_text("  slotsPerWorker: many")
+    expect(page.get_by_role("status").get_by_text("slotsPerWorker")).to_be_visible()
+    step(page, "Review")
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
+    step(page, "Resources")
+    page.get_by_label("Slots per worker").fill("4")
+    expect(marked).to_have_count(0)
+    step(page, "Review")
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+
+
+def test_a_draft_survives_a_closed_page(server: Served, opened: Opened) -> None:
+    page = opened("/create")
+    page.get_by_label("Name", exact=True).fill("unfinished")
+    expect(yaml(page)).to_contain_text("unfinished")
+    expect(page.get_by_text("can start now")).to_be_visible()
+    page.wait_for_function("(localStorage.getItem('oarsman-draft') || '').includes('unfinished')")
+    page.goto(server.address + "/jobs")
+    page.goto(server.address + "/create")
+    page.get_by_role("button", name="Go on with it").click()
+    expect(page.get_by_label("Name", exact=True)).to_have_value("unfinished")
+
+
+def test_a_file_is_taken_as_it_is(opened: Opened, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text((ROOT / "examples" / "seeds" / "tensorflow-mnist-elastic.yaml").read_text())
+    page = opened("/create")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="File").click()
+    chooser.value.set_files(file)
+    expect(page.get_by_label("Name", exact=True)).to_have_value("tensorflow-mnist-elastic")
+
+
+def test_who_may_only_look_gets_no_form(server: Served, opened: Opened) -> None:
+    make_account(server, "looker", "viewer")
+    page = opened()
+    page.context.clear_cookies()
+    page.goto(server.address + "/login?to=/create")
+    page.get_by_label("Name").fill("looker")
+    page.get_by_label("Password").fill("correct horse")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_text("You may look, and not start jobs.")).to_be_visible()
+
+
+def step(page: Page, name: str) -> None:
+    page.locator(".q-stepper__tab").filter(has_text=name).click()
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def yaml(page: Page) -> Locator:
+    return page.locator(".cm-content")
+
+
+def replace_in_yaml(page: Page, old: str, new: str) -> None:
+    """As somebody types it: the line is selected and written anew."""
+    line = yaml(page).locator(".cm-line").filter(has_text=old)
+    line.click()
+    page.keyboard.press("End")
+    for _ in old:
+        page.keyboard.press("Backspace")
+    page.keyboard.type(new)
