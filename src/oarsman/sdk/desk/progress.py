@@ -15,7 +15,8 @@ from oarsman.runtime.jobs import JobRecord, Jobs, LogLine
 from oarsman.sdk import views
 from oarsman.sdk.desk.reading import LogReading
 from oarsman.sdk.models import MetricPoint, MetricSeries, Progress, RankProgress, RankView
-from oarsman.status.log_metrics import EPOCH, STEP, told
+from oarsman.status.log_metrics import told
+from oarsman.status.metric_names import EPOCH, STEP
 from oarsman.status.stragglers import Pace, behind
 
 MOST_POINTS: Final = 500
