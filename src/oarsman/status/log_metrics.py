@@ -64,7 +64,7 @@ _PAIR: Final = re.compile(
     rf"(?P<total>\s{{0,3}}(?:/|of)\s{{0,12}}\d[\d,]{{0,20}})?{_ENDS}"
 )
 _RATE: Final = re.compile(
-    r"(?<![^\W\d])(?<![/.\-\\])(?:(?:running)?avg|curr)?"
+    r"(?<![^\W\d])(?<![/.\-\\])(?:global_|(?:running)?avg|curr)?"
     r"(?P<thing>images?|imgs?|samples?|tokens?|toks?|examples?|sequences?|seqs?|words?|steps?|iterations?|iters?|its?)"
     r"(?:/|[ _]per[ _]|per)s(?:ec(?:ond)?)?(?![\w/])", re.IGNORECASE
 )  # fmt: skip

@@ -30,7 +30,7 @@ _LIMITS: Final = frozenset((
 _NOT_COUNTING: Final = frozenset(("total", "eval", "val", "test", "avg", "average", "mean"))
 _PAIRS: Final = {("learning", "rate"): "lr", ("grad", "norm"): "grad_norm", ("gradient", "norm"): "grad_norm"}
 _LOSS: Final = re.compile(r"(?:[a-z0-9]+_){0,3}loss(?:_(?!scale|weight|coef|fn|func|type|rate)[a-z0-9]+){0,2}")
-_QUALITY: Final = re.compile(r"top[-_]?\d{1,2}(?:_acc(?:uracy)?)?|acc(?:uracy)?(?:@\d{1,3}|_top\d{1,2})?")
+_QUALITY: Final = re.compile(r"top_?\d{1,2}_acc(?:uracy)?|acc(?:uracy)?(?:@\d{1,3}|_top\d{1,2})?")
 _SAME: Final = {
     "acc": "accuracy", "lr": "lr", "learning_rate": "lr", "ppl": "perplexity", "perplexity": "perplexity",
     "grad_norm": "grad_norm", "gradient_norm": "grad_norm", "throughput": "throughput",
@@ -62,7 +62,7 @@ def known(before: str, name: str, *, with_unit: bool = False) -> Known | None:
     if (joined := _PAIRS.get((before, name))) is not None:
         return Known(joined)
     head, slash, tail = name.replace("-", "/").replace(".", "/").rpartition("/")
-    if slash and not name.startswith("top-"):
+    if slash:
         return known(head, tail) if head in _PARTS else None
     if name in _COUNTERS:
         counted, order = _COUNTERS[name]
@@ -80,6 +80,6 @@ def _measure(name: str) -> str | None:
     if part in _PARTS and rest and (found := _measure(rest)) is not None:
         return f"{_PARTS[part]}_{found}"
     if _LOSS.fullmatch(name) is not None or _QUALITY.fullmatch(name) is not None:
-        return name.replace("-", "_")
+        return name
     chinese = None if name.isascii() else _CHINESE.fullmatch(name)
     return _CHINESE_PARTS[chinese[1]] + _CHINESE_NAMES[chinese[2]] if chinese is not None else None

@@ -1,0 +1,102 @@
+"""Who is behind the others: by steps, by silence, and the many cases in which nobody is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oarsman.status.stragglers import Pace, behind
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def stepping(*steps: float | None, rounds: tuple[int, ...] = ()) -> dict[int, Pace]:
+    return {rank: Pace(step=step, round=rounds[rank] if rounds else 0) for rank, step in enumerate(steps)}
+
+
+@pytest.mark.parametrize(
+    ("paces", "reasons"),
+    [
+        (stepping(180, 120, 180), {1: "at step 120, the others at 180"}),
+        (stepping(180, 120), {1: "at step 120, the others at 180"}),
+        (stepping(10, 10, 10, 7), {3: "at step 7, the others at 10"}),
+        (stepping(1_000_000, 500_000), {1: "at step 500000, the others at 1000000"}),
+        (stepping(100, 20, 100, 30, 100), {1: "at step 20, the others at 100", 3: "at step 30, the others at 100"}),
+        # not enough behind
+        (stepping(180, 150, 180), {}), (stepping(10, 8, 10), {}), (stepping(2, 0, 2), {}), (stepping(5, 5), {}),
+        # one that is ahead makes nobody late
+        (stepping(100, 500, 100, 100), {}),
+        # nobody to compare with
+        (stepping(5), {}), ({}, {}), (stepping(180, None), {}), (stepping(None, None, None), {}),
+        # in another round the steps count anew
+        (stepping(5, 180, 5, rounds=(1, 0, 1)), {}), (stepping(5, 100, 5, rounds=(1, 1, 1)), {}),
+        (stepping(5, 180, 5, rounds=(3, 1, 3)), {1: "2 rounds of steps behind the others"}),
+        (stepping(100, 10, 100, 5, rounds=(1, 1, 1, 2)), {1: "at step 10, the others at 100"}),
+    ],
+)  # fmt: skip
+def test_a_rank_is_slow_when_its_step_is_well_behind_the_others(
+    paces: dict[int, Pace], reasons: dict[int, str]
+) -> None:
+    assert behind(paces, NOW) == reasons
+
+
+def writing(*ago: float, every: float = 2.0, beats: int = 20, longest_gap: float = 4.0) -> dict[int, Pace]:
+    """Ranks that wrote that many seconds ago for the last time, and regularly until then."""
+    paces = {}
+    for rank, seconds in enumerate(ago):
+        last = NOW - timedelta(seconds=seconds)
+        first = last - timedelta(seconds=every * (beats - 1))
+        paces[rank] = Pace(first=first, last=last, beats=beats, longest_gap=longest_gap)
+    return paces
+
+
+@pytest.mark.parametrize(
+    ("paces", "reasons"),
+    [
+        (writing(2, 95, 2), {1: "silent for 95 s, the others wrote 2 s ago"}),
+        (writing(95, 2), {0: "silent for 95 s, the others wrote 2 s ago"}),
+        # too short, or no longer than is usual
+        (writing(2, 29, 2), {}), (writing(2, 95, 2, every=20), {}), (writing(2, 95, 2, longest_gap=60), {}),
+        # all of them wait for something
+        (writing(95, 95, 95), {}), (writing(90, 95, 90), {}), (writing(2, 95, 95), {}),
+        # nobody knows what is usual
+        (writing(2, 95, 2, beats=3), {}), (writing(95), {}), ({**writing(2, 95), 2: Pace()}, {}),
+        # clocks that differ
+        (writing(-5, 95, -5), {1: "silent for 95 s, the others wrote 0 s ago"}),
+    ],
+)  # fmt: skip
+def test_a_rank_is_silent_only_while_the_others_go_on(paces: dict[int, Pace], reasons: dict[int, str]) -> None:
+    assert behind(paces, NOW) == reasons
+
+
+def test_of_two_reasons_the_step_is_told() -> None:
+    silent = writing(2, 95)
+    both = {
+        rank: Pace(step=step, first=silent[rank].first, last=silent[rank].last, beats=20)
+        for rank, step in ((0, 180.0), (1, 120.0))
+    }
+    assert behind(both, NOW) == {1: "at step 120, the others at 180"}
+
+
+PACES = st.builds(
+    Pace, step=st.none() | st.floats(0, 1e12), round=st.integers(0, 9), beats=st.integers(0, 50),
+    first=st.none() | st.datetimes(timezones=st.just(UTC)), last=st.none() | st.datetimes(timezones=st.just(UTC)),
+    longest_gap=st.floats(0, 1e6),
+)  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.integers(0, 9), PACES, max_size=9))
+def test_never_are_all_of_them_behind(paces: dict[int, Pace]) -> None:
+    found = behind(paces, NOW)
+    assert not paces or len(found) < len(paces)
+    assert all(found.values())
+
+
+@settings(deadline=None)
+@given(PACES, st.integers(2, 9))
+def test_ranks_that_do_the_same_are_never_told_apart(pace: Pace, ranks: int) -> None:
+    assert behind(dict.fromkeys(range(ranks), pace), NOW) == {}
