@@ -93,7 +93,7 @@ def card(*, marked: bool) -> str:
   <dl class="oarsman-facts">
     <template v-for="col in props.cols.filter((col) => !['name', 'state', 'duration'].includes(col.name) && col.value)"
               :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{{{{ col.value }}}}</dd></template>
-    <template v-for="col in props.cols.filter((col) => col.name === 'duration' && (col.value || props.row.since))" :key="col.name">
-      <dt>{{{{ col.label }}}}</dt><dd>{_SPENT}</dd></template>
+    <template v-for="col in props.cols.filter((col) => col.name === 'duration' && (col.value || props.row.since))"
+              :key="col.name"><dt>{{{{ col.label }}}}</dt><dd>{_SPENT}</dd></template>
   </dl>
 </div>"""
