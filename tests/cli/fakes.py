@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner, Result
+from memory_environments import MemoryEnvironments
 
 from oarsman import names
 from oarsman.cli.main import cli
@@ -105,6 +106,7 @@ class FakeJobs:
     )
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     home: str = "default"
+    environments: MemoryEnvironments = field(default_factory=MemoryEnvironments)
 
     def add(self, name: str = "pi", status: Status = RUNNING, namespace: str = "default", **given: Any) -> JobRecord:
         record = JobRecord(

@@ -61,6 +61,8 @@ MESSAGES = [
     ("name", "socket.gaierror: [Errno -3] Temporary failure in name resolution"),
     ("address-in-use", "OSError: [Errno 98] Address already in use"),
     ("no-space", "OSError: [Errno 28] No space left on device"),
+    # Our own, on one machine and on Kubernetes
+    ("install-commands", "oarsman: the install commands failed with code 3"),
     # PyTorch, NCCL, CUDA
     ("cuda-out-of-memory", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB"),
     ("cuda-out-of-memory", "RuntimeError: CUDA error: out of memory"),

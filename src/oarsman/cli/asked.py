@@ -131,9 +131,12 @@ _SETTINGS = (
     click.option("--oversubscribe", is_flag=True, help=t("Admit the job even if the machine is smaller than it asks.")),
     click.option("--priority", type=int, metavar="N", help=t("The higher one starts first; default 0.")),
     click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")),
+    click.option("--environment", "package_set", metavar="NAME",
+                 help=t("The environment to run in, as `oarsman env list` shows them.")),
+    click.option("--install", metavar="COMMANDS", help=t("Shell commands that run before the job starts.")),
 )  # fmt: skip
 _SHAPE_NAMES = ("processes", "workers", "slots", "environment", "cpus", "memory", "gpus", "keep", "image")
-_SETTING_NAMES = ("name", "mpi", "network", "oversubscribe", "priority", "timeout")
+_SETTING_NAMES = ("name", "mpi", "network", "oversubscribe", "priority", "timeout", "package_set", "install")
 
 
 def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:

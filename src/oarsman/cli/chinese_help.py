@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from oarsman.cli.chinese_console import CONSOLE
+from oarsman.cli.chinese_env import ENV
 from oarsman.cli.chinese_kube import KUBE
 from oarsman.cli.chinese_operator import OPERATOR
 from oarsman.cli.chinese_serve import SERVE
@@ -203,4 +204,4 @@ _EXAMPLES = {
     "in ~/.config/fish/config.fish": "写入 ~/.config/fish/config.fish",
 }
 
-HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE}
+HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV}

@@ -22,6 +22,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
     t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),
+    t("Packages"): ("env",),
     t("Console"): ("serve", "users", "tokens"),
     t("Other"): ("install", "uninstall", "supervisor", "operator", "completion", "version"),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from oarsman import names
 from oarsman.cli import documents, options, render
 from oarsman.cli.asked import Asked, WithCommand, job_asked_for
 from oarsman.cli.messages import t
@@ -47,6 +48,8 @@ def command(session: Session, asked: Asked, output: str | None) -> None:
     from oarsman.runtime.preview import preview
 
     job = job_from_document(document)
+    if job.annotation(names.ANNOTATION_ENVIRONMENT):
+        session.jobs.fit(document)  # refuses an environment that cannot be had
     found = preview(job, dict(os.environ), Path.cwd())
     if output:
         documents.emit(as_data(job, found), output)

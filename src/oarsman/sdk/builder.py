@@ -30,6 +30,8 @@ class Settings:
     oversubscribe: bool = False
     priority: int | None = None
     timeout: float | None = None  # seconds
+    package_set: str | None = None  # the name of an environment
+    install: str | None = None  # shell commands that run before the job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,5 +145,7 @@ def _annotations(settings: Settings) -> dict[str, str]:
         names.ANNOTATION_NETWORK: settings.network,
         names.ANNOTATION_OVERSUBSCRIBE: "true" if settings.oversubscribe else None,
         names.ANNOTATION_PRIORITY: settings.priority,
+        names.ANNOTATION_ENVIRONMENT: settings.package_set,
+        names.ANNOTATION_INSTALL: settings.install,
     }
     return {name: str(value) for name, value in wanted.items() if value is not None}

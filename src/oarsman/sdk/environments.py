@@ -108,10 +108,7 @@ class AsyncEnvironments:
 def spec(name: str, requirements: str | Path | Sequence[str], more: dict[str, Any]) -> EnvironmentSpec:
     """Raises UsageError that names what is wrong."""
     if isinstance(requirements, Path):
-        try:
-            requirements = requirements.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{requirements} cannot be read: {error}", field="requirements") from error
+        requirements = text_of(requirements)
     text = requirements if isinstance(requirements, str) else "\n".join(requirements)
     try:
         return EnvironmentSpec(name=name, requirements=text, **more)
@@ -119,6 +116,13 @@ def spec(name: str, requirements: str | Path | Sequence[str], more: dict[str, An
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise UsageError(f"{where}: {first['msg']}", field=where) from error
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}", field="requirements") from error
 
 
 def _still_time(name: str, deadline: float | None) -> None:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from memory_environments import MemoryEnvironments
+
 from oarsman import names
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, Status
@@ -78,6 +80,7 @@ class MemoryJobs:
         self._lines: dict[str, list[LogLine]] = {}
         self.submitted: list[dict[str, Any]] = []  # with what each job was submitted
         self.machines: Sequence[HostRecord] = ()
+        self.environments = MemoryEnvironments()
 
     # -- for tests -----------------------------------------------------------------------------------
     def add(self, name: str = "pi", status: Status = RUNNING, owner: str = "ada", **given: Any) -> JobRecord:

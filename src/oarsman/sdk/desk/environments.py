@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, replace
 
 from oarsman.errors import NotFoundError
 from oarsman.runtime.environments import EnvironmentRecord, EnvironmentWanted
@@ -43,16 +44,7 @@ class EnvironmentDesk:
         return BuildLogView(text=found.text, after=found.after, ended=found.ended)
 
     def _view(self, record: EnvironmentRecord) -> EnvironmentView:
-        wanted = record.wanted
-        return EnvironmentView(
-            spec=EnvironmentSpec(
-                name=wanted.name, description=wanted.description, requirements=wanted.requirements,
-                python=wanted.python, mpi=wanted.mpi, image=wanted.image,
-            ),
-            state=record.state, message=record.message, owner=record.owner, created=record.created_at,
-            built=record.built_at, digest=record.digest, python=record.python, packages=record.packages,
-            size_bytes=record.size_bytes, used_by=[key for key in record.used_by if self._knows(key)],
-        )  # fmt: skip
+        return view_of(replace(record, used_by=tuple(key for key in record.used_by if self._knows(key))))
 
     def _knows(self, key: str) -> bool:
         """Jobs that the caller may not see do not exist for it, here as elsewhere."""
@@ -62,3 +54,11 @@ class EnvironmentDesk:
             return may(self.identity, Action.SEE, self._jobs.get(key).owner)
         except NotFoundError:
             return False
+
+
+def view_of(record: EnvironmentRecord) -> EnvironmentView:
+    return EnvironmentView(
+        spec=EnvironmentSpec(**asdict(record.wanted)), state=record.state, message=record.message, owner=record.owner,
+        created=record.created_at, built=record.built_at, digest=record.digest, python=record.python,
+        packages=record.packages, size_bytes=record.size_bytes, used_by=record.used_by,
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from oarsman import names
 from oarsman.errors import ManifestError, OarsmanError, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
@@ -72,7 +73,7 @@ def _on(
 
     found = on_this_machine.preview(job, environment, folder)
     warnings = list(found.not_honoured)
-    if not found.mpi:
+    if not found.mpi and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
         warnings.append("no MPI was found on this machine; `oarsman doctor` says what to install")
     return found.rewritten, found.hostfile, found.ranks, warnings
 

