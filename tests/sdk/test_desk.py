@@ -52,6 +52,16 @@ def test_a_row_has_everything_the_page_shows(jobs: MemoryJobs) -> None:
     assert (row.cpus, row.memory_bytes, row.gpus) == (2.0, 2 << 30, 0)
 
 
+def test_whoever_waits_says_for_what_and_in_which_queue(jobs: MemoryJobs) -> None:
+    jobs.add(status=QUEUED, document=a_document(runPolicy={"schedulingPolicy": {"queue": "night"}}))
+    jobs.add("other")
+    desk = a_desk(jobs)
+    assert {row.name: row.queue for row in desk.jobs().items} == {"pi": "night", "other": ""}
+    (waiting,) = desk.queue()
+    assert (waiting.key, waiting.position, waiting.reason) == ("default/pi", 1, "needs 4 CPUs, 2 are free")
+    assert (waiting.wanted.cpus, waiting.wanted.memory_bytes, waiting.wanted.gpus) == (2.0, 2 << 30, 0)
+
+
 @pytest.mark.parametrize(
     ("given", "state"),
     [
@@ -109,6 +119,13 @@ def test_everybody_sees_what_is_theirs_to_see(jobs: MemoryJobs) -> None:
     jobs.add("theirs", owner="bob")
     seen = {who.name: {row.name for row in a_desk(jobs, who).jobs().items} for who in (ADA, BOB, VERA, ROOT)}
     assert seen == {"ada": {"mine"}, "bob": {"theirs"}, "vera": {"mine", "theirs"}, "root": {"mine", "theirs"}}
+
+
+def test_filters_offer_what_the_caller_may_see(jobs: MemoryJobs) -> None:
+    jobs.add("mine")
+    jobs.add("theirs", owner="bob", metadata={"namespace": "team"})
+    assert a_desk(jobs, ROOT).facets() == (["ada", "bob"], ["default", "team"], ["embedded"])
+    assert a_desk(jobs, ADA).facets() == (["ada"], ["default"], ["embedded"])
 
 
 def test_a_viewer_neither_makes_nor_copies_nor_ends(jobs: MemoryJobs) -> None:
