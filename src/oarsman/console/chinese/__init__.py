@@ -2,6 +2,7 @@
 
 from oarsman.console.chinese import (
     account,
+    cluster,
     create,
     environments,
     job,
@@ -14,5 +15,5 @@ from oarsman.console.chinese import (
     sweeps,
 )
 
-_FILES = (account, create, environments, job, jobs, log, overview, place, shell, states, sweeps)
+_FILES = (account, cluster, create, environments, job, jobs, log, overview, place, shell, states, sweeps)
 CATALOGUE: dict[str, str] = {english: chinese for file in _FILES for english, chinese in file.WORDS.items()}
