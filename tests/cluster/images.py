@@ -56,13 +56,13 @@ DEBIAN13 = Layer("debian13", suite="trixie", packages=("python3",))
 
 
 def _installed(name: str, debian: Layer, python: str, *packages: str) -> Layer:
-    """ssh, an MPI and mpi4py as their packages leave them."""
+    """ssh, an MPI, mpi4py and what environments are built with, as their packages leave them."""
     place = f"/usr/local/lib/python{python}/dist-packages"
     mpi4py = cache() / "wheels" / f"{pinned('mpi4py')}-{python}"
     if not mpi4py.exists():
         part = mpi4py.with_name(f"{mpi4py.name}.{os.getpid()}")
         wheels(python, part, "--no-deps", pinned("mpi4py")).rename(mpi4py)
-    packages = ("openssh-server", "openssh-client", *packages)
+    packages = ("openssh-server", "openssh-client", "python3-venv", *packages)
     return Layer(name, debian, packages=packages, files=((place, mpi4py),), version=mpi4py.name)
 
 
@@ -167,7 +167,8 @@ def source_hash() -> str:
 def operator() -> Image:
     """The project as it is now: its dependencies, kept until they change, and its source as a small layer on top."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"]["kube"]]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["kube"], *extras["console"]]
     recipe = json.dumps([wanted, (ROOT / "constraints.txt").read_text()])
     digest = hashlib.sha256(recipe.encode()).hexdigest()[:12]
     folder = cache() / "wheels" / f"operator-{digest}"

@@ -44,7 +44,7 @@ def test_shellcheck_has_nothing_to_say(script: Path) -> None:
 
 def test_every_script_is_delivered_and_short() -> None:
     assert {path.name for path in ALL} == {
-        "barrier.sh", "kubexec.sh", "launch.sh", "passwd.sh", "ssh.sh", "worker.sh",
+        "barrier.sh", "kubexec.sh", "launch.sh", "passwd.sh", "prepare.sh", "ssh.sh", "worker.sh",
     }  # fmt: skip
     assert sum(path.stat().st_size for path in ALL) < 64 * 1024  # a ConfigMap holds a mebibyte, with all the hosts
 

@@ -1,4 +1,7 @@
-"""What is watched: MPIJobs, and the pods, Jobs and ConfigMaps that belong to one. Nobody else's objects are kept."""
+"""What is watched: MPIJobs, the pods, Jobs and ConfigMaps that belong to one, and environments with their builds.
+
+Nobody else's objects are kept.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from oarsman import names
-from oarsman.engines.kube import views
+from oarsman.engines.kube import environments, views
 from oarsman.engines.kube.client import ApiError, HasMeta, Informer, Kube
 from oarsman.engines.kube.client import resources as kinds
+from oarsman.engines.kube.objects.preparation import Preparation, commands_of
+from oarsman.errors import RetryableError
 from oarsman.job.job import Job
 
 _OURS = names.LABEL_JOB  # a selector: the label is there, whatever its value
@@ -34,11 +39,19 @@ class Caches:
         self.config_maps: Informer[views.ConfigMap] = Informer(
             kube, kinds.CONFIG_MAPS, views.ConfigMap, namespaces=namespaces, labels=_OURS, changed=self._child_changed
         )
+        self.environments: Informer[views.ConfigMap] = Informer(
+            kube, kinds.CONFIG_MAPS, views.ConfigMap, namespaces=namespaces, labels=environments.LABEL,
+            changed=self._environment_changed,
+        )  # fmt: skip
+        self.builds: Informer[views.Job] = Informer(
+            kube, kinds.JOBS, views.Job, namespaces=namespaces, labels=environments.LABEL,
+            changed=self._environment_changed,
+        )  # fmt: skip
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
     def _informers(self) -> tuple[Informer[Any], ...]:
-        return (self.mpijobs, self.pods, self.jobs, self.config_maps)
+        return (self.mpijobs, self.pods, self.jobs, self.config_maps, self.environments, self.builds)
 
     async def start(self, notify: Callable[[str], None]) -> None:
         """Follow, and return when everything that is there has been read once."""
@@ -72,6 +85,25 @@ class Caches:
     def pods_of(self, job: Job) -> Collection[views.Pod]:
         return self.pods.of(job.key)
 
+    def missing_environment(self, job: Job) -> str:
+        """Why the job cannot run in the environment it names; empty if it can, or names none."""
+        name = job.annotation(names.ANNOTATION_ENVIRONMENT)
+        if not name:
+            return ""
+        found = self.environments.get(job.namespace, environments.object_name(name))
+        digest = found.data.get(environments.DIGEST, "") if found is not None else ""
+        build = self.builds.get(job.namespace, environments.build_name(name, digest))
+        return environments.missing(name, found, build)
+
+    def preparation(self, job: Job) -> Preparation:
+        """As it is wanted now. Raises RetryableError while it cannot be."""
+        if why := self.missing_environment(job):
+            raise RetryableError(why)
+        name = environments.object_name(job.annotation(names.ANNOTATION_ENVIRONMENT))
+        found = self.environments.get(job.namespace, name)
+        digest = found.data[environments.DIGEST] if found is not None else ""
+        return Preparation(environment=digest, commands=commands_of(job))
+
     async def priorities(self) -> dict[str, int]:
         """Values of the priority classes, where we may know them."""
         try:
@@ -84,6 +116,14 @@ class Caches:
         changed = new or old
         if changed is not None:
             self._notify(changed.key)
+
+    def _environment_changed(self, old: HasMeta | None, new: HasMeta | None) -> None:
+        changed = new or old
+        meta = changed.metadata if changed is not None else None
+        for job in self.mpijobs.all() if meta is not None else ():
+            named = job.metadata.annotations.get(names.ANNOTATION_ENVIRONMENT)
+            if meta and (job.metadata.namespace, named) == (meta.namespace, meta.labels.get(environments.LABEL)):
+                self._notify(job.key)
 
     def _child_changed(self, old: HasMeta | None, new: HasMeta | None) -> None:
         changed = new or old

@@ -32,6 +32,7 @@ from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects import access, config_map, gang, secret, service
 from oarsman.engines.kube.objects.common import owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
+from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds, recorded
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.engines.kube.observe import Seen, launcher_pod, left_over, observe, retired
 from oarsman.engines.kube.options import KubeOptions
@@ -92,16 +93,18 @@ class KubeEngine:
         job = assignment.job
         pods = self._caches.pods_of(job)
         launcher_job = self._launcher_job(job)
+        config = self._config(job)
         seen = Seen(
             status=assignment.status,
             pods=pods,
             launcher_job=launcher_job,
-            config=self._own(self._caches.config_maps.get(job.namespace, config_map.name(job)), job),
+            config=config,
+            waits_for="" if config is not None else self._caches.missing_environment(job),
             conflict=await self._conflict(job),
             refused=self._refusal(job),
             stop_requested=assignment.stop_requested,
             # The barrier inside has the first word: it knows which host it is, and why.
-            patience=timedelta(seconds=self._options.barrier_seconds + _GRACE),
+            patience=timedelta(seconds=barrier_seconds(job, self._options) + _GRACE),
         )
         seen_now = observe(job, seen)
         if not self._stuck_at_the_barrier(seen_now, job):
@@ -125,6 +128,13 @@ class KubeEngine:
     # -- seeing ---------------------------------------------------------------------------------------
     def _launcher_job(self, job: Job) -> views.Job | None:
         return self._own(self._caches.jobs.get(job.namespace, job.launcher_host), job)
+
+    def _config(self, job: Job) -> views.ConfigMap | None:
+        return self._own(self._caches.config_maps.get(job.namespace, config_map.name(job)), job)
+
+    def _preparation(self, job: Job) -> Preparation:
+        config = self._config(job)
+        return recorded(config.data) if config is not None else NOTHING
 
     @staticmethod
     def _own(found: Found | None, job: Job) -> Found | None:
@@ -257,14 +267,15 @@ class KubeEngine:
 
     async def _publish(self, assignment: Assignment, action: PublishHosts) -> None:
         job = assignment.job
-        wanted = config_map.config_map(job, action.hosts, self._options)
         name = config_map.name(job)
         known: views.ConfigMap | None = self._caches.config_maps.get(job.namespace, name)
         if known is None:
-            known = await self._create(job, kinds.CONFIG_MAPS, wanted, views.ConfigMap)
+            first = config_map.config_map(job, action.hosts, self._options, self._caches.preparation(job))
+            known = await self._create(job, kinds.CONFIG_MAPS, first, views.ConfigMap)
         if known is None:
             known = await self._kube.get(kinds.CONFIG_MAPS, name, job.namespace, view=views.ConfigMap)
         self._check_own(job, kinds.CONFIG_MAPS, known)
+        wanted = config_map.config_map(job, action.hosts, self._options, recorded(known.data))
         before = config_map.published(known.data)
         if known.data != wanted["data"]:
             known = await self._kube.patch(
@@ -289,12 +300,13 @@ class KubeEngine:
 
     async def _create_worker(self, assignment: Assignment, action: CreateWorker) -> None:
         job = assignment.job
-        made = await self._create(job, kinds.PODS, worker(job, action.index, self._options), views.Pod)
+        body = worker(job, action.index, self._options, self._preparation(job))
+        made = await self._create(job, kinds.PODS, body, views.Pod)
         await self._take_in(job, made, job.worker_host(action.index))
 
     async def _create_launcher(self, assignment: Assignment, action: CreateLauncher) -> None:
         job = assignment.job
-        body = launcher(job, action.attempt, self._options)
+        body = launcher(job, action.attempt, self._options, self._preparation(job))
         if job.launcher_kind is LauncherKind.POD:
             await self._take_in(job, await self._create(job, kinds.PODS, body, views.Pod), job.launcher_host)
             return

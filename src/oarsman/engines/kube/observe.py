@@ -12,8 +12,9 @@ from oarsman.engines.kube import views
 from oarsman.engines.kube.objects import config_map
 from oarsman.engines.kube.objects.launcher import BARRIER
 from oarsman.engines.kube.objects.pod import fingerprint
+from oarsman.engines.kube.objects.preparation import FAILURES, impossible
 from oarsman.job.job import Implementation, Job, LauncherKind
-from oarsman.job.observed import Exit, Member, Observed, Phase
+from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
 from oarsman.job.role import Role
 from oarsman.job.state import Status
 from oarsman.status.tags import Tags
@@ -40,6 +41,7 @@ class Seen:
     config: views.ConfigMap | None = None
     conflict: str | None = None
     refused: str | None = None
+    waits_for: str = ""  # why its environment cannot be used yet
     stop_requested: bool = False
     patience: timedelta = timedelta(minutes=5)
     barrier_says: str = ""  # the last line of a launcher that still waits
@@ -60,6 +62,8 @@ def observe(job: Job, seen: Seen) -> Observed:
         prepared=seen.config is not None,
         conflict=seen.conflict,
         refused=seen.refused,
+        unsupported=impossible(job),
+        admission=Admission(admitted=not seen.waits_for, reason=seen.waits_for, about=names.REASON_ENVIRONMENT),
         stop_requested=seen.stop_requested,
         patience=seen.patience,
         launcher_holds=job.annotation(names.ANNOTATION_BARRIER, "true") != "false",
@@ -223,6 +227,9 @@ def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tup
         lines = [line for line in ended.message.splitlines() if line.startswith(f"{_OWN_WORDS}no rank was started")]
         return names.REASON_PLACEMENT, "; ".join(line.removeprefix(_OWN_WORDS) for line in lines[:3])
     own = [line for line in ended.message.splitlines() if line.startswith(_OWN_WORDS)]
+    if own and own[-1].startswith(FAILURES) and pod.metadata.labels.get(names.LABEL_ROLE) == "launcher":
+        host = names.launcher_name(pod.metadata.labels.get(names.LABEL_JOB, ""))
+        return names.REASON_BARRIER, f"{host}: {own[-1].removeprefix(_OWN_WORDS)}"
     if own and pod.metadata.labels.get(names.LABEL_ROLE) == "worker":
         return names.REASON_BARRIER, own[-1].removeprefix(_OWN_WORDS)
     return "", ""

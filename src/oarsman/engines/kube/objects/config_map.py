@@ -9,7 +9,9 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube import ssh
+from oarsman.engines.kube.objects import preparation as preparing
 from oarsman.engines.kube.objects.common import Object, host, metadata
+from oarsman.engines.kube.objects.preparation import Preparation
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.job import mpi
 from oarsman.job.job import Job, Transport
@@ -23,7 +25,9 @@ def name(job: Job) -> str:
     return f"{job.name}-config"
 
 
-def config_map(job: Job, published: tuple[str, ...], options: KubeOptions) -> Object:
+def config_map(
+    job: Job, published: tuple[str, ...], options: KubeOptions, preparation: Preparation = preparing.NOTHING
+) -> Object:
     hosts = [host(job, pod, options) for pod in job.hosts]
     data = {
         names.HOSTFILE: mpi.hostfile(job.implementation, hosts, job.slots_per_worker),
@@ -32,6 +36,8 @@ def config_map(job: Job, published: tuple[str, ...], options: KubeOptions) -> Ob
     }
     if job.transport is Transport.SSH:
         data[SSH_CONFIG] = ssh.client_config(job)
+    if preparation:
+        data |= {preparing.SCRIPT: _text(preparing.SCRIPT), **preparation.data}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(job, name(job)), "data": data}
 
 

@@ -12,6 +12,7 @@ from oarsman import names
 from oarsman.engines.kube.objects import gang, secret
 from oarsman.engines.kube.objects.common import LAUNCHER, Object, host, metadata, owner
 from oarsman.engines.kube.objects.pod import PodDraft
+from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.engines.kube.ssh import known_hosts_files
 from oarsman.job import mpi
@@ -26,14 +27,15 @@ _COPY_KUBECTL: Final = 'cp "$(command -v kubectl)" "$TARGET_DIR/kubectl"'
 _AGENTS: Final = {Transport.SSH: "ssh.sh", Transport.EXEC: names.KUBEXEC}
 
 
-def launcher(job: Job, attempt: int, options: KubeOptions) -> Object:
-    draft = PodDraft(job, job.launcher, LAUNCHER, index=None, options=options)
+def launcher(job: Job, attempt: int, options: KubeOptions, preparation: Preparation = NOTHING) -> Object:
+    draft = PodDraft(job, job.launcher, LAUNCHER, index=None, options=options, preparation=preparation)
     draft.annotations[names.ANNOTATION_ATTEMPT] = str(attempt)
     draft.spec["restartPolicy"] = "Never"  # the plan decides about another try
     draft.main.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")  # its last words, without reading logs
     _leave_host_network(draft)
-    draft.export(_variables(job, options))
+    draft.export(_variables(job, options, preparation))
     _run(draft, options)
+    draft.prepare()
     gang.decorate(draft, job, options)
     if job.launcher_kind is LauncherKind.POD:
         return _pod(draft, job)
@@ -63,7 +65,7 @@ def _pod(draft: PodDraft, job: Job) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", **template}
 
 
-def _variables(job: Job, options: KubeOptions) -> dict[str, str]:
+def _variables(job: Job, options: KubeOptions, preparation: Preparation) -> dict[str, str]:
     agent = f"{names.MPI_CONFIG_DIR}/{_AGENTS[job.transport]}"
     hostfile = f"{names.MPI_CONFIG_DIR}/{names.HOSTFILE}"
     variables = {
@@ -76,6 +78,8 @@ def _variables(job: Job, options: KubeOptions) -> dict[str, str]:
         "OARSMAN_LAUNCHER": host(job, job.launcher_host, options),
         "OARSMAN_EXPECTED": " ".join(_expected_hosts(job)),
     }
+    if first := preparation.before_a_session(job):
+        variables["OARSMAN_SESSION"] = first
     if job.implementation is not Implementation.OPENMPI:
         variables["OARSMAN_HYDRA"] = "yes"
     if job.run_launcher_as_worker:
@@ -148,8 +152,8 @@ def _barrier(draft: PodDraft, options: KubeOptions) -> list[Object]:
         _deliver_kubectl(draft, options)
     if job.workers:
         waits = job.annotation(names.ANNOTATION_BARRIER, "true") != "false"
-        variables = _variables(job, options) | {
-            "OARSMAN_BARRIER_SECONDS": str(options.barrier_seconds) if waits else ""
+        variables = _variables(job, options, draft.preparation) | {
+            "OARSMAN_BARRIER_SECONDS": str(barrier_seconds(job, options)) if waits else ""
         }
         wanted = {name: text for name, text in variables.items() if name.startswith("OARSMAN_")}
         waiting = draft.before(BARRIER, ["/bin/sh", f"{names.MPI_CONFIG_DIR}/barrier.sh"], wanted)

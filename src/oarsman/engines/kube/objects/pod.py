@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from oarsman import names
+from oarsman.engines.kube import environments
 from oarsman.engines.kube.objects import config_map, secret
 from oarsman.engines.kube.objects.common import Object, pod_labels
+from oarsman.engines.kube.objects.preparation import NOTHING, Preparation
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job
 from oarsman.job.policies import RestartPolicy
@@ -29,11 +31,15 @@ _KEPT_BY_INIT: Final = ("image", "imagePullPolicy", "securityContext")
 class PodDraft:
     """A pod template being completed. The user's own words are never overwritten without need."""
 
-    def __init__(self, job: Job, role: Role, kind: str, *, index: int | None, options: KubeOptions) -> None:
+    def __init__(
+        self, job: Job, role: Role, kind: str, *, index: int | None, options: KubeOptions,
+        preparation: Preparation = NOTHING,
+    ) -> None:  # fmt: skip
         template = copy.deepcopy(dict(role.template))
         metadata = template.get("metadata") or {}
         self.job = job
         self.role = role
+        self.preparation = preparation
         self.labels: dict[str, str] = {**(metadata.get("labels") or {}), **pod_labels(job, kind, index)}
         self.annotations: dict[str, str] = {
             **(metadata.get("annotations") or {}),
@@ -69,7 +75,8 @@ class PodDraft:
             container.setdefault("volumeMounts", []).append({"name": volume["name"], "mountPath": path, **more})
 
     def mount_config(self, files: Mapping[str, int], *containers: Object) -> None:
-        items = [{"key": key, "path": key, "mode": mode} for key, mode in files.items()]
+        wanted = {**files, **self.preparation.files}
+        items = [{"key": key, "path": key, "mode": mode} for key, mode in wanted.items()]
         volume = {"name": CONFIG, "configMap": {"name": config_map.name(self.job), "items": items}}
         self.mount(volume, names.MPI_CONFIG_DIR, containers)
 
@@ -93,6 +100,19 @@ class PodDraft:
         if self.job.ssh_auth_mount_path == "/root/.ssh":
             content["defaultMode"] = 0o600
         self.mount({"name": SSH_AUTH, "secret": content}, self.job.ssh_auth_mount_path)
+
+    # -- what is done first in the container itself -----------------------------------------------
+    def prepare(self) -> None:
+        """Put the preparation before the command. Its files are among those of `mount_config`."""
+        if not self.preparation:
+            return
+        if self.preparation.environment:
+            self.export({"OARSMAN_ENVIRONMENT": self.preparation.path})
+            self.mount(self.preparation.volume, environments.PLACE, readOnly=True)
+        if self.preparation.commands and all(m["mountPath"] != RUN_DIR for m in self.main["volumeMounts"]):
+            self.mount_run(self.main)
+        if self.main.get("command"):
+            self.main["command"] = self.preparation.around(self.main["command"])
 
     # -- containers that run before --------------------------------------------------------------
     def before(self, name: str, command: list[str], variables: Mapping[str, str] | None = None) -> Object:

@@ -9,6 +9,7 @@ from oarsman.engines.kube import ssh
 from oarsman.engines.kube.objects import gang, secret
 from oarsman.engines.kube.objects.common import WORKER, Object, owner
 from oarsman.engines.kube.objects.pod import PodDraft, secret_items_of_worker
+from oarsman.engines.kube.objects.preparation import NOTHING, Preparation
 from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job, Transport
 
@@ -18,14 +19,17 @@ _AGENT: Final = {"ssh.sh": 0o555}
 _SLEEP: Final = "trap 'exit 0' TERM; sleep 365d & wait"
 
 
-def worker(job: Job, index: int, options: KubeOptions) -> Object:
+def worker(job: Job, index: int, options: KubeOptions, preparation: Preparation = NOTHING) -> Object:
     assert job.worker is not None
-    draft = PodDraft(job, job.worker, WORKER, index=index, options=options)
+    draft = PodDraft(job, job.worker, WORKER, index=index, options=options, preparation=preparation)
     draft.export({names.ENV_ROLE: WORKER})
     if job.transport is Transport.SSH:
         _serve_ssh(draft, index)
     else:
         _wait_for_exec(draft)
+    draft.prepare()
+    if preparation.commands:
+        draft.spec["restartPolicy"] = "Never"  # what was installed goes with the container; the plan makes another pod
     gang.decorate(draft, job, options)
     template = draft.template()
     template["metadata"] |= {

@@ -11,4 +11,4 @@ pod=${1%%.*}
 shift
 [ -n "${OARSMAN_PROBE:-}" ] || echo "$pod" >>/run/oarsman/contacted
 if [ "$pod" = "${OARSMAN_LAUNCHER%%.*}" ]; then exec /bin/sh -c "$*"; fi
-exec /opt/kube/kubectl exec "$pod" ${OARSMAN_CONTAINER:+--container "$OARSMAN_CONTAINER"} -- /bin/sh -c "$*"
+exec /opt/kube/kubectl exec "$pod" ${OARSMAN_CONTAINER:+--container "$OARSMAN_CONTAINER"} -- /bin/sh -c "${OARSMAN_SESSION:+$OARSMAN_SESSION }$*"

@@ -17,4 +17,13 @@ if [ -n "${OARSMAN_LAUNCHER:-}" ] && [ "${host%%.*}" = "${OARSMAN_LAUNCHER%%.*}"
     shift "$at"
     exec /bin/sh -c "$*" # Hydra does not recognise itself by its full name; there is no sshd here
 fi
+if [ -n "${OARSMAN_SESSION:-}" ] && [ $# -gt "$at" ]; then # goes before the command, which follows the host
+    count=$# place=0
+    for word in "$@"; do
+        place=$((place + 1))
+        set -- "$@" "$word"
+        [ "$place" -ne "$at" ] || set -- "$@" "$OARSMAN_SESSION"
+    done
+    shift "$count"
+fi
 exec ssh -F /etc/mpi/ssh_config "$@"
