@@ -222,6 +222,12 @@ class MemoryService:
         ]
         return [point for point in points if since is None or point.time >= since]
 
+    def progress(self, key: str) -> m.Progress:
+        self.job(key)
+        points = [m.MetricPoint(time=NOON + timedelta(seconds=n), value=1 / (n + 1), step=n) for n in range(3)]
+        late = m.RankProgress(rank=1, host="w", state="running", step=1, behind="at step 1, the others at 2")
+        return m.Progress(series=[m.MetricSeries(name="loss", rank=0, points=points)], ranks=[late])
+
     def preview(self, wanted: m.Create) -> m.PreviewView:
         (document,) = documents(wanted.manifest) if wanted.manifest else [dict(wanted.document or {})]
         return m.PreviewView(document=document, ranks=job_from_document(document).slots)

@@ -416,6 +416,14 @@ def test_events_and_usage_are_lists(client: Client, service: MemoryService) -> N
     assert len(job.usage(since=job.usage()[1].time)) == 2
 
 
+def test_progress_has_series_and_says_which_rank_is_behind(client: Client, service: MemoryService) -> None:
+    service.add("pi")
+    found = client.job("pi").progress()
+    assert [(series.name, [point.step for point in series.points]) for series in found.series] == [("loss", [0, 1, 2])]
+    assert [rank.behind for rank in found.ranks] == ["at step 1, the others at 2"]
+    assert found == service.progress("default/pi")
+
+
 def test_a_usage_table_without_pandas_says_what_to_install(
     client: Client, service: MemoryService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

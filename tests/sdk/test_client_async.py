@@ -190,6 +190,7 @@ def test_everything_else_answers_too(play: Play, service: MemoryService) -> None
         await client.delete("job-0")
         assert (await job.events())[0].reason == "Created"
         assert len(await job.usage()) == 3
+        assert (await job.progress()).series[0].name == "loss"
         assert (await client.hosts())[0].state == "ready"
         assert (await client.queue())[0].position == 1
         assert (await client.overview()).states == {"Running": 1}

@@ -53,7 +53,7 @@ def test_a_job_is_changed_by_its_owner_and_by_nobody_else(
     assert [entry.what for entry in ask.store.audit.page().items] == [verb]
 
 
-READS = ["", "/events", "/log", "/log/download", "/usage", "/watch", "/log/stream"]
+READS = ["", "/events", "/log", "/log/download", "/usage", "/progress", "/watch", "/log/stream"]
 
 
 @pytest.mark.parametrize("what", READS)

@@ -84,6 +84,6 @@ class LogReading:
         for index, placed in enumerate(lines):
             if placed.after == self._place:
                 return lines[index + 1 :], True
-        if lines and lines[0].line.stamp < self._stamp:  # clocks decide where places are written in another way
+        if lines and lines[0].line.stamp <= self._stamp:  # clocks decide where places are written in another way
             return [placed for placed in lines if placed.line.stamp > self._stamp], True
         return lines, False
