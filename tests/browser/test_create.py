@@ -73,7 +73,7 @@ def test_the_form_follows_the_text_and_the_text_the_form(opened: Opened) -> None
     replace_in_yaml(page, "name: hello", "name: typed-by-hand")
     expect(page.get_by_label("Name", exact=True)).to_have_value("typed-by-hand")
     step(page, "Resources")
-    page.get_by_label("Workers", exact=True).fill("3")
+    page.get_by_label("Number of workers").fill("3")
     expect(yaml(page)).to_contain_text("replicas: 3")
     expect(yaml(page)).to_contain_text('- "6"')  # -n follows the slots
     expect(yaml(page)).to_contain_text("# Greetings from four ranks")  # what somebody noted stays

@@ -11,8 +11,11 @@ import pytest
 
 from oarsman import console
 from oarsman.console.chinese import CATALOGUE
+from oarsman.console.pages.create import fields
 from oarsman.console.parts.style import STATES
 from oarsman.console.words import Words, chosen
+from oarsman.sdk import form
+from oarsman.sdk.templates import all_templates
 from oarsman.status import timeline
 
 PAGES = Path(console.__file__).parent
@@ -34,6 +37,20 @@ def test_every_text_has_its_chinese() -> None:
     assert len(texts) > 30
     assert [f"{where}: {text}" for text, where in texts if text not in CATALOGUE] == []
     assert [text for text in (*STATES, *STEPS, "queued", "embedded", "ssh", "kube") if text not in CATALOGUE] == []
+
+
+def test_every_question_of_the_form_has_its_chinese_and_its_field() -> None:
+    steps = [value for name, value in vars(fields).items() if name.isupper() and isinstance(value, tuple)]
+    questions = [question for step in steps for question in step if isinstance(question, fields.Question)]
+    shown = [
+        words for q in questions for words in (q.label, q.note, *(label for _, label in q.choices)) if words
+    ]  # fmt: skip
+    assert [words for words in shown if words not in CATALOGUE] == []
+    assert {question.field for question in questions} == set(form.FIELDS)
+
+
+def test_every_template_has_its_chinese() -> None:
+    assert [one.title for one in all_templates() if one.title not in CATALOGUE] == []
 
 
 @pytest.mark.parametrize("text", CATALOGUE)

@@ -1,6 +1,8 @@
 WORDS = {
     "Environments": "环境",
-    "A set of packages with a name: built once, then attached to any job.": "一组命名的软件包：构建一次，即可关联到任意作业。",
+    "A set of packages with a name: built once, then attached to any job.": (
+        "一组命名的软件包：构建一次，即可关联到任意作业。"
+    ),
     "New environment": "新建环境",
     "There are no environments yet.": "还没有环境。",
     "Waiting": "等待中",

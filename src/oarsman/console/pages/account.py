@@ -97,7 +97,8 @@ class _Account:
                 ui.label(say("API tokens")).classes("text-subtitle1")
                 ui.space()
                 note = ui.input(say("What it is for")).props("outlined dense autocomplete=off")
-                days = ui.number(say("Days it lasts"), min=1, max=3650, precision=0).props("outlined dense clearable")
+                days = ui.number(say("Days it lasts"), min=1, max=3650, precision=0).props("outlined dense")
+                days.classes("w-40")
 
                 async def make() -> None:
                     wanted = NewToken(note=note.value or "", days=int(days.value) if days.value else None)

@@ -12,22 +12,22 @@ from oarsman.sdk.models import ProblemView
 
 class YamlEditor(ui.codemirror):
     def __init__(self, text: str, label: str, typed: Callable[[str], Any] | None = None) -> None:
+        self._known = text
         super().__init__(text, language="YAML", line_wrapping=True, indent="  ")
         self.classes("oarsman-editor").props(f'role=group aria-label="{label}"')
         if typed is None:
             self.disable()
         else:
             self.on_value_change(lambda event: self._changed(event, typed))
-        self._text = text
 
     def show(self, text: str) -> None:
         """Put a text in without being told that it changed; where it did comes into view."""
-        before, self._text = self._text, text
+        before, self._known = self._known, text
         if self.value != text:
             self.value = text
             self.reveal_line(_first_change(before, text))
 
-    def mark(self, problems: Sequence[ProblemView]) -> None:
+    def complain(self, problems: Sequence[ProblemView]) -> None:
         lines = len(self.value.splitlines()) or 1
         found: dict[int, list[str]] = {}
         for problem in problems:
@@ -37,8 +37,8 @@ class YamlEditor(ui.codemirror):
         self.line_tooltips = {line: "\n".join(messages) for line, messages in found.items()}
 
     def _changed(self, event: events.ValueChangeEventArguments[Any], typed: Callable[[str], Any]) -> None:
-        if event.value != self._text:
-            self._text = event.value
+        if event.value != self._known:
+            self._known = event.value
             typed(event.value)
 
 

@@ -63,7 +63,7 @@ class Control:
         if question.kind == "switch":
             return ui.switch(label)
         if question.kind == "choice":
-            known = choices or {word: say(word) if word else say("not said") for word in question.choices}
+            known = choices or {value: say(words) for value, words in question.choices}
             made: ValueElement[Any] = ui.select(known, label=label).props("outlined dense options-dense")
         elif question.kind == "number":
             made = ui.number(label, min=question.least, precision=0).props("outlined dense clearable debounce=300")

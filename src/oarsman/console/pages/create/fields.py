@@ -7,6 +7,10 @@ from typing import Literal
 
 Kind = Literal["text", "long", "number", "amount", "choice", "words", "pairs", "volumes", "switch"]
 CLUSTER, MACHINE = "kube", "embedded"
+_UNSAID = ("", "not said")
+_VERSIONS = (("kubeflow.org/v2beta1", "v2beta1"), ("kubeflow.org/v1", "v1"))
+_IMPLEMENTATIONS = (_UNSAID, ("OpenMPI", "Open MPI"), ("MPICH", "MPICH"), ("Intel", "Intel MPI"))
+_NETWORKS = (_UNSAID, ("private", "private"), ("host", "of this machine"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +19,7 @@ class Question:
     label: str
     kind: Kind = "text"
     note: str = ""  # under the field, always there
-    choices: tuple[str, ...] = ()  # the empty one: as it is without being said
+    choices: tuple[tuple[str, str], ...] = ()  # value and what it is called; empty: as it is without being said
     only_on: str | None = None  # an engine that alone knows this
     wide: bool = False
     least: int = 0
@@ -25,21 +29,23 @@ BASICS = (
     Question("name", "Name", note="lower-case letters, digits and '-'; starts with a letter", wide=True),
     Question("description", "Description", wide=True),
     Question("namespace", "Namespace"),
-    Question("api_version", "Written as", "choice", choices=("kubeflow.org/v2beta1", "kubeflow.org/v1")),
+    Question(
+        "api_version", "Written as", "choice", choices=(("kubeflow.org/v2beta1", "v2beta1"), ("kubeflow.org/v1", "v1"))
+    ),
     Question("priority", "Priority", "number", "a higher one is let in first", least=-1_000_000_000),
     Question("queue", "Queue", note="of the cluster's scheduler", only_on=CLUSTER),
 )
 RUN = (
     Question("image", "Image", note="used on Kubernetes; one machine uses its own programs", wide=True),
     Question("environment", "Environment", "choice", "a named set of packages"),
-    Question("mpi", "MPI", "choice", choices=("", "OpenMPI", "MPICH", "Intel")),
+    Question("mpi", "MPI", "choice", choices=_IMPLEMENTATIONS),
     Question("command", "Launch command", "words", "as in a shell; mpirun starts the ranks", wide=True),
     Question("args", "Arguments", "words", "added behind the command", wide=True),
     Question("working_dir", "Working folder"),
     Question("install", "Install commands", "long", "run on each host before the job starts", wide=True),
 )
 WORKERS = (
-    Question("workers", "Workers", "number", least=1),
+    Question("workers", "Number of workers", "number", least=1),
     Question("slots", "Slots per worker", "number", "ranks that one worker takes", least=1),
     Question("worker_cpu", "CPU of a worker", "amount", "such as 2 or 500m"),
     Question("worker_memory", "Memory of a worker", "amount", "such as 4Gi"),
@@ -53,11 +59,26 @@ LAUNCHER = (
     Question("launcher_gpu", "GPU of the launcher", "amount"),
 )
 ENDING = (
-    Question("clean_policy", "Workers after the end", "choice", choices=("", "None", "Running", "All")),
+    Question(
+        "clean_policy",
+        "Workers after the end",
+        "choice",
+        choices=(_UNSAID, ("None", "keep them"), ("Running", "end those that run"), ("All", "remove all")),
+    ),
     Question("retries", "Retries", "number", "how often a failed job is started again"),
     Question("deadline", "Deadline in seconds", "number", "a job that runs longer is ended", least=1),
     Question("ttl", "Kept after the end, in seconds", "number", "then it is deleted"),
-    Question("restart_policy", "Launcher that fails", "choice", choices=("", "Never", "OnFailure", "ExitCode")),
+    Question(
+        "restart_policy",
+        "Launcher that fails",
+        "choice",
+        choices=(
+            _UNSAID,
+            ("Never", "is not started again"),
+            ("OnFailure", "is started again"),
+            ("ExitCode", "depends on its exit code"),
+        ),
+    ),
     Question("suspend", "Submit without starting", "switch"),
 )
 SCHEDULING = (
@@ -67,7 +88,13 @@ SCHEDULING = (
     Question("schedule_timeout", "Seconds to wait for all", "number", "for gang scheduling", only_on=CLUSTER),
     Question("priority_class", "Priority class", only_on=CLUSTER),
     Question("oversubscribe", "More ranks than CPUs", "switch", only_on=MACHINE),
-    Question("network", "Network", "choice", choices=("", "private", "host"), only_on=MACHINE),
+    Question(
+        "network",
+        "Network",
+        "choice",
+        choices=(_UNSAID, ("private", "private"), ("host", "of this machine")),
+        only_on=MACHINE,
+    ),
 )
 SURROUNDINGS = (
     Question("env", "Environment variables", "pairs", "one NAME=value per line", wide=True),

@@ -27,7 +27,7 @@ class Outlook:
             ui.label(message).classes("is-bad")
 
     def show(self, found: PreviewView, values: Mapping[str, Any]) -> None:
-        self.editor.mark(found.problems)
+        self.editor.complain(found.problems)
         self.arithmetic = "" if found.problems else self._arithmetic(found, values)
         self.free = self._free(found.fit) if found.fit is not None else ""
         self.place.clear()

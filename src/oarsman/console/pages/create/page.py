@@ -123,7 +123,8 @@ class CreatePage:
     def _basics(self) -> None:
         say = self.guest.say
         with ui.row().classes("items-center"):
-            ui.label(f"{say('Where')}: {say(self.info.engine)}")
+            place = say("this machine") if self.info.engine == fields.MACHINE else say(self.info.engine)
+            ui.label(f"{say('Where')}: {place}")
             self.free = ui.label("").classes("oarsman-note")
         self._questions(fields.BASICS)
 
