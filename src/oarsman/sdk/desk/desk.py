@@ -88,6 +88,11 @@ class Desk(EnvironmentDesk):
         allowed = cache(partial(may, self.identity, Action.SEE))  # asked of every row there is
         return lambda entry: allowed(entry.summary.owner)
 
+    @property
+    def _viewer(self) -> Identity | None:
+        """Those who see the same share what was counted for one of them; None: whoever sees everything."""
+        return None if may(self.identity, Action.SEE) else self.identity
+
     def _seen(self, key: str) -> JobRecord:
         """The job, if the caller may see it."""
         record = self._jobs.get(key)
@@ -121,13 +126,11 @@ class Desk(EnvironmentDesk):
         return [_discreet(host, mine) for host in found]
 
     def queue(self) -> Sequence[QueueEntry]:
-        sees = self.sees
-        waiting = [entry.waiting for entry in self._rows().entries() if entry.waiting is not None and sees(entry)]
-        return sorted(waiting, key=lambda found: (found.position, found.key))
+        rows, sees = self._rows(), self.sees
+        return rows.once(("queue", self._viewer), lambda: listing.queue(rows, sees))
 
     def overview(self) -> Overview:
-        viewer = None if may(self.identity, Action.SEE) else self.identity
-        found = glance(self._rows(), self.sees, viewer)
+        found = glance(self._rows(), self.sees, self._viewer)
         hosts = [views.host(host) for host in self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
@@ -143,7 +146,7 @@ class Desk(EnvironmentDesk):
         return listing.page(self._rows(), query, self.sees)
 
     def facets(self) -> listing.Facets:
-        return listing.facets(self._rows(), self.sees)
+        return listing.facets(self._rows(), self.sees, self._viewer)
 
     def job(self, key: str) -> Job:
         return views.whole_job(self._seen(key))

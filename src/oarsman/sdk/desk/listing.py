@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
 from oarsman.errors import UsageError
 from oarsman.sdk.catalogue import Entry, Rows, comparable, sort_key
-from oarsman.sdk.models import JobList, JobQuery, JobSummary
+from oarsman.sdk.models import JobList, JobQuery, JobSummary, QueueEntry
 
 Visible = Callable[[Entry], bool]
 
@@ -39,9 +39,19 @@ class Facets(NamedTuple):
     engines: Sequence[str]
 
 
-def facets(rows: Rows, visible: Visible) -> Facets:
+def facets(rows: Rows, visible: Visible, viewer: Hashable) -> Facets:
+    """Found once for all who see the same (`viewer`), and again when a job has changed."""
+    return rows.once(("facets", viewer), lambda: _facets(rows, visible))
+
+
+def _facets(rows: Rows, visible: Visible) -> Facets:
     seen = {(row.owner, row.namespace, row.engine) for row in (e.summary for e in rows.entries() if visible(e))}
     return Facets(*(sorted({found[n] for found in seen} - {""}) for n in range(3)))
+
+
+def queue(rows: Rows, visible: Visible) -> Sequence[QueueEntry]:
+    waiting = [entry.waiting for entry in rows.entries() if entry.waiting is not None and visible(entry)]
+    return sorted(waiting, key=lambda found: (found.position, found.key))
 
 
 def field_of(sort: str) -> tuple[str, bool]:
