@@ -39,12 +39,12 @@ def with_value(text: str, field: str, value: Any) -> str:
     if field not in FIELDS:
         raise UsageError(f"the form has no field '{field}'", field=field, hint=f"one of {', '.join(FIELDS)}")
     known = FIELDS[field]
-    value = accepted(known, value)
     found = documents(text)
     which = _which(found)
     whole = unshared(found[which]) if found else {"apiVersion": f"{names.GROUP}/v2beta1", "kind": names.KIND}
     job = _job(whole)
-    if known.read(job if found else {}) == value:
+    shown = known.read(job if found else {})
+    if shown == value or shown == (value := accepted(known, value)):  # what is shown may stay, even where it is wrong
         return text
     known.write(job, value)
     return amended(text, which, whole)

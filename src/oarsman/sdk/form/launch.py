@@ -88,7 +88,7 @@ def _set_option(document: Document, line: LaunchLine, which: str, value: int | N
         if option in _COUNTS:
             place = index + (1 if equals else 2)
     new = [] if value is None else [f"{form}{value}"] if form.endswith("=") else [form, str(value)]
-    part = words[place if width else place - 1][0]
+    part = words[min(place, len(words) - 1)][0]
     words[place : place + width] = [(part, word) for word in new]
     for part in ("command", "args"):
         settle(document, (*container(document, "Launcher"), part), [word for of, word in words if of == part])

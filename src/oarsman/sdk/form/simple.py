@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.manifest.quantity import QuantityError, parse
+from oarsman.manifest.scalars import resolve
 from oarsman.sdk.form.places import Path, container, drop, look, put, roles, settle
 from oarsman.sdk.parts import Document, resource_key
 
@@ -163,33 +165,34 @@ def amount(name: str, role: str, resource: str) -> Field:
             drop(document, request)
             drop(document, limit)
             return
-        put(document, limit, _as_neighbours(value, document, limit))
+        put(document, limit, _as_written(value, document, limit))
         if look(document, *request) is not None:
-            put(document, request, _as_neighbours(value, document, request))
+            put(document, request, _as_written(value, document, request))
 
     return Field(name, "amount", read, write)
 
 
-def _as_neighbours(value: str, document: Document, path: Path) -> Any:
-    """A number without quotes where one stood, or where its neighbours are written so."""
-    neighbours = look(document, *path[:-1])
-    neighbours = neighbours if isinstance(neighbours, dict) else {}
-    before = neighbours.get(path[-1])
-    said_so = [before] if before is not None else list(neighbours.values())
-    if not any(isinstance(one, int | float) for one in said_so) or any(_number_in_quotes(one) for one in said_so):
+def _as_written(value: str, document: Document, path: Path) -> Any:
+    """A number has quotes where the one before it had, or where others of the job have."""
+    before = look(document, *path)
+    if not _is_number(before):
+        before = next(filter(_is_number, _amounts(document)), "")
+    if isinstance(before, str):
         return value
-    for kind in (int, float):
-        try:
-            number = kind(value)
-        except ValueError:
-            continue
-        if str(number) == value:
-            return number
-    return value
+    number = resolve(value) if _is_number(value) else value
+    return number if said(number) == value else value
 
 
-def _number_in_quotes(value: Any) -> bool:
-    return isinstance(value, str) and value.replace(".", "", 1).isdecimal()
+def _amounts(document: Document) -> Iterator[Any]:
+    for role in reversed(roles(document)):
+        for part in ("limits", "requests"):
+            found = look(document, *container(document, role), "resources", part)
+            yield from found.values() if isinstance(found, dict) else ()
+
+
+def _is_number(value: Any) -> bool:
+    """Whether it is written in digits alone, with quotes or without."""
+    return not isinstance(value, bool) and re.fullmatch(r"(0|[1-9][0-9]*)(\.[0-9]+)?", said(value)) is not None
 
 
 # -- two places -------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from oarsman.manifest.source import events
 _GAP = re.compile(r"(?:[\s,]|#[^\r\n]*)*")  # between two entries: white space, comments and commas
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Span:
     start: int  # of its anchor or tag, if it has one
     end: int  # behind its last character; comments that follow are not part of it
@@ -39,7 +39,7 @@ class Span:
         return self.style in ("|", ">")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Entry:
     """One `key: value` of a mapping or one item of a list."""
 

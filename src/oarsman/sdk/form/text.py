@@ -177,10 +177,9 @@ class _Editor:
         if not stays:
             self.replace(span, new, in_flow=span.flow, column=_column(self.text, span.start))
             return
+        self.remove(span, [span.entries[name] for name in gone])
         for name, entry in span.entries.items():
-            if name in gone:
-                self.remove(span, entry)
-            elif not (name == "<<" and span.merges):
+            if name not in gone and not (name == "<<" and span.merges):
                 column = _column(self.text, entry.start)
                 self.compare(entry.value, old[name], new[name], in_flow=span.flow, column=column)
         own = {name: value for name, value in new.items() if name not in span.entries}
@@ -219,12 +218,11 @@ class _Editor:
         first_kept = min(pairs)
         early = [value for at in sorted(added) if at < first_kept for value in added[at]]
         self.insert_before(span, span.items[first_kept], early)
+        self.remove(span, [entry for at, entry in enumerate(span.items) if at not in pairs])
         for at, entry in enumerate(span.items):
             if at in pairs:
                 column = _column(self.text, entry.start)
                 self.compare(entry.value, old[at], new[pairs[at]], in_flow=span.flow, column=column)
-            else:
-                self.remove(span, entry)
             if at in added and at >= first_kept:
                 behind = max(kept for kept in pairs if kept <= at)
                 self.insert_items(span, span.items[behind], added[at])
@@ -262,40 +260,42 @@ class _Editor:
         gap = "," + (self.manner.newline + self.text[start : behind.start] if alone else " ")
         self.edit(behind.end, behind.end, "".join(gap + piece for piece in pieces))
 
-    def remove(self, span: Span, entry: Entry) -> None:
-        members = span.members
-        at = members.index(entry)
-        following = members[at + 1] if at + 1 < len(members) else None
-        if span.flow:
-            self.remove_from_flow(members[at - 1] if at else None, entry, following)
+    def remove(self, span: Span, gone: list[Entry]) -> None:
+        if not span.flow:
+            for entry in gone:
+                self.remove_lines(span, entry)
             return
-        start = _line_start(self.text, entry.start)
-        end = self.line_end(entry.end)
-        if self.text[start : entry.start].strip():  # it shares its line with a dash
-            between = self.text[entry.end : following.start] if following is not None else ""
-            stop = following.start if following is not None and not between.strip() else entry.end
-            self.edit(entry.start, stop, "")
-            return
-        if self.text.startswith("\r\n", end):
-            end += 2
-        elif end < len(self.text):
-            end += 1
-        elif start > 0:  # the last line of a text that does not end with a line break: the break before it goes
-            newline = 2 if self.text.endswith("\r\n", 0, start) else 1
-            start -= newline
-        self.edit(start, end, "")
+        kept: Entry | None = None
+        run: list[Entry] = []
+        for entry in span.members:
+            if entry in gone:
+                run.append(entry)
+                continue
+            if run:
+                self.remove_up_to(run, entry)
+            kept, run = entry, []
+        if run and kept is not None:
+            self.edit(kept.end, run[-1].end, "")
 
-    def remove_from_flow(self, previous: Entry | None, entry: Entry, following: Entry | None) -> None:
-        if following is None:
-            self.edit(previous.end if previous is not None else entry.start, entry.end, "")
+    def remove_up_to(self, run: list[Entry], following: Entry) -> None:
+        """Members of {} or [] with their commas; comments between them stay."""
+        start, end = run[0].start, following.start
+        notes = re.findall(r"(?<=\s)#[^\r\n]*", self.text[run[-1].end : end])
+        pad = self.manner.newline + " " * _column(self.text, end)
+        self.edit(start, end, "".join(note + pad for note in notes))
+
+    def remove_lines(self, span: Span, entry: Entry) -> None:
+        start, end = _line_start(self.text, entry.start), self.line_end(entry.end)
+        if self.text[start : entry.start].strip():  # it shares its line with a dash, which the next one takes over
+            following = next((other.start for other in span.members if other.start > entry.start), entry.end)
+            bare = not self.text[entry.end : following].strip()
+            self.edit(entry.start, following if bare else entry.end, "")
             return
-        between = self.text[entry.end : following.start]
-        if "#" in between:
-            comma = entry.end + re.sub(r"#[^\r\n]*", lambda found: "#" * len(found[0]), between).index(",")
-            self.edit(entry.start, entry.end, "")
-            self.edit(comma, comma + 1, "")
-            return
-        self.edit(entry.start, following.start, "")
+        if end < len(self.text):
+            end += 2 if self.text.startswith("\r\n", end) else 1
+        elif start > 0:  # the text does not end with a line break: the one before goes
+            start -= 2 if self.text.endswith("\r\n", 0, start) else 1
+        self.edit(start, end, "")
 
     def replace(self, span: Span, new: Any, *, in_flow: bool, column: int) -> None:
         """Write the value anew, in its place; its anchor stays for those who refer to it."""
