@@ -36,7 +36,7 @@ class CreatePage:
         desk = self.guest.visit.desk
         self.info = await self.guest.ask(desk.info)
         self.environments = await self._environments()
-        text = await self._first_text(template, earlier)
+        self.first_text = text = await self._first_text(template, earlier)
         self.draft.take(text)
         self.firm = ui.element("div")
         await starts.show(self.guest, self._begin_with)
@@ -201,7 +201,8 @@ class CreatePage:
         self.review.clear()
         with self.review:
             self.outlook.review(found)
-        self.editor.client.run_javascript(f"localStorage.setItem('{_DRAFT}', {json.dumps(self.draft.text)})")
+        if self.draft.text != self.first_text:  # one that nobody touched must not take the place of one that matters
+            self.editor.client.run_javascript(f"localStorage.setItem('{_DRAFT}', {json.dumps(self.draft.text)})")
 
     async def _submit(self, event: events.ClickEventArguments) -> None:
         made: list[Job] = []
