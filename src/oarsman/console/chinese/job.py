@@ -43,7 +43,7 @@ WORDS = {
     "Step": "步数",
     "Lines": "行数",
     "Last output": "最近输出",
-    "{count} ranks are behind": "{count} 个进程落后",
+    "{count} behind: {named}": "{count} 个落后：{named}",
     "Nothing was measured yet.": "还没有测量数据。",
     "CPU (100 %: one core)": "CPU（100 %：一个核）",
     "Network, received": "网络接收",

@@ -99,13 +99,21 @@ export default {
         tooltip: { trigger: "axis", confine: true, backgroundColor: card, borderColor: rule, formatter: (found) => this.told(found, unit, x) },
         xAxis: { type: x === "time" ? "time" : "value", scale: true, ...axis, splitLine: { show: false },
           axisLabel: { color: quiet, hideOverlap: true, ...(x === "time" ? { formatter: clock } : {}) } },
-        yAxis: { type: "value", scale: unit === "number", min: unit === "number" ? undefined : 0, ...axis,
+        yAxis: { type: "value", ...(unit === "number" ? { scale: true } : { min: 0 }), ...this.steps(unit, lines), ...axis,
           axisLabel: { color: quiet, formatter: (value) => SHOWN[unit](value) } },
         series: [...lines].map(([name, data]) => ({
           id: name, name: name || " ", type: "line", data, sampling: "lttb", symbolSize: 5, showSymbol: data.length < 3,
           lineStyle: { width: lines.size > 12 ? 1 : 2 },
         })),
       };
+    },
+    // Amounts of bytes are read in powers of two: 16 MiB, 32 MiB, not 19.1.
+    steps(unit, lines) {
+      if (unit !== "bytes" && unit !== "rate") return {};
+      let top = 1;
+      for (const points of lines.values()) for (const [, value] of points) top = Math.max(top, value);
+      const interval = 2 ** Math.ceil(Math.log2(top / 4));
+      return { interval, max: Math.ceil(top / interval) * interval };
     },
     // The largest few; names come from jobs, so they are only ever text.
     told(found, unit, x) {

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from nicegui import ui
-
 from oarsman.console.pages.job.tab import Tab
-from oarsman.console.parts import amounts
+from oarsman.console.parts import amounts, tables
 
 _REASON = """
 <q-td :props="props"><span :class="props.row.warning ? 'is-bad' : ''">{{ props.row.reason }}</span></q-td>
@@ -18,9 +16,8 @@ class Events(Tab):
     def build(self) -> None:
         say = self.guest.say
         titles = {"time": say("Time"), "reason": say("Reason"), "count": say("Count"), "message": say("Message")}
-        columns = [{"name": name, "label": title, "field": name, "align": "left"} for name, title in titles.items()]
-        self.table = ui.table(columns=columns, rows=[], row_key="id", pagination=50)
-        self.table.props("flat dense wrap-cells").classes("oarsman-card w-full").add_slot("body-cell-reason", _REASON)
+        self.table = tables.table("id", titles, sortable=False)
+        self.table.add_slot("body-cell-reason", _REASON)
 
     async def refresh(self) -> None:
         found = await self.guest.ask(self.guest.visit.desk.events, self.key)
@@ -29,5 +26,4 @@ class Events(Tab):
              "message": event.message, "warning": event.severity == "Warning"}
             for number, event in enumerate(found)
         ][::-1]  # fmt: skip
-        if rows != self.table.rows:
-            self.table.rows = rows
+        tables.fill(self.table, rows)

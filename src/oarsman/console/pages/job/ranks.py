@@ -8,11 +8,12 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.pages.job.tab import Tab
-from oarsman.console.parts import amounts
+from oarsman.console.parts import amounts, tables
 from oarsman.console.parts.rank_grid import RankGrid, condition
 from oarsman.sdk.models import Job, RankProgress, UsagePoint
 
 Row = dict[str, Any]
+_NAMED = 5  # stragglers that are told one by one
 
 
 class Ranks(Tab):
@@ -29,14 +30,16 @@ class Ranks(Tab):
                 self._legend()
                 self.grid = RankGrid(say, lambda rank: self.on_pick(rank))
                 self.stragglers = ui.label().classes("is-wait")
-            self.workers = self._table(
-                say("Workers"), "host", host=say("Host"), state=say("State"), ranks=say("Ranks"), cpu=say("CPU"),
-                memory=say("Memory"), exit=say("Exit code"),
-            )  # fmt: skip
-            self.each = self._table(
-                say("Ranks"), "rank", rank=say("Rank"), host=say("Host"), state=say("State"), exit=say("Exit code"),
-                step=say("Step"), lines=say("Lines"), last=say("Last output"), behind=say("Behind"),
-            )  # fmt: skip
+            titles = {
+                "host": say("Host"), "state": say("State"), "ranks": say("Ranks"), "cpu": say("CPU"),
+                "memory": say("Memory"), "exit": say("Exit code"),
+            }  # fmt: skip
+            self.workers = tables.table("host", titles, title=say("Workers"))
+            titles = {
+                "rank": say("Rank"), "host": say("Host"), "state": say("State"), "exit": say("Exit code"),
+                "step": say("Step"), "lines": say("Lines"), "last": say("Last output"), "behind": say("Behind"),
+            }  # fmt: skip
+            self.each = tables.table("rank", titles, title=say("Ranks"))
 
     def _legend(self) -> None:
         say = self.guest.say
@@ -51,14 +54,6 @@ class Ranks(Tab):
             ui.space()
             ui.label(say("A click on a rank shows its log."))
 
-    def _table(self, title: str, key: str, **columns: str) -> ui.table:
-        found = [
-            {"name": name, "label": label, "field": name, "align": "left", "sortable": True}
-            for name, label in columns.items()
-        ]
-        table = ui.table(columns=found, rows=[], row_key=key, title=title, pagination=25)
-        return table.props("flat dense wrap-cells").classes("oarsman-card w-full")
-
     async def refresh(self) -> None:
         desk = self.guest.visit.desk
         progress = await self.guest.ask(desk.progress, self.key)
@@ -67,11 +62,12 @@ class Ranks(Tab):
         self.nothing.set_visibility(not ranks and not usage)
         self.known.set_visibility(bool(ranks or usage))
         self.grid.show(ranks)
-        behind = [one for one in ranks if one.behind]
+        behind = [f"{one.rank} ({one.behind})" for one in ranks if one.behind]
+        named = ", ".join(behind[:_NAMED]) + (" …" if len(behind) > _NAMED else "")
         self.stragglers.set_visibility(bool(behind))
-        self.stragglers.set_text(self.guest.say("{count} ranks are behind", count=len(behind)))
-        _fill(self.workers, self._worker_rows(ranks, usage))
-        _fill(self.each, [self._rank_row(one) for one in ranks])
+        self.stragglers.set_text(self.guest.say("{count} behind: {named}", count=len(behind), named=named))
+        tables.fill(self.workers, self._worker_rows(ranks, usage))
+        tables.fill(self.each, [self._rank_row(one) for one in ranks])
 
     def _rank_row(self, one: RankProgress) -> Row:
         return {
@@ -135,9 +131,3 @@ def _by_number(host: str) -> tuple[str, int, str]:
 
 def _code(value: int | None) -> str:
     return "" if value is None else str(value)
-
-
-def _fill(table: ui.table, rows: list[Row]) -> None:
-    """Only what changed goes to the browser; page and order stay as the reader chose."""
-    if rows != table.rows:
-        table.rows = rows
