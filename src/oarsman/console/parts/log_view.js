@@ -2,6 +2,7 @@
 // It talks to the REST API itself, so that a gigabyte of log costs the page nothing. Lines are only ever text.
 const KEPT = 5000;
 const PAGE = 500;
+const MOMENT = 100; // milliseconds
 const CONTROL = /\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b\][^\u0007]*(\u0007|\u001b\\)|[\u0000-\u0008\u000b-\u001f\u007f]/g;
 
 export default {
@@ -9,7 +10,7 @@ export default {
     <div :class="['oarsman-log', wrap ? '' : 'is-unwrapped']">
       <div ref="lines" class="oarsman-log-lines" tabindex="0" role="log" :aria-label="words.label" @scroll.passive="scrolled">
         <div v-if="before" class="oarsman-log-note">{{ words.older }}</div>
-        <div v-for="line in lines" :key="line.after" :class="['oarsman-log-line', line.stream === 'err' ? 'is-err' : '']">
+        <div v-for="line in lines" :key="line.after" v-memo="[line, stamps]" :class="['oarsman-log-line', line.stream === 'err' ? 'is-err' : '']">
           <span v-if="stamps" class="oarsman-log-tag">{{ line.time.slice(11, 23) }}</span><span class="oarsman-log-tag" :title="line.time">{{ line.tag }}</span><span class="oarsman-log-text">{{ line.shown }}</span>
         </div>
         <div v-if="!lines.length && loaded" class="oarsman-log-note">{{ words.empty }}</div>
@@ -47,6 +48,7 @@ export default {
     async restart() {
       const mine = ++this.generation;
       this.close();
+      this.coming = [];
       Object.assign(this, { lines: [], before: null, after: null, following: true, loaded: false, trouble: "" });
       try {
         const found = await this.page({});
@@ -65,10 +67,17 @@ export default {
       this.source.onmessage = (event) => {
         if (mine !== this.generation) return;
         this.trouble = "";
-        this.add(JSON.parse(event.data).lines);
+        this.gather(JSON.parse(event.data).lines);
       };
       this.source.addEventListener("end", () => this.close());
       this.source.onerror = () => { if (mine === this.generation && this.source) this.trouble = this.words.reconnecting; };
+    },
+    // What comes within a moment is drawn at once: drawing is what a browser spends its time on.
+    gather(found) {
+      this.coming.push(...found);
+      if (this.coming.length > found.length) return;
+      const mine = this.generation;
+      setTimeout(() => { if (mine === this.generation) this.add(this.coming.splice(0)); }, MOMENT);
     },
     add(found) {
       if (!found.length) return;
@@ -82,7 +91,7 @@ export default {
     },
     made(line) {
       const tag = line.rank === null || line.rank === undefined ? line.host : `${line.rank} ${line.host}`;
-      return { after: line.after, time: line.time, stream: line.stream, tag, shown: line.text.replace(CONTROL, "") };
+      return Object.freeze({ after: line.after, time: line.time, stream: line.stream, tag, shown: line.text.replace(CONTROL, "") });
     },
     async scrolled() {
       const box = this.$refs.lines;
