@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import signal
@@ -51,11 +52,12 @@ class EmbeddedEnvironments:
             with contents.log.open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
                 begin = file.seek(after if 0 <= after <= size else 0)  # a new build has a new log
-                piece = _whole_letters(file.read(_LOG_PIECE))
+                piece = file.read(_LOG_PIECE)
         except FileNotFoundError:
             return BuildLog(text="", after=0, ended=not under_way)
-        end = begin + len(piece)
-        return BuildLog(text=piece.decode(errors="replace"), after=end, ended=not under_way and end >= size)
+        last = not under_way and begin + len(piece) >= size
+        text, taken = _whole_letters(piece, last=last)
+        return BuildLog(text=text, after=begin + taken, ended=last)
 
     def _named(self, name: str) -> Named:
         named = self._shelf.get(name)
@@ -167,15 +169,11 @@ def _end_build(contents: Contents) -> None:
         time.sleep(_LOOK_EVERY)
 
 
-def _whole_letters(piece: bytes) -> bytes:
-    """Without the beginning of a letter at its end, the rest of which is not written or read yet."""
-    for back in range(1, min(4, len(piece)) + 1):
-        if piece[-back] >= 0xC0:
-            wanted = 2 if piece[-back] < 0xE0 else 3 if piece[-back] < 0xF0 else 4
-            return piece[:-back] if back < wanted else piece
-        if piece[-back] < 0x80:
-            break
-    return piece
+def _whole_letters(piece: bytes, *, last: bool) -> tuple[str, int]:
+    """The text, and how many bytes it is of: the beginning of a letter at its end is left for the next piece."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(piece, final=last)
+    return text, len(piece) - len(decoder.getstate()[0])
 
 
 def tree_of(shelf: Shelf, digest: str) -> Path | None:
