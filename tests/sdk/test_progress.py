@@ -148,6 +148,16 @@ def test_a_rank_that_is_behind_is_named_while_it_runs(jobs: CountingJobs, desk: 
     assert {(rank.state, rank.exit_code) for rank in desk.progress(KEY).ranks} == {("exited", 0)}
 
 
+def test_tagged_lines_tell_who_is_behind_where_ranks_cannot_be_seen(jobs: CountingJobs, desk: Desk) -> None:
+    jobs.become(KEY, replace(RUNNING, placement={}))
+    for step in range(1, 31):
+        jobs.say(KEY, f"step {step}", rank=0)
+        jobs.say(KEY, f"step {step // 2}", rank=1)
+    assert [(rank.state, rank.behind) for rank in desk.progress(KEY).ranks][:2] == [
+        ("", ""), ("", "at step 15, the others at 30")
+    ]  # fmt: skip
+
+
 def test_steps_that_begin_anew_with_every_epoch_accuse_nobody(jobs: CountingJobs, desk: Desk) -> None:
     for epoch in range(3):
         for step in range(0, 100, 10):

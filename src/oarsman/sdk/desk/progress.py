@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
 
+from oarsman import names
 from oarsman.errors import NotFoundError
 from oarsman.runtime.jobs import JobRecord, Jobs, LogLine
 from oarsman.sdk import views
@@ -154,13 +155,13 @@ class Account:
             for name, found in often[:MOST_SERIES]
         ]
 
-    def ranks(self, planned: Sequence[RankView], now: datetime) -> Sequence[RankProgress]:
+    def ranks(self, planned: Sequence[RankView], now: datetime, *, running: bool) -> Sequence[RankProgress]:
+        """`running`: the job is. A rank that nobody has seen may have tagged lines all the same, as on Kubernetes."""
         places = {one.rank: one for one in planned}
         for number, rank in self._ranks.items():
             places.setdefault(number, RankView(rank=number, host=rank.host))
         nothing = _Rank("")
-        running = {n: self._ranks.get(n, nothing).pace for n, place in places.items() if place.state == "running"}
-        reasons = behind(running, now)
+        reasons = behind({number: self._ranks.get(number, nothing).pace for number in places if running}, now)
         return [self._rank_view(places[number], reasons.get(number, "")) for number in sorted(places)]
 
     def _rank_view(self, place: RankView, reason: str) -> RankProgress:
@@ -194,8 +195,10 @@ class _Followed:
                 with suppress(NotFoundError):  # the log went with its pod; what was read of it stays
                     self._read(jobs, record)
                     self._over = record.status.finished
+            running = record.status.is_true(names.RUNNING)
             return Progress(
-                series=self._account.series(), ranks=self._account.ranks(tuple(views.ranks(record)), now),
+                series=self._account.series(),
+                ranks=self._account.ranks(tuple(views.ranks(record)), now, running=running),
                 complete=self._reading is None or self._reading.complete,
             )  # fmt: skip
 
