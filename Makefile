@@ -2,6 +2,7 @@
 # make test   install what is missing, check style, types and layers, run every test
 # make lint   only the checks      make fmt    house format, tables of the guide
 # make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
+# make screenshots  every page of the console, in both languages and themes, into build/screenshots
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
 # make cluster  start the Kubernetes of the tests, leave it running, say what to type next   make cluster-down  remove it
 #
@@ -11,7 +12,7 @@
 PROCESSES = 2
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 
-.PHONY: run test lint fmt manifests bench clean cluster cluster-down
+.PHONY: run test lint fmt manifests screenshots bench clean cluster cluster-down
 
 run:
 	@scripts/setup run
@@ -38,6 +39,10 @@ fmt:
 manifests:
 	@scripts/setup helm
 	@$(WITH_VENV) python scripts/manifests.py
+
+screenshots:
+	@scripts/setup test
+	@$(WITH_VENV) python -m tests.browser.screenshots $(ARGS)
 
 bench:
 	@scripts/setup run

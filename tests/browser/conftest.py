@@ -75,3 +75,8 @@ def oarsman(server: Served, *words: str, code: int | None = 0) -> subprocess.Com
     )  # fmt: skip
     assert code is None or done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done
+
+
+def make_account(server: Served, name: str, role: str) -> None:
+    words = [OARSMAN, "users", "add", name, "--role", role, "--password-stdin"]
+    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=60)

@@ -8,8 +8,7 @@ from playwright.sync_api import Page, expect
 
 from tests.console.api.running import Served
 
-from .conftest import Opened
-from .test_pages import make_account
+from .conftest import Opened, make_account
 
 pytestmark = pytest.mark.mpi
 

@@ -11,8 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.console.api.running import ROOT, Served
 
-from .conftest import Opened
-from .test_pages import make_account
+from .conftest import Opened, make_account
 
 pytestmark = pytest.mark.mpi
 SCRIPT = "scripts/tf_cnn_benchmarks/tf_cnn_benchmarks.py"

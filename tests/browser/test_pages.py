@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.api.running import OARSMAN, Served
+from tests.console.api.running import Served
 
-from .conftest import Opened, oarsman
+from .conftest import Opened, make_account, oarsman
 
 MARKUP = '<img src=x onerror="document.title=1">'
 pytestmark = pytest.mark.mpi
@@ -167,8 +166,3 @@ def is_dark(page: Page) -> bool:
 def fail(server: Served, name: str) -> None:
     program = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then echo part missing >&2; exit 3; fi'
     oarsman(server, "run", "-n", "2", "--name", name, "--", "sh", "-c", program, code=3)
-
-
-def make_account(server: Served, name: str, role: str) -> None:
-    words = [OARSMAN, "users", "add", name, "--role", role, "--password-stdin"]
-    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=60)

@@ -1,0 +1,128 @@
+"""Every page in both languages and both themes, on a desk and on a phone: `make screenshots`, then look at them.
+
+The jobs are real ones, so that each page has something to show.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.browser.conftest import QUIET, make_account, new_link, oarsman
+from tests.console.api.running import OARSMAN, ROOT, Served, served
+
+OUT = ROOT / "build" / "screenshots"
+LOOKS = [
+    (language, theme, screen)
+    for screen in ("desk", "phone")
+    for language in ("en", "zh")
+    for theme in ("light", "dark")
+]
+SCREENS = {"desk": (1280, 720), "phone": (390, 844)}
+# Address, and what to click there before the picture is taken.
+PAGES = {
+    "login": ("/login", ""),
+    "overview": ("/", ""),
+    "jobs": ("/jobs", ""),
+    "job-failed": ("/jobs/default/benchmarks-lost-a-rank", ""),
+    "job-log": ("/jobs/default/training?tab=logs", ""),
+    "job-ranks": ("/jobs/default/training?tab=ranks", ""),
+    "job-usage": ("/jobs/default/training?tab=usage", ""),
+    "job-metrics": ("/jobs/default/training?tab=metrics", ""),
+    "job-events": ("/jobs/default/training?tab=events", ""),
+    "job-yaml": ("/jobs/default/training?tab=yaml", ""),
+    "create-basics": ("/create", ""),
+    "create-run": ("/create?template=tensorflow-benchmarks", "1"),
+    "create-resources": ("/create?template=tensorflow-benchmarks", "2"),
+    "create-advanced": ("/create", "3"),
+    "create-review": ("/create", "4"),
+    "hosts": ("/hosts", ""),
+    "environments": ("/environments", ""),
+    "account": ("/account", ""),
+    "people": ("/people", ""),
+}
+_TRAINING = """
+import os, time
+rank = int(os.environ["OMPI_COMM_WORLD_RANK"])
+for step in range(100000):
+    print(f"step {step} loss: {2.5 / (1 + step / 40):.4f} images/sec: {180 + step % 17:.1f}", flush=True)
+    sum(range(200000))
+    time.sleep(0.2 if rank != 3 else 1.6)
+"""
+
+
+def main() -> None:
+    wanted = sys.argv[1:] or list(PAGES)
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    with tempfile.TemporaryDirectory() as folder, served(Path(folder) / "state") as server:
+        with some_jobs(server, Path(folder)), sync_playwright() as playwright:
+            found = shutil.which("chromium") or shutil.which("google-chrome")
+            browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
+            for look in LOOKS:
+                _pictures(browser, server, look, wanted)
+            browser.close()
+    print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT.relative_to(ROOT)}")
+
+
+@contextmanager
+def some_jobs(server: Served, folder: Path) -> Iterator[None]:
+    """One of each kind: ended well, failed, running with a straggler, waiting, suspended; accounts and an environment."""
+    program = folder / "train.py"
+    program.write_text(_TRAINING)
+    (folder / "requirements.txt").write_text("")
+    make_account(server, "ada", "admin")
+    make_account(server, "grace", "user")
+    oarsman(server, "run", "-n", "2", "--name", "hello", "--", "hostname")
+    failing = (
+        'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then echo "RuntimeError: CUDA out of memory" >&2; exit 3; fi; sleep 1'
+    )
+    oarsman(server, "run", "-n", "2", "--name", "benchmarks-lost-a-rank", "--", "sh", "-c", failing, code=None)
+    oarsman(server, "env", "build", "analysis", "-r", str(folder / "requirements.txt"), code=None)
+    oarsman(server, "submit", "-n", "4", "--oversubscribe", "--name", "training", "--", sys.executable, str(program))
+    oarsman(server, "submit", "-n", "2", "--cpus", "1", "--name", "waits-for-room", "--", "hostname")
+    try:
+        subprocess.run(["sleep", "40"], check=True)  # for lines and samples to come
+        yield
+    finally:
+        for name in ("training", "waits-for-room"):
+            oarsman(server, "stop", name, code=None)
+
+
+def _pictures(browser: Browser, server: Served, look: tuple[str, str, str], wanted: list[str]) -> None:
+    language, theme, screen = look
+    width, height = SCREENS[screen]
+    context = browser.new_context(
+        locale={"en": "en-US", "zh": "zh-CN"}[language], color_scheme="dark" if theme == "dark" else "light",
+        viewport={"width": width, "height": height},
+    )  # fmt: skip
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    page.goto(new_link(server))
+    for name in wanted:
+        _picture(page, server, name, OUT / f"{name}-{language}-{theme}-{screen}.png")
+    context.close()
+
+
+def _picture(page: Page, server: Served, name: str, file: Path) -> None:
+    path, click = PAGES[name]
+    page.goto(server.address + path)
+    page.wait_for_load_state("networkidle")
+    if click:
+        page.locator(".q-stepper__tab").nth(int(click)).click()
+    page.wait_for_timeout(1500)  # charts draw themselves
+    page.screenshot(path=file)
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    print(f"{file.name}{f': {overflow} px too wide' if overflow > 0 else ''}", flush=True)
+
+
+if __name__ == "__main__":
+    assert OARSMAN
+    main()
