@@ -254,16 +254,22 @@ def _merged(found: Any, patch: Any) -> Any:
 
 def bring_up_to_date(kube: MemoryKube, caches: Any) -> None:
     """What the informers would have heard by now."""
-    from oarsman.engines.kube import views
+    from oarsman.engines.kube import environments, views
 
     kept = (
-        (kinds.MPIJOBS, caches.mpijobs, views.MPIJob),
-        (kinds.PODS, caches.pods, views.Pod),
-        (kinds.JOBS, caches.jobs, views.Job),
-        (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap),
+        (kinds.MPIJOBS, caches.mpijobs, views.MPIJob, ""),
+        (kinds.PODS, caches.pods, views.Pod, ""),
+        (kinds.JOBS, caches.jobs, views.Job, ""),
+        (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap, ""),
+        (kinds.CONFIG_MAPS, caches.environments, views.ConfigMap, environments.LABEL),
+        (kinds.JOBS, caches.builds, views.Job, environments.LABEL),
     )
-    for resource, informer, view in kept:
-        there = {(ns, name): found for (plural, ns, name), found in kube.objects.items() if plural == resource.plural}
+    for resource, informer, view, labels in kept:
+        there = {
+            (ns, name): found
+            for (plural, ns, name), found in kube.objects.items()
+            if plural == resource.plural and _selected(found, labels)
+        }
         for item in informer.all():
             if (item.metadata.namespace, item.metadata.name) not in there:
                 informer.drop(item.metadata.namespace, item.metadata.name, item.metadata.uid)
