@@ -1,0 +1,34 @@
+"""The console's benchmark in small: it has to work on the day somebody wants to know. Its times are nobody's claim."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+@pytest.mark.timeout(600)
+def test_every_claim_is_measured_against_its_rival() -> None:
+    done = subprocess.run(
+        [sys.executable, BENCHMARKS / "console.py", "--quick"], text=True, capture_output=True, check=False, timeout=580
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [line.strip("|").split("|") for line in done.stdout.splitlines() if line.startswith("| ")]
+    claims = {row[0].strip().split(":")[0]: row for row in rows[1:]}
+    assert len(claims) == len(rows) - 1 == 12, done.stdout
+    assert all(rival.strip() and re.fullmatch(r"\s*[\d.e+-]+\s*", ratio) for _, rival, ratio in claims.values())
+
+
+def test_every_benchmark_is_run_by_the_one_that_runs_all() -> None:
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        import all as everything
+    finally:
+        sys.path.remove(str(BENCHMARKS))
+    claims = {path.stem for path in BENCHMARKS.glob("*.py") if "\ndef main()" in path.read_text()} - {"all"}
+    assert claims == set(everything.CLAIMS)
