@@ -18,7 +18,8 @@ const SHOWN = {
   rate: (value) => `${size(value)}/s`,
   number: (value) => String(Number(value.toPrecision(5))),
 };
-const clock = (milliseconds) => new Date(milliseconds).toISOString().slice(11, 19);
+const DAY = 86400000;
+const clock = (milliseconds, days) => new Date(milliseconds).toISOString().replace("T", " ").slice(...(days ? [5, 16] : [11, 19]));
 
 export default {
   template: `
@@ -90,6 +91,7 @@ export default {
       const [quiet, rule, card] = ["--quiet", "--line", "--card"].map((name) => style.getPropertyValue(name).trim());
       const axis = { axisLabel: { color: quiet }, axisLine: { lineStyle: { color: rule } }, splitLine: { lineStyle: { color: rule } } };
       const many = lines.size > 1;
+      const days = [...lines.values()].some((points) => points.length && points[points.length - 1][0] - points[0][0] > DAY);
       return {
         animation: false,
         color: COLOURS,
@@ -98,7 +100,7 @@ export default {
           pageIconColor: quiet, pageIconInactiveColor: rule },
         tooltip: { trigger: "axis", confine: true, backgroundColor: card, borderColor: rule, formatter: (found) => this.told(found, unit, x) },
         xAxis: { type: x === "time" ? "time" : "value", scale: true, ...axis, splitLine: { show: false },
-          axisLabel: { color: quiet, hideOverlap: true, ...(x === "time" ? { formatter: clock } : {}) } },
+          axisLabel: { color: quiet, hideOverlap: true, ...(x === "time" ? { formatter: (at) => clock(at, days) } : {}) } },
         yAxis: { type: "value", ...(unit === "number" ? { scale: true } : { min: 0 }), ...this.steps(unit, lines), ...axis,
           axisLabel: { color: quiet, formatter: (value) => SHOWN[unit](value) } },
         series: [...lines].map(([name, data]) => ({

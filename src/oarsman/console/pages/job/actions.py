@@ -54,10 +54,10 @@ class Actions:
 
         ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
 
-    async def _do(self, what: str, act: Callable[[str], Any]) -> bool:
+    async def _do(self, what: str, act: Callable[[str], Any], detail: str = "") -> bool:
         self.busy = True
         try:
-            done = await self.guest.attempt(what, self.key, act, self.key)
+            done = await self.guest.attempt(what, f"{self.key}{detail}", act, self.key)
         finally:
             self.busy = False
         if done:
@@ -95,7 +95,7 @@ class Actions:
 
         async def scale() -> None:
             workers = int(number.value)
-            if await self._do(f"scale to {workers}", lambda key: desk.scale(key, workers)):
+            if await self._do("scale", lambda key: desk.scale(key, workers), f" to {workers}"):
                 dialog.submit(True)
 
         with ui.dialog() as dialog, ui.card():
@@ -127,7 +127,8 @@ class Actions:
 
         async def clone() -> None:
             wanted = Clone(name=name.value or None)
-            if await self.guest.attempt("clone", self.key, lambda: made.append(desk.clone(self.key, wanted))):
+            about = f"{self.key} as {wanted.name}" if wanted.name else self.key
+            if await self.guest.attempt("clone", about, lambda: made.append(desk.clone(self.key, wanted))):
                 dialog.submit(True)
 
         with ui.dialog() as dialog, ui.card():

@@ -22,7 +22,7 @@ from oarsman.console.pages.job.tab import ENDED, Tab
 from oarsman.console.pages.job.usage import Usage
 from oarsman.console.parts import amounts
 from oarsman.console.parts.state import state_badge
-from oarsman.errors import NotFoundError, OarsmanError, UnauthenticatedError
+from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import CauseView, Job
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def register(console: Console) -> None:
         with shell.frame(guest, "/jobs", name):
             try:
                 job = await guest.ask(guest.visit.desk.job, key)
-            except NotFoundError as error:
+            except (NotFoundError, ForbiddenError) as error:
                 ui.label(error.message).classes("oarsman-card")
                 return None
             await _Page(guest, key, job).show(tab)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from nicegui import ui
@@ -13,6 +14,7 @@ from oarsman.console.parts.rank_grid import RankGrid, condition
 from oarsman.sdk.models import Job, RankProgress, UsagePoint
 
 Row = dict[str, Any]
+_NOW = timedelta(minutes=1)  # what was measured before that says nothing of now
 _NAMED = 5  # stragglers that are told one by one
 
 
@@ -58,7 +60,8 @@ class Ranks(Tab):
         desk = self.guest.visit.desk
         progress = await self.guest.ask(desk.progress, self.key)
         ranks = progress.ranks or _as_known(self.job)
-        usage = newest(await self.guest.ask(desk.usage, self.key)) if not self.ended else {}
+        lately = datetime.now(UTC) - _NOW
+        usage = {} if self.ended else newest(await self.guest.ask(desk.usage, self.key, since=lately))
         self.nothing.set_visibility(not ranks and not usage)
         self.known.set_visibility(bool(ranks or usage))
         self.grid.show(ranks)
@@ -106,10 +109,8 @@ def _as_known(job: Job) -> list[RankProgress]:
 
 
 def newest(points: Iterable[UsagePoint]) -> dict[str, UsagePoint]:
-    """Of the hosts that are in the last sample; one that left is not shown as if it were there."""
-    found = list(points)
-    last = max((point.time for point in found), default=None)
-    return {point.host: point for point in found if point.time == last}
+    """Per host; not every engine measures all of them at the same moment."""
+    return {point.host: point for point in sorted(points, key=lambda point: point.time)}
 
 
 def ranges(numbers: Iterable[int]) -> str:

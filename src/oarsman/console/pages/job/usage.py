@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from oarsman.console.pages.job.tab import Tab
 from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.words import Words
 from oarsman.sdk.models import UsagePoint
 
+_STRAGGLE = timedelta(minutes=1)  # not every engine measures all hosts at the same moment
 _POINTS = 400  # of a host that are shown of what was before; more is nothing but weight
 
 
@@ -20,26 +21,28 @@ class Usage(Tab):
     def build(self) -> None:
         self.ready = False
         self.uid = self.job.summary.uid
-        self.since: datetime | None = None
+        self.newest: dict[str, datetime] = {}
         self.charts = Charts(self.guest.say, self.guest.say("Nothing was measured yet."), self._begin)
         self.charts.classes("w-full")
 
     async def _begin(self) -> None:
-        self.ready, self.since = True, None
+        self.ready, self.newest = True, {}
         await self.refresh()
 
     async def refresh(self) -> None:
         if not self.ready:
             return
         if self.uid != self.job.summary.uid:  # it runs again, under its own name
-            self.uid, self.since = self.job.summary.uid, None
+            self.uid, self.newest = self.job.summary.uid, {}
             self.charts.clear_all()
-        since = self.since
+        whole = not self.newest
+        since = None if whole else max(self.newest.values()) - _STRAGGLE
         found = await self.guest.ask(self.guest.visit.desk.usage, self.key, since=since)
-        if not found or since != self.since:  # somebody else was quicker
-            return
-        self.since = max(point.time for point in found)
-        self.charts.add(panels(self.guest.say, found if since else thinned(found)), whole=since is None)
+        found = [point for point in found if point.host not in self.newest or point.time > self.newest[point.host]]
+        if whole and self.newest:
+            return  # somebody else was quicker
+        self.newest.update({point.host: point.time for point in sorted(found, key=lambda point: point.time)})
+        self.charts.add(panels(self.guest.say, thinned(found) if whole else found), whole=whole)
 
 
 def panels(say: Words, points: Iterable[UsagePoint]) -> list[Panel]:

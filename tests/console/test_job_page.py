@@ -1,0 +1,71 @@
+"""What the page of a job makes of its data, before any browser sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from oarsman.console.pages.job import metrics, ranks, usage
+from oarsman.console.parts.rank_grid import condition
+from oarsman.console.parts.timeline import marks
+from oarsman.console.words import Words
+from oarsman.sdk.models import MetricPoint, MetricSeries, RankProgress, Step, UsagePoint
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SAY = Words("en")
+
+
+def test_a_step_that_was_passed_over_takes_no_time_and_the_next_counts_from_the_one_before() -> None:
+    steps = [Step(name=name, time=NOON + timedelta(seconds=at)) for name, at in (("submitted", 0), ("admitted", 2))]
+    told = {mark.name: (mark.time is not None, mark.took) for mark in marks(steps)}
+    assert told["submitted"] == (True, "")
+    assert told["queued"] == (False, "")
+    assert told["admitted"] == (True, "2.0 s")
+    assert told["ended"] == (False, "")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([3], "3"), ([2, 0, 1, 7, 9, 8], "0-2, 7-9"), ([0, 2, 4], "0, 2, 4")]
+)
+def test_ranks_on_a_host_are_told_in_ranges(numbers: Sequence[int], text: str) -> None:
+    assert ranks.ranges(numbers) == text
+
+
+@pytest.mark.parametrize(
+    ("state", "exit_code", "word"),
+    [("running", None, "running"), ("exited", 0, "done"), ("exited", 3, "failed"), ("exited", None, "exited"),
+     ("", None, "unknown"), ("<b>", None, "unknown")],
+)  # fmt: skip
+def test_a_rank_has_one_word(state: str, exit_code: int | None, word: str) -> None:
+    assert condition(RankProgress(rank=0, host="a", state=state, exit_code=exit_code)) == word
+
+
+def test_a_long_history_is_thinned_evenly_for_all_hosts_and_keeps_its_last_moment() -> None:
+    points = [point(second, host) for second in range(5000) for host in ("a", "b")]
+    kept = usage.thinned(points)
+    assert 200 < len(kept) / 2 <= 402
+    assert [one.host for one in kept[-2:]] == ["a", "b"]
+    assert kept[-1].time == points[-1].time
+
+
+def test_what_is_not_known_of_a_host_is_not_drawn() -> None:
+    drawn = {panel.id: panel.lines for panel in usage.panels(SAY, [point(0, "a")])}
+    assert drawn["cpu"] == {"a": [(NOON.timestamp() * 1000, 12.3)]}
+    assert drawn["gpu"] == drawn["in"] == {}
+
+
+@pytest.mark.parametrize(
+    ("steps", "by_time", "x"),
+    [((1.0, 2.0), False, "step"), ((1.0, None), False, "time"), ((1.0, 2.0), True, "time")],
+)
+def test_metrics_go_by_steps_where_every_point_has_one(steps: Sequence[float | None], by_time: bool, x: str) -> None:
+    points = [MetricPoint(time=NOON, value=0.5, step=step) for step in steps]
+    (panel,) = metrics.panels(SAY, [MetricSeries(name="loss", rank=0, points=points)], by_time=by_time)
+    assert panel.x == x
+    assert [at for at, _ in panel.lines["Rank 0"]] == ([1.0, 2.0] if x == "step" else [NOON.timestamp() * 1000] * 2)
+
+
+def point(second: int, host: str) -> UsagePoint:
+    return UsagePoint(time=NOON + timedelta(seconds=second), host=host, cpu_percent=12.34, memory_bytes=1)
