@@ -130,7 +130,7 @@ def test_marked_jobs_are_deleted_together(server: Served, opened: Opened) -> Non
 
 def test_the_language_is_that_of_the_browser_and_can_be_switched(opened: Opened) -> None:
     page = opened("/jobs", language="zh-CN")
-    expect(page.get_by_role("link", name="作业")).to_be_visible()
+    expect(page.get_by_role("link", name="作业", exact=True)).to_be_visible()
     page.get_by_role("button", name="English").click()
     expect(page.get_by_role("link", name="Jobs")).to_be_visible()
     page.reload()
