@@ -72,6 +72,11 @@ def test_a_rank_is_silent_only_while_the_others_go_on(paces: dict[int, Pace], re
     assert behind(paces, NOW) == reasons
 
 
+def test_many_ranks_are_compared_at_once() -> None:
+    paces = {rank: Pace(step=100.0 if rank % 1000 else 10.0) for rank in range(20_000)}
+    assert list(behind(paces, NOW)) == list(range(0, 20_000, 1000))
+
+
 def test_of_two_reasons_the_step_is_told() -> None:
     silent = writing(2, 95)
     both = {

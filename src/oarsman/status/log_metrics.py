@@ -57,8 +57,7 @@ _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})
 _NO_NUMBER = r"[-+]?(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)"
 _ENDS = r"(?![\w%]|\.\w|,\d|[:/]\d|-\w)"  # not inside a version, an address, a time, a date or the name of a file
 _PAIR: Final = re.compile(
-    r"(?<![\w.\-\\])(?<!\D/)(?<!^/)"
-    r"(?:(?P<before>[^\W\d_]{2,15}+)[ \t]{1,3}+)?(?P<name>[^\W\d_]\w{0,40}+(?:[@/.\-]\w{1,20}+){0,2}+)"
+    r"(?<![\w.\-\\])(?P<name>[^\W\d_]\w{0,40}+(?:[@/.\-]\w{1,20}+){0,2}+)(?=[^\w.,;])"
     r"(?P<unit>\s?\([^()]{1,30}\))?[\"']?(?:(?P<said>\s{0,12}[:=：＝]\s{0,12})|\s{1,12})#?"
     rf"[\"'\[(]?(?:tensor\()?(?P<number>{_NUMBER}|{_NO_NUMBER})(?P<percent>\s?%)?"
     rf"(?P<total>\s{{0,3}}(?:/|of)\s{{0,12}}\d[\d,]{{0,20}})?{_ENDS}"
@@ -84,6 +83,7 @@ _CHINESE_COUNTER: Final = re.compile(
 )
 _OVER_AGAIN: Final = re.compile(r"[\r\b]+")
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+_LAST_WORD: Final = re.compile(r"([^\W\d_]{2,15})[ \t]{1,3}$")
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -140,7 +140,7 @@ def _rates(text: str) -> Iterator[_Found]:
 def _pairs(text: str) -> Iterator[_Found]:
     """loss: 0.5, step 100."""
     for pair in _PAIR.finditer(text):
-        meant = known((pair["before"] or "").lower(), pair["name"].lower(), with_unit=pair["unit"] is not None)
+        meant = known(_word_before(text, pair.start()), pair["name"].lower(), with_unit=pair["unit"] is not None)
         value = _finite(pair["number"]) if meant is not None else None
         if meant is None or value is None:
             continue
@@ -153,6 +153,15 @@ def _pairs(text: str) -> Iterator[_Found]:
             yield _Found(meant.name, value / 100 if pair["percent"] else value, pair.start("number"))
     for count in () if text.isascii() else _CHINESE_COUNTER.finditer(text):
         yield _Found(STEP if "步" in count[0] else EPOCH, float(count["nth"] or count["number"]), count.start(), 0)
+
+
+def _word_before(text: str, start: int) -> str:
+    """In small letters. A slash makes it a path, unless it parts numbers: epoch=0/step=10."""
+    before = text[max(0, start - 18) : start]
+    if before.endswith("/"):
+        return "" if before[-2:-1].isdigit() else "/"
+    found = _LAST_WORD.search(before)
+    return found[1].lower() if found is not None else ""
 
 
 def _is_heading(text: str, pair: re.Match[str]) -> bool:

@@ -25,7 +25,7 @@ _COUNTERS: Final = {
 # What these words are before is a setting or something else: max step, packet loss.
 _LIMITS: Final = frozenset((
     "max", "maximum", "min", "minimum", "num", "number", "warmup", "per", "every", "each", "save", "log", "resume",
-    "packet", "data", "precision", "weight", "hearing", "initial", "no", "next",
+    "/", "packet", "data", "precision", "weight", "hearing", "initial", "no", "next",
 ))  # fmt: skip
 _NOT_COUNTING: Final = frozenset(("total", "eval", "val", "test", "avg", "average", "mean"))
 _PAIRS: Final = {("learning", "rate"): "lr", ("grad", "norm"): "grad_norm", ("gradient", "norm"): "grad_norm"}

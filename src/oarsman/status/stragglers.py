@@ -5,7 +5,8 @@ Ranks that wait for a slow one stop writing too, so silence alone accuses nobody
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -38,27 +39,49 @@ def behind(paces: Mapping[int, Pace], now: datetime) -> Mapping[int, str]:
     return {**_silent(paces, now), **_slow(paces)}  # where both are true, the step says more
 
 
+class _Crowd:
+    """Values of which each is compared with the others. Of two in the middle the lower one is taken."""
+
+    def __init__(self, values: Iterable[float]) -> None:
+        self._values = sorted(values)
+
+    @property
+    def others(self) -> int:
+        return len(self._values) - 1
+
+    def median(self) -> float:
+        return self._values[(len(self._values) - 1) // 2]
+
+    def median_without(self, value: float) -> float:
+        """Of the others, for one whose own value this is. There have to be others."""
+        middle = (self.others - 1) // 2
+        return self._values[middle + 1 if bisect_left(self._values, value) <= middle else middle]
+
+
 # -- by their steps -----------------------------------------------------------------------------------
 def _slow(paces: Mapping[int, Pace]) -> dict[int, str]:
-    stepping = {rank: pace for rank, pace in paces.items() if pace.step is not None}
-    found = {}
-    for rank, pace in stepping.items():
-        others = [other for one, other in stepping.items() if one != rank]
-        if others and (reason := _slower(pace, others)):
-            found[rank] = reason
-    return found
+    stepping = {rank: (pace.round, pace.step) for rank, pace in paces.items() if pace.step is not None}
+    if len(stepping) < 2:
+        return {}
+    rounds = _Crowd(round for round, _ in stepping.values())
+    steps: dict[int, list[float]] = {}
+    for round, step in stepping.values():
+        steps.setdefault(round, []).append(step)
+    crowds = {round: _Crowd(found) for round, found in steps.items()}
+    reasons = {rank: _slower(round, step, rounds, crowds[round]) for rank, (round, step) in stepping.items()}
+    return {rank: reason for rank, reason in reasons.items() if reason}
 
 
-def _slower(pace: Pace, others: Sequence[Pace]) -> str:
-    rounds = _median([float(other.round) for other in others])
-    if rounds - pace.round >= _ROUNDS:
-        return f"{rounds - pace.round:g} rounds of steps behind the others"
-    steps = [other.step for other in others if other.round == pace.round and other.step is not None]
-    if 2 * len(steps) < len(others) or not steps or pace.step is None:
-        return ""  # most of them are in another round, where steps count anew
-    usual = _median(steps)
-    if usual - pace.step > max(_FEWEST_STEPS, _SHARE * usual):
-        return f"at step {pace.step:.10g}, the others at {usual:.10g}"
+def _slower(round: int, step: float, rounds: _Crowd, steps: _Crowd) -> str:
+    """`steps` are those of the same round: in another one they count anew."""
+    late = rounds.median_without(round) - round
+    if late >= _ROUNDS:
+        return f"{late:g} rounds of steps behind the others"
+    if not steps.others or 2 * steps.others < rounds.others:
+        return ""
+    usual = steps.median_without(step)
+    if usual - step > max(_FEWEST_STEPS, _SHARE * usual):
+        return f"at step {step:.10g}, the others at {usual:.10g}"
     return ""
 
 
@@ -67,12 +90,13 @@ def _silent(paces: Mapping[int, Pace], now: datetime) -> dict[int, str]:
     lasts = {rank: pace.last for rank, pace in paces.items() if pace.last is not None and pace.beats >= _FEWEST_BEATS}
     if len(lasts) < len(paces):
         return {}  # some never wrote regularly, so nobody is expected to
-    interval = _median([_interval(pace) for pace in paces.values()])
+    interval = _Crowd(map(_interval, paces.values())).median()
     silences = {rank: max(0.0, (now - last).total_seconds()) for rank, last in lasts.items()}
+    newest = _Crowd(-silence for silence in silences.values())
     patience = max(_SILENT_SECONDS, _SILENT_INTERVALS * interval)
     found = {}
     for rank, silence in silences.items():
-        others = -_median([-other for one, other in silences.items() if one != rank])
+        others = -newest.median_without(-silence)
         if silence > max(patience, _LONGER_THAN_EVER * paces[rank].longest_gap) and others <= patience / 2:
             found[rank] = f"silent for {silence:.0f} s, the others wrote {others:.0f} s ago"
     return found
@@ -83,8 +107,3 @@ def _interval(pace: Pace) -> float:
     if pace.first is None or pace.last is None or pace.beats < 2:
         return 0.0
     return (pace.last - pace.first).total_seconds() / (pace.beats - 1)
-
-
-def _median(values: Sequence[float]) -> float:
-    """The lower one of two in the middle: a doubt is in favour of whoever is late."""
-    return sorted(values)[(len(values) - 1) // 2]

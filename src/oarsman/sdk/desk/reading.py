@@ -7,8 +7,8 @@ from typing import Final
 
 from oarsman.runtime.jobs import Jobs, LogLine, LogPage, LogQuery, PlacedLine
 
-OLDEST: Final = 100_000  # lines of one look that are read in their order
-NEWEST: Final = 50_000  # and, where that was not all, the last ones
+OLDEST: Final = 60_000  # lines of one look that are read in their order
+NEWEST: Final = 40_000  # and, where that was not all, the last ones
 _PAGE: Final = 10_000
 
 
