@@ -95,15 +95,12 @@ def manifests(draw: st.DrawFn) -> str:
 
 @QUICK
 @given(text=manifests(), changes=st.lists(edits(), min_size=1, max_size=8))
-def test_after_any_edits_the_text_is_yaml_and_reads_back_what_was_set(
-    text: str, changes: list[tuple[str, Any]]
-) -> None:
+def test_after_any_edits_the_text_is_yaml_and_says_what_was_set(text: str, changes: list[tuple[str, Any]]) -> None:
     others = [document.value for document in read(text, "x")[0]][1:]
     for field, value in changes:
         try:
             changed = form.with_value(text, field, value)
-        except UsageError as error:
-            assert error.hint
+        except UsageError:
             continue
         found, problems = read(changed, "x")
         assert not problems

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from oarsman.errors import ManifestError, UsageError
 from oarsman.sdk import form
+from sdk.form.samples import GOOD, new_value, text_of
 
 BLOCK = """\
 # a job of mine
@@ -72,6 +74,10 @@ EDITS: dict[str, tuple[str, str, Any, str]] = {
     "a text of lines becomes one": (
         "metadata:\n  annotations:\n    oarsman.dev/install: | # how\n      a\n      b\n  name: x\n", "install", "c",
         "metadata:\n  annotations:\n    oarsman.dev/install: c # how\n  name: x\n",
+    ),
+    "one line becomes several": (
+        "metadata:\n  annotations:\n    oarsman.dev/install: a # how\n  name: x\n", "install", "c\n\nd",
+        "metadata:\n  annotations:\n    oarsman.dev/install: |- # how\n      c\n\n      d\n  name: x\n",
     ),
     "only the first job": ("# one\nkind: MPIJob\nmetadata: {name: a}\n---\n# two\nmetadata: {name: b}\n", "name", "c",
         "# one\nkind: MPIJob\nmetadata: {name: c}\n---\n# two\nmetadata: {name: b}\n"),
@@ -147,6 +153,17 @@ def test_json_stays_json_on_its_lines() -> None:
     assert form.with_value(form.with_value(described, "suspend", None), "namespace", "") == text.replace(
         ',\n  "spec": null', ""
     )
+
+
+@pytest.mark.parametrize("field", [field for field in form.FIELDS if not field.startswith("elastic")])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_every_field_leaves_json_readable_as_json(field: str, indent: int | None) -> None:
+    for name in GOOD:
+        text = json.dumps(form.document(text_of(name)), indent=indent)
+        value = new_value(field, text)
+        changed = form.with_value(text, field, value)
+        assert json.loads(changed) == form.document(changed)
+        assert form.values(json.loads(changed))[field] == value
 
 
 def test_comments_between_members_of_braces_stay() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from oarsman.manifest import to_yaml
+
+# What YAML does not take as it is, or nobody would see; all of it is within four digits.
+_HIDDEN = re.compile("[\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,7 @@ def scalar(value: Any) -> list[str]:
 
 def quoted(text: str) -> str:
     """In double quotes, as both YAML and JSON read them."""
-    return json.dumps(text, ensure_ascii=not text.replace("\n", "").isprintable())
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def in_style(value: Any, style: str | None) -> str | None:

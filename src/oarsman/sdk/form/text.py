@@ -128,7 +128,7 @@ class _Editor:
     def written_anew(self) -> str:
         self.edits = []
         self.replace(self.tree, self.after, in_flow=False, column=-1)
-        ((start, end, new),) = self.edits
+        (start, end, new), *_ = self.edits
         return self.text[:start] + new + self.text[end:]
 
     def edit(self, start: int, end: int, new: str) -> None:
@@ -198,7 +198,7 @@ class _Editor:
         if not added:
             return
         if span.flow:
-            as_json = last.quoted
+            as_json = last.quoted or self.is_json()
             pieces = [f"{emit.flow(k, as_json=as_json)}: {emit.flow(v, as_json=as_json)}" for k, v in added.items()]
             self.insert_in_flow(span, last, pieces)
             return
@@ -231,7 +231,7 @@ class _Editor:
         if not values:
             return
         if span.flow:
-            as_json = entry.value.style == '"'
+            as_json = entry.value.style == '"' or self.is_json()
             self.edit(entry.start, entry.start, "".join(f"{emit.flow(value, as_json=as_json)}, " for value in values))
             return
         column, newline = _column(self.text, entry.start), self.manner.newline
@@ -240,7 +240,7 @@ class _Editor:
 
     def insert_items(self, span: Span, behind: Entry, values: list[Any]) -> None:
         if span.flow:
-            as_json = behind.value.style == '"'
+            as_json = behind.value.style == '"' or self.is_json()
             self.insert_in_flow(span, behind, [emit.flow(value, as_json=as_json) for value in values])
             return
         column = _column(self.text, behind.start)
@@ -311,11 +311,11 @@ class _Editor:
         as_before = emit.in_style(new, span.style)
         written, *rest = [as_before] if as_before is not None else emit.leaf(new)
         comment = self.header_comment(span)
-        pad = " " * max(column, 0)
-        lines = [f"{anchor} {written}{comment}".lstrip(), *(pad + line if line else "" for line in rest)]
         before = self.text[span.start - 1 : span.start]
         gap = " " if before and before not in " \n\r\t" else ""
-        self.edit(span.start, span.end, gap + self.manner.newline.join(lines))
+        self.edit(span.start, span.end, gap + f"{anchor} {written}{comment}".lstrip())
+        pad, place = " " * max(column, 0), span.end if span.block_text else self.line_end(span.end)
+        self.edit(place, place, "".join(self.manner.newline + (pad + line if line else "") for line in rest))
 
     def replace_by_block(self, span: Span, new: Any, anchor: str, column: int) -> None:
         """The lines of a block begin behind the line of its key, and so behind a comment there."""
