@@ -26,6 +26,8 @@ from oarsman.runtime.embedded import EmbeddedJobs
 from oarsman.runtime.embedded_environments import _whole_letters
 from oarsman.runtime.environments import EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.runtime.jobs import JobRecord
+from oarsman.sdk.desk import Desk
+from oarsman.sdk.models import Create, Identity, Role
 from oarsman.sdk.mpijob import MPIJob
 from oarsman.store.environments import INTERRUPTED, Contents, Result, Shelf
 from oarsman.store.places import Places
@@ -233,6 +235,9 @@ def test_a_job_in_an_environment_that_is_not_there_is_refused_with_those_that_ar
             ask(MPIJob("row", command=["true"], environment="rowin").to_dict())
         assert (caught.value.field, caught.value.hint) == (FIELD, "there are: rowing, sculling")
     assert jobs.list() == []
+    text = MPIJob("row", command=["true"], environment="rowin").to_yaml()
+    (problem,) = Desk(jobs, Identity(name="ada", role=Role.ADMIN)).preview(Create(manifest=text)).problems
+    assert (problem.field, problem.line) == (FIELD, 1 + text.splitlines().index("    oarsman.dev/environment: rowin"))
     assert jobs.fit(MPIJob("row", command=["true"], environment="rowing").to_dict()).ever
 
 

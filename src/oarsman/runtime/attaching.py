@@ -45,7 +45,7 @@ def refusal(job: Job, attachment: Attachment, known: str) -> ManifestError | Non
         return None
     name = job.annotation(names.ANNOTATION_ENVIRONMENT)
     hint = known if answer.reason.startswith("there is no") else f"`oarsman env log {name}` tells more"
-    return ManifestError([Problem(source="", line=0, column=0, field=FIELD, message=answer.reason, hint=hint)])
+    return ManifestError([Problem(source=job.name, line=0, column=0, field=FIELD, message=answer.reason, hint=hint)])
 
 
 class Attaching:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from oarsman.errors import ManifestError, OarsmanError, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
 from oarsman.manifest import documents, job_from_document, to_yaml
+from oarsman.manifest.problems import Problem
 from oarsman.runtime.jobs import Jobs
 from oarsman.sdk import views
 from oarsman.sdk.completed import completed
@@ -37,7 +39,10 @@ def one_document(wanted: Create) -> dict[str, Any]:
     return found[0]
 
 
-def preview(jobs: Jobs, wanted: Create, *, local: bool, environment: Mapping[str, str], folder: Path) -> PreviewView:
+def preview(
+    jobs: Jobs, wanted: Create, *, local: bool, environment: Mapping[str, str], folder: Path, asks: str | None = None
+) -> PreviewView:
+    """`asks`: somebody who may not see everybody's jobs; None: one who may."""
     try:
         document = one_document(wanted)
     except ManifestError as error:
@@ -52,13 +57,24 @@ def preview(jobs: Jobs, wanted: Create, *, local: bool, environment: Mapping[str
         placement=views.hosts_with_ranks(dict(list(placed.items())[:_MOST_PLACED])), warnings=warnings,
     )  # fmt: skip
     try:
-        fit = views.fit(jobs.fit(document))
+        fit = views.fit(jobs.fit(document, owner=asks))
     except ManifestError as error:  # valid for every engine, but not for this one
-        return PreviewView(problems=[views.problem(found) for found in error.problems])
+        return PreviewView(problems=[views.problem(_placed(found, wanted.manifest or "")) for found in error.problems])
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
         note = f"whether it fits is not known: {error.message}"
         return view.model_copy(update={"warnings": [*view.warnings, note]})
     return view.model_copy(update={"fit": fit})
+
+
+def _placed(problem: Problem, text: str) -> Problem:
+    """An engine knows documents only; where the text has the annotation it speaks of, its line is shown."""
+    name = problem.field.rpartition("[")[2].rstrip("]")
+    lines = text.splitlines()
+    number = next((n for n, line in enumerate(lines) if name and name in line), None)
+    if problem.line or number is None:
+        return problem
+    snippet = lines[number]
+    return replace(problem, line=number + 1, column=snippet.index(name) + 1, snippet=snippet)
 
 
 def _on(
