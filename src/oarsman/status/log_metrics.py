@@ -55,7 +55,7 @@ def _last_shown(text: str) -> str:
 # -- what a named number looks like -------------------------------------------------------------------
 _NUMBER = r"[-+]?(?:\d{1,3}(?:,\d{3}){1,4}(?:\.\d{1,20})?|\d{1,20}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,3})?"
 _NO_NUMBER = r"[-+]?(?:[nN][aA][nN]|[iI][nN][fF](?:inity)?)"
-_ENDS = r"(?![\w%]|\.\w|,\d|[:/]\d|-\w)"  # not inside a version, an address, a time, a date or the name of a file
+_ENDS = r"(?![\w%$]|\.[\w$]|,\d|[:/]\d|-\w)"  # not inside a version, an address, a time, a date or the name of a file
 _PAIR: Final = re.compile(
     r"(?<![\w.\-\\])(?P<name>[^\W\d_]\w{0,40}+(?:[@/.\-]\w{1,20}+){0,2}+)(?=[^\w.,;])"
     r"(?P<unit>\s?\([^()]{1,30}\))?[\"']?(?:(?P<said>\s{0,12}[:=：＝]\s{0,12})|\s{1,12})#?"
