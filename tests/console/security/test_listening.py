@@ -39,11 +39,16 @@ def test_on_a_network_tls_and_an_account_are_needed(
     assert (found is None) if why is None else (found is not None and why in found)
 
 
+def test_where_everybody_brings_a_token_for_the_cluster_no_account_is_needed() -> None:
+    assert refusal(Listening(host="0.0.0.0", cert=CERT, tokens=True)) is None
+    assert "--insecure" in (refusal(Listening(host="0.0.0.0", tokens=True)) or "")
+
+
 def test_a_key_without_a_certificate_is_a_mistake_anywhere() -> None:
     assert "certificate" in (refusal(Listening(key=CERT)) or "")
 
 
-def _make(folder: Path, name: str, *, passphrase: bytes | None = None) -> tuple[Path, Path]:
+def make_certificate(folder: Path, name: str, *, passphrase: bytes | None = None) -> tuple[Path, Path]:
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
@@ -60,7 +65,7 @@ def _make(folder: Path, name: str, *, passphrase: bytes | None = None) -> tuple[
 
 
 def test_a_certificate_and_its_key_make_a_context(tmp_path: Path) -> None:
-    cert, key = _make(tmp_path, "a")
+    cert, key = make_certificate(tmp_path, "a")
     context = tls_context(cert, key)
     assert context.minimum_version is ssl.TLSVersion.TLSv1_2
     both = tmp_path / "both.pem"
@@ -69,9 +74,9 @@ def test_a_certificate_and_its_key_make_a_context(tmp_path: Path) -> None:
 
 
 def test_each_mistake_with_certificates_is_named(tmp_path: Path) -> None:
-    cert, key = _make(tmp_path, "a")
-    _, foreign = _make(tmp_path, "b")
-    _, locked = _make(tmp_path, "c", passphrase=b"secret")
+    cert, key = make_certificate(tmp_path, "a")
+    _, foreign = make_certificate(tmp_path, "b")
+    _, locked = make_certificate(tmp_path, "c", passphrase=b"secret")
     rubbish = tmp_path / "rubbish"
     rubbish.write_text("rubbish")
     for given, said in [

@@ -33,7 +33,8 @@ _BY_TOKEN = _LOG_IN.replace("ADDRESS", "/api/v1/session/cluster")
 
 _NEWER = "kubectl create token NAME"
 _OLDER = (
-    "kubectl get secret $(kubectl get sa NAME -o jsonpath='{.secrets[0].name}') -o jsonpath='{.data.token}' | base64 -d"
+    "kubectl get secret $(kubectl get sa NAME -o jsonpath='{.secrets[0].name}') -o jsonpath='{.data.token}'"
+    " | base64 --decode"
 )
 
 

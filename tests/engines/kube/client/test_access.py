@@ -92,6 +92,13 @@ async def test_in_a_pod_the_service_account_comes_before_the_home(write: Any, tm
     assert load_access(environ={"HOME": str(tmp_path), **IN_POD}, context="one").server == "https://home"
 
 
+async def test_in_a_pod_without_a_token_somebody_elses_counts(pod_here: Path) -> None:
+    (pod_here / "token").unlink()
+    found = load_access(environ={"HOME": "/nowhere", **IN_POD}, token="of-a-user")
+    assert (found.server, found.namespace) == ("https://10.96.0.1:6443", "team")
+    assert await found.headers() == {"Authorization": "Bearer of-a-user"}
+
+
 def test_an_address_of_six_has_brackets(pod_here: Path) -> None:
     environ = {"KUBERNETES_SERVICE_HOST": "fd00::1", "KUBERNETES_SERVICE_PORT": "443", "HOME": "/nowhere"}
     assert load_access(environ=environ).server == "https://[fd00::1]:443"
