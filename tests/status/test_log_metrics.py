@@ -98,7 +98,8 @@ def test_numbers_are_found_under_one_name_each(line: str, values: dict[str, floa
         "[ 50/100] Building CXX object step.o", "Downloading: 45%|####    | 45/100 [00:12<00:15, 3.61it/s]",
         "45/100", "[100/1000]", "12.3 MB/s", "collected 12 items per second hand", "loss: nan", "loss: inf",
         "loss=-inf", "loss: 1e999", "loss:", "loss: x0.5", "loss: 0.5x", "loss: 0.$i", "iterations: 12", "epoch: 45%",
-        "第一步：下载", "步骤 3", "UCX 1.15.0 version", "OMPI_MCA_btl_tcp_if_include=10.0.0.0/8", "LR parser 3", "std::lround 3",
+        "第一步：下载", "步骤 3", "UCX 1.15.0 version", "OMPI_MCA_btl_tcp_if_include=10.0.0.0/8", "LR parser 3",
+        "std::lround 3",
     ],
 )  # fmt: skip
 def test_what_only_looks_like_it_is_left_alone(line: str) -> None:
