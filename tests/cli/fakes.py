@@ -206,7 +206,7 @@ class FakeJobs:
     def hosts(self) -> Sequence[HostRecord]:
         return self.machines
 
-    def fit(self, document: Mapping[str, Any]) -> Fit:
+    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         job_from_document(document)
         return self.fits
 

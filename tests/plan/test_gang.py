@@ -58,6 +58,15 @@ def test_a_waiting_job_is_told_what_it_waits_for_and_who_has_it() -> None:
     )
 
 
+def test_jobs_of_others_are_counted_and_not_named() -> None:
+    mine, theirs = ask("mine", 2, owner="ada"), [ask("x", 2, owner="eve"), ask("y", 1, owner="bob")]
+    [decision] = admit([ask("a", 4, owner="ada")], [mine, *theirs], EIGHT)
+    assert decision.admission.reason == "needs 4 CPUs, 3 of 8 are free (held by others: 3, default/mine: 2)"
+    waiting = [ask("big", 8, minutes=12, owner="eve"), ask("small", 1, owner="ada")]
+    reason = admit(waiting, [ask("r", 4, owner="eve")], EIGHT)[1].admission.reason
+    assert reason == "waits behind a job of somebody else, which has waited 12 min"
+
+
 def test_behind_a_long_wait_the_reason_names_it() -> None:
     decisions = admit([ask("big", 8, minutes=12), ask("small", 1)], [ask("r", 4)], EIGHT)
     assert [d.admission.position for d in decisions] == [1, 2]

@@ -54,6 +54,7 @@ class Job:
     uid: str = ""
     generation: int = 1
     created_at: datetime | None = None
+    owner: str = ""  # who submitted it, where that is known
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     api_version: ApiVersion = ApiVersion.V2BETA1

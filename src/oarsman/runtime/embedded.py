@@ -219,10 +219,10 @@ class EmbeddedJobs:
 
         return [embedded_room.host(self._unsettled(), datetime.now(UTC))]
 
-    def fit(self, document: Mapping[str, Any]) -> Fit:
+    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.runtime import embedded_room
 
-        job = job_from_document(document)
+        job = replace(job_from_document(document), owner=owner or "")
         answer = self._in_its_environment(job).admission
         found = embedded_room.fit(job, self._unsettled(), datetime.now(UTC))
         return found if answer is None else dataclasses.replace(found, now=False, reason=answer.reason)
@@ -267,7 +267,9 @@ class EmbeddedJobs:
             job = known
         else:
             job = job_checked_before(stored.document)
-            job = replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at)
+            job = replace(
+                job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner
+            )
         if stored.finished:
             self._known.pop(stored.uid, None)
             return job

@@ -219,6 +219,9 @@ class Jobs(Protocol):
         ...
 
     def hosts(self) -> Sequence[HostRecord]: ...
-    def fit(self, document: Mapping[str, Any]) -> Fit:
-        """Raises ManifestError for what is no valid job."""
+    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
+        """Raises ManifestError for what is no valid job.
+
+        owner: who asks; of jobs that are in the way, only theirs are named. None: one who may see them all.
+        """
         ...

@@ -279,7 +279,7 @@ class MemoryJobs:
             held=Amounts(cpus=2.0 * len(held)), used=Amounts(cpus=0.5), holdings=held,
         )]  # fmt: skip
 
-    def fit(self, document: Mapping[str, Any]) -> Fit:
+    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         job_from_document(document)
         amounts = Amounts(cpus=2.0)
         return Fit(now=True, ever=True, wanted=amounts, free=amounts, total=amounts)

@@ -13,7 +13,7 @@ instead of crowding each other out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -49,6 +49,10 @@ class Request:
     waited: timedelta = timedelta(0)
     oversubscribe: bool = False
     cpus_assumed: bool = False  # nothing was said about them
+    owner: str = ""  # others' jobs are not named to them; empty: to whoever it is, all are
+
+    def may_name(self, other: Request) -> bool:
+        return not self.owner or self.owner == other.owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +106,7 @@ def request_of(job: Job, now: datetime) -> Request:
         priority=int(priority) if priority.removeprefix("-").isdigit() else 0,
         waited=max(now - job.created_at, timedelta(0)) if job.created_at else timedelta(0),
         oversubscribe=job.annotation(names.ANNOTATION_OVERSUBSCRIBE).lower() == "true",
+        owner=job.owner,
     )
 
 
@@ -127,7 +132,7 @@ def admit(waiting: Sequence[Request], running: Sequence[Request], capacity: Capa
             admission = Admission()
         else:
             position += 1
-            admission = Admission(admitted=False, position=position, reason=short or _behind(blocker))
+            admission = Admission(admitted=False, position=position, reason=short or _behind(request, blocker))
             if blocker is None and request.waited >= PATIENCE:
                 blocker = request
         decisions.append(Decision(key=request.key, admission=admission))
@@ -156,25 +161,28 @@ def _short_of(request: Request, holders: Sequence[Request], capacity: Capacity) 
     missing = []
     for resource in _RESOURCES:
         need, whole = _need(request, resource, capacity), resource.whole(capacity)
-        held = {h.key: _need(h, resource, capacity) for h in holders}
-        free = max(whole - sum(held.values(), Decimal(0)), Decimal(0))
+        held = [(_need(h, resource, capacity), h) for h in holders]
+        free = max(whole - sum((amount for amount, _ in held), Decimal(0)), Decimal(0))
         if need > free:
             of = f"{resource.show(free)} of {resource.show(whole)} are free"
-            missing.append(f"needs {resource.named(need)}, {of}{_held_by(held, resource)}")
+            missing.append(f"needs {resource.named(need)}, {of}{_held_by(request, held, resource)}")
     return "; ".join(missing) or None
 
 
-def _held_by(held: Mapping[str, Decimal], resource: _Resource) -> str:
-    most = sorted(((amount, key) for key, amount in held.items() if amount), key=lambda h: (-h[0], h[1]))
+def _held_by(asker: Request, held: Sequence[tuple[Decimal, Request]], resource: _Resource) -> str:
+    named = [(amount, h.key) for amount, h in held if amount and asker.may_name(h)]
+    others = sum((amount for amount, h in held if not asker.may_name(h)), Decimal(0))
+    most = sorted([*named, *([(others, "others")] if others else [])], key=lambda h: (-h[0], h[1]))
     if not most:
         return ""
     more = f" and {len(most) - 3} more" if len(most) > 3 else ""
     return f" (held by {', '.join(f'{key}: {resource.show(amount)}' for amount, key in most[:3])}{more})"
 
 
-def _behind(blocker: Request | None) -> str:
+def _behind(asker: Request, blocker: Request | None) -> str:
     assert blocker is not None
-    return f"waits behind {blocker.key}, which has waited {int(blocker.waited.total_seconds() // 60)} min"
+    who = blocker.key if asker.may_name(blocker) else "a job of somebody else"
+    return f"waits behind {who}, which has waited {int(blocker.waited.total_seconds() // 60)} min"
 
 
 def _sum(role: Role, resource: str) -> Decimal:

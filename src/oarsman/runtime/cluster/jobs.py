@@ -289,7 +289,7 @@ class ClusterJobs:
         """The nodes; none for a user who may not see them, which `fit` says in words."""
         return self._ask(self._looker.records)
 
-    def fit(self, document: Mapping[str, Any]) -> Fit:
+    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         kinds = fit.kinds_of(job_from_document(document))
         namespace = document["metadata"].get("namespace") or self.home
 

@@ -333,8 +333,9 @@ class Desk(EnvironmentDesk):
         require(self.identity, Action.LOOK)
         folder = self._folder or Path.cwd()
         return previewing.preview(
-            self._jobs, wanted, local=self._engine == "embedded", environment=self._surroundings(), folder=folder
-        )
+            self._jobs, wanted, local=self._engine == "embedded", environment=self._surroundings(), folder=folder,
+            asks=self._viewer.name if self._viewer is not None else None,
+        )  # fmt: skip
 
     def templates(self) -> Sequence[Template]:
         return templates.all_templates()
