@@ -236,6 +236,14 @@ async def test_a_result_of_other_contents_does_not_count(world: World) -> None:
 
 
 @story(job=a_kube_job(annotations=NAMED))
+async def test_what_is_no_digest_reaches_no_shell(world: World) -> None:
+    an_environment(world, digest="$(reboot)", state="Ready")
+    its_build(world, "Complete")
+    said = "ConfigMap oarsman-env-torch does not say what environment torch contains"
+    assert (await world.look()).admission.reason == said
+
+
+@story(job=a_kube_job(annotations=NAMED))
 async def test_every_pod_of_a_job_has_what_its_first_one_had(world: World) -> None:
     an_environment(world, state="Ready")
     await world.look()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any, Final
 
 from oarsman import names
@@ -18,6 +19,7 @@ CLAIM: Final = "oarsman-environments"
 PLACE: Final = "/opt/oarsman/environments"  # where every pod has the claim: an environment knows its own path
 SPEC, DIGEST, RESULT = "spec", "digest", "result"  # in the ConfigMap
 READY, FAILED = "Ready", "Failed"
+_CONTENTS: Final = re.compile(r"[0-9a-z]{1,64}")  # it becomes part of paths and of lines for shells
 _ENDS: Final = {"Complete": READY, "Failed": FAILED}
 
 
@@ -55,6 +57,8 @@ def missing(name: str, found: views.ConfigMap | None, build: views.Job | None) -
     """Why no job can run in it yet; empty if one can."""
     if found is None:
         return f"there is no environment {name} in this namespace"
+    if not _CONTENTS.fullmatch(found.data.get(DIGEST, "")):
+        return f"ConfigMap {found.metadata.name} does not say what environment {name} contains"
     result = result_of(found.data)
     state = result.get("state") or end_of(build)
     if state == READY:
