@@ -14,7 +14,7 @@ from nicegui import background_tasks, ui
 from oarsman.console import words
 from oarsman.console.api.visit import Visit, visit_of
 from oarsman.console.words import Words
-from oarsman.errors import OarsmanError, RetryableError
+from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import Role
 
 if TYPE_CHECKING:
@@ -67,12 +67,18 @@ class Guest:
             return False
         return True
 
-    async def _still_welcome(self) -> bool:
-        """Whoever was shown out, here or by the cluster, is told nothing more."""
+    async def _shown(self, refresh: Callable[[], Awaitable[Any]] | None) -> bool:
+        """Whether they are still welcome: whoever was shown out, here or by the cluster, is told nothing more."""
         try:
-            return await self.ask(self.visit.still_holds)
-        except RetryableError:  # a cluster that does not answer has shown nobody out
-            return True
+            if not await self.ask(self.visit.still_holds):
+                return False
+            if refresh is not None:
+                await refresh()
+        except UnauthenticatedError:  # the cluster was quicker to say so
+            return False
+        except OarsmanError as error:  # a cluster that does not answer, or refuses, has shown nobody out
+            _tell(error)
+        return True
 
     def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
         """Calls `refresh` when jobs have changed (or the one with that key), until the page is closed."""
@@ -90,15 +96,13 @@ class Guest:
                 while not client.is_deleted:
                     with suppress(TimeoutError):
                         await asyncio.wait_for(news.wait(), _STILL_HERE_SECONDS)
-                    if not await self._still_welcome():
-                        with client:
-                            ui.navigate.to("/login")
-                        return
                     told = subscription.take() if news.is_set() else None
                     news.clear()
-                    if told is not None and (only is None or told.reset or only in told.keys):
-                        with client:
-                            await refresh()
+                    concerned = told is not None and (only is None or told.reset or only in told.keys)
+                    with client:
+                        if not await self._shown(refresh if concerned else None):
+                            ui.navigate.to("/login")
+                            return
                     await asyncio.sleep(_AT_MOST_EVERY)
             finally:
                 subscription.close()
