@@ -138,6 +138,20 @@ def test_a_silent_stream_shows_that_it_is_alive_and_ends_with_the_token(
         assert "event: end" not in list(lines)
 
 
+def test_a_stream_that_is_never_silent_ends_with_the_token_too(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.console.api.sse.HEARTBEAT_SECONDS", 0.0)
+    ask.jobs.add()
+    with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/stream?after=0") as response:
+        lines = response.iter_lines()
+        ask.jobs.say("default/pi", "before")
+        while "before" not in next(lines):
+            pass
+        (token,) = ask.store.tokens.all("ada")
+        ask.store.tokens.revoke(token.id, "ada")
+        ask.jobs.say("default/pi", "after")
+        assert not any("after" in line for line in lines)
+
+
 def test_somebody_who_reads_slowly_misses_nothing(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oarsman.console.api.followers._AHEAD", 1)
     ask.jobs.add()

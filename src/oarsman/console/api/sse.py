@@ -90,9 +90,13 @@ class EventStream(Response):
     async def _send_all(self, send: Send) -> None:
         try:
             async with aclosing(self._events) as events:
+                checked = asyncio.get_running_loop().time()
                 async for block in events:
-                    if block is STILL_HERE and not await asyncio.to_thread(self._still_holds):
-                        return
+                    now = asyncio.get_running_loop().time()
+                    if block is STILL_HERE or now - checked >= HEARTBEAT_SECONDS:  # also where there is no silence
+                        if not await asyncio.to_thread(self._still_holds):
+                            return
+                        checked = now
                     await send({"type": "http.response.body", "body": block, "more_body": True})
             last = END
         except OarsmanError as error:
