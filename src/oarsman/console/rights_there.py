@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from oarsman.errors import OarsmanError
+
 _LASTS_SECONDS = 60.0
 _MOST_NAMESPACES = 20  # looked at to find one in which something may be changed
 _BOUND = 500
@@ -54,4 +56,7 @@ class RightsThere:
         """The last answer, however old: what is tried is decided anew by the cluster, with its reason."""
         with self._lock:
             known = self._known.get(namespace)
-        return known[1] if known is not None else self.look(namespace)
+        try:
+            return known[1] if known is not None else self.look(namespace)
+        except OarsmanError:  # of a cluster that does not answer nothing can be changed either
+            return False

@@ -20,7 +20,19 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from oarsman import __version__
 from oarsman.console import pages
-from oarsman.console.api import PREFIX, accounts, environments, health, jobs, logs, openapi, place, problems, session
+from oarsman.console.api import (
+    PREFIX,
+    accounts,
+    environments,
+    health,
+    jobs,
+    logs,
+    openapi,
+    place,
+    problems,
+    session,
+    sweeps,
+)
 from oarsman.console.api.limits import BodyLimit
 from oarsman.console.api.sse import Streams
 from oarsman.console.doors import Door, Doors
@@ -61,6 +73,7 @@ class Console:
         return Desk(
             door.jobs, identity, door.catalogue, engine=door.engine, folder=self._folder,
             accounts=bool(self.gate.store.accounts.enabled()), progress=door.progress,
+            sweeping=door.sweeping,
         )  # fmt: skip
 
     def look_ahead(self, request: HTTPConnection) -> None:
@@ -71,9 +84,14 @@ class Console:
         if not self.doors.per_token:
             return
         with suppress(UnauthenticatedError, ForbiddenError):
-            door = self.doors.door(self.gate.caller(request).token)
+            caller = self.gate.caller(request)
+            door = self.doors.door(caller.token)
             parts = request.url.path.split("/")
-            door.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
+            try:
+                door.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
+            except UnauthenticatedError:
+                self.gate.doubt(caller)
+                self.gate.caller(request)
 
     def close(self) -> None:
         self.streams.stop()
@@ -112,6 +130,7 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
         logs.router,
         place.router,
         environments.router,
+        sweeps.router,
         session.router,
         session.once,
         accounts.router,

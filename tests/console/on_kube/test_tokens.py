@@ -10,10 +10,12 @@ import pytest
 from cluster.cluster import Cluster
 from cluster.kubectl import until
 from cluster.people import full_name, person, token
+from starlette.requests import HTTPConnection
 
 from oarsman.console.security.cluster_tokens import GOOD_SECONDS
 from oarsman.console.security.database import moment
 from oarsman.engines.kube.client import load_access
+from oarsman.errors import UnauthenticatedError
 from oarsman.runtime.cluster.who import Reviewer, claims
 
 from .conftest import Office
@@ -77,6 +79,22 @@ def test_a_token_ends_with_its_service_account(people: Office) -> None:
     until(refused, "the API server, which remembers tokens for some seconds, has forgotten it")
     assert people.ask("GET", "/jobs", cookies=cookies).status_code == 401
     assert people.ask("GET", "/jobs", cookies=cookies).json()["detail"] == "this session is not known, or no longer"
+
+
+def test_a_token_that_the_cluster_refuses_meanwhile_is_looked_at_again_at_once(people: Office) -> None:
+    gate = people.console.gate
+    cookies = people.log_in("vera")
+    request = HTTPConnection({"type": "http", "method": "GET", "path": "/jobs", "headers": [
+        (b"cookie", "; ".join(f"{name}={value}" for name, value in cookies.items()).encode()),
+    ]})  # fmt: skip
+    caller = gate.caller(request)
+    assert gate.cluster is not None
+    gate.cluster._ask = lambda _: None
+    assert gate.still_holds(caller)
+    gate.doubt(caller)
+    assert not gate.still_holds(caller)
+    with pytest.raises(UnauthenticatedError):
+        gate.caller(request)
 
 
 # -- sessions of browsers ------------------------------------------------------------------------------

@@ -75,6 +75,7 @@ class Guest:
             if refresh is not None:
                 await refresh()
         except UnauthenticatedError:  # the cluster was quicker to say so
+            self.visit.console.gate.doubt(self.visit.caller)
             return False
         except OarsmanError as error:  # a cluster that does not answer, or refuses, has shown nobody out
             _tell(error)

@@ -71,6 +71,12 @@ class ClusterTokens:
             found = verdict.known
         return found if found is None or found.expires is None or self._now() < found.expires else None
 
+    def doubt(self, token: str) -> None:
+        """The cluster has refused it elsewhere: what it said before is not believed any longer."""
+        verdict = self._of(hashed(token))
+        with verdict.lock:
+            verdict.asked = float("-inf")
+
     def _is_fresh(self, verdict: _Verdict) -> bool:
         if verdict.asked is None:
             return False

@@ -82,6 +82,11 @@ class Gate:
         found = self._holder(caller.way, caller.hash, note=False)
         return found is not None and found.identity == caller.identity
 
+    def doubt(self, caller: Caller) -> None:
+        """The cluster did not know them: it is asked anew whose their token is before the next request counts."""
+        if self.cluster is not None and caller.token is not None:
+            self.cluster.doubt(caller.token)
+
     def _known(self, request: HTTPConnection, way: Literal["session", "token"], secret: str) -> Caller:
         hash = hashed(secret[:_LONGEST_SECRET])
         holder = self._holder(way, hash, note=True)
