@@ -31,7 +31,7 @@ class Views:
     @property
     def _person(self) -> Person:
         visit = self._guest.visit
-        if visit.caller is None:
+        if visit.caller.token is not None:
             return Person(None, f"cluster:{self._guest.name}")
         return Person(visit.caller.account, self._guest.name)
 
