@@ -20,9 +20,11 @@ from oarsman.errors import UnauthenticatedError
 from oarsman.runtime.jobs import Jobs
 from oarsman.sdk.catalogue import Catalogue
 from oarsman.sdk.desk.progress import ProgressKept
+from oarsman.sdk.desk.sweeping import Sweeping
 
 _MOST_DOORS = 256
 _IDLE_SECONDS = 600.0
+_POINTS_AT_FIRST = 20  # of a sweep, before whoever began it gets an answer
 
 
 class Door:
@@ -34,6 +36,7 @@ class Door:
         self.catalogue = Catalogue(jobs)
         self.followers = Followers(jobs)
         self.progress = ProgressKept()
+        self.sweeping = Sweeping(at_first=_POINTS_AT_FIRST)
         self.rights = RightsThere(getattr(jobs, "may_change", None), self._namespaces)
 
     def _namespaces(self) -> list[str]:
@@ -43,9 +46,10 @@ class Door:
 
     @property
     def busy(self) -> bool:
-        return bool(self.catalogue.subscribers or len(self.followers))
+        return bool(self.catalogue.subscribers or len(self.followers) or self.sweeping.busy)
 
     def close(self) -> None:
+        self.sweeping.close()
         self.catalogue.close()
         self.followers.close()
         if (close := getattr(self.jobs, "close", None)) is not None:

@@ -25,12 +25,14 @@ from oarsman.sdk.models import (
     JobChange,
     JobQuery,
     Overview,
+    Parameter,
     PreviewView,
     QueueEntry,
     ServerInfo,
     Template,
 )
 from oarsman.sdk.service import Service
+from oarsman.sdk.sweeps import AsyncSweepHandle, AsyncSweeps
 from oarsman.sdk.wanted import Wanted
 
 T = TypeVar("T")
@@ -136,12 +138,13 @@ class AsyncClient:
         states: str | Sequence[str] = (),
         owner: str | None = None,
         engine: str | None = None,
+        sweep: str | None = None,
         search: str | None = None,
         sort: str = "-created",
     ) -> AsyncGenerator[AsyncJobHandle, None]:
         """The jobs that match, newest first; fetched page by page while one iterates."""
         query: JobQuery | None = wanted.query(
-            namespace or self._namespace, states, owner=owner, engine=engine, search=search, sort=sort
+            namespace or self._namespace, states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
         )
         while query is not None:
             page = await self._carrier.do(calls.jobs(query))
@@ -161,6 +164,32 @@ class AsyncClient:
         """First every job, then what changes among them, for ever. `only` as for `jobs`."""
         namespace = only.pop("namespace", None) or self._namespace
         return self._carrier.stream(calls.changes(wanted.query(namespace, states, **only)))
+
+    # -- sweeps ----------------------------------------------------------------------------------------
+    async def sweep(
+        self,
+        job: Wanted,
+        name: str,
+        grid: Mapping[str, Sequence[Parameter]] | None = None,
+        *,
+        points: Sequence[Mapping[str, Parameter]] | None = None,
+        metric: str | None = None,
+        retries: int = 0,
+        at_once: int | None = None,
+        namespace: str | None = None,
+        **changes: Any,
+    ) -> AsyncSweepHandle:
+        """Run a job once for each point of a grid, or of a list. See `Client.sweep`."""
+        spec = wanted.sweep_spec(
+            name=name, namespace=namespace or self._namespace, manifest=wanted.sweep_manifest(job, changes),
+            grid=grid, points=points, metric=metric, retries=retries, at_once=at_once,
+        )  # fmt: skip
+        return AsyncSweepHandle(self._carrier, await self._carrier.do(calls.create_sweep(spec)))
+
+    @property
+    def sweeps(self) -> AsyncSweeps:
+        """The sweeps that are there: `await client.sweeps.list()`."""
+        return AsyncSweeps(self._carrier, self._key)
 
     async def _key(self, name: str) -> str:
         home = "" if "/" in name else self._namespace or (await self.info()).home

@@ -62,11 +62,11 @@ def _nothing(_: bytes) -> None:
     return None
 
 
-def path_of(key: str) -> str:
+def path_of(key: str, what: str = "job") -> str:
     namespace, slash, name = key.partition("/")
     if not (slash and namespace and name) or "/" in name or {namespace, name} & {".", ".."}:
-        raise UsageError(f"'{key}' is not the key of a job", hint="a key is namespace/name")
-    return f"/jobs/{quote(namespace, safe='')}/{quote(name, safe='')}"
+        raise UsageError(f"'{key}' is not the key of a {what}", hint="a key is namespace/name")
+    return f"/{what}s/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 
 def _body(value: BaseModel) -> dict[str, Any]:
@@ -131,6 +131,44 @@ def environment_log(name: str, after: int = 0) -> Call[models.BuildLogView]:
     return Call(
         of=lambda s: s.environment_log(name, after), path=f"{_environment(name)}/log", parameters=_given(after=after),
         reads=_reads(models.BuildLogView),
+    )  # fmt: skip
+
+
+# -- sweeps -----------------------------------------------------------------------------------------
+def sweeps() -> Call[Sequence[models.SweepView]]:
+    return Call(of=lambda s: s.sweeps(), path="/sweeps", reads=_reads(list[models.SweepView]))
+
+
+def sweep(key: str) -> Call[models.SweepView]:
+    return Call(of=lambda s: s.sweep(key), path=path_of(key, "sweep"), reads=_reads(models.SweepView))
+
+
+def create_sweep(wanted: models.SweepSpec) -> Call[models.SweepView]:
+    """Asking twice does nothing twice: the same sweep again goes on with what is there."""
+    return Call(
+        of=lambda s: s.create_sweep(wanted), method="POST", path="/sweeps", body=_body(wanted),
+        reads=_reads(models.SweepView),
+    )  # fmt: skip
+
+
+def stop_sweep(key: str) -> Call[models.SweepView]:
+    return Call(
+        of=lambda s: s.stop_sweep(key), method="POST", path=f"{path_of(key, 'sweep')}/stop",
+        reads=_reads(models.SweepView),
+    )  # fmt: skip
+
+
+def resume_sweep(key: str) -> Call[models.SweepView]:
+    return Call(
+        of=lambda s: s.resume_sweep(key), method="POST", path=f"{path_of(key, 'sweep')}/resume",
+        reads=_reads(models.SweepView),
+    )  # fmt: skip
+
+
+def delete_sweep(key: str) -> Call[None]:
+    return Call(
+        of=lambda s: s.delete_sweep(key), method="DELETE", path=path_of(key, "sweep"), reads=_nothing,
+        changes=True, about=f"sweep {key} was deleted",
     )  # fmt: skip
 
 

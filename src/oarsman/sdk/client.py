@@ -23,12 +23,14 @@ from oarsman.sdk.models import (
     JobChange,
     JobQuery,
     Overview,
+    Parameter,
     PreviewView,
     QueueEntry,
     ServerInfo,
     Template,
 )
 from oarsman.sdk.service import Service
+from oarsman.sdk.sweeps import SweepHandle, Sweeps
 from oarsman.sdk.wanted import Wanted
 
 
@@ -149,13 +151,16 @@ class Client:
         states: str | Sequence[str] = (),
         owner: str | None = None,
         engine: str | None = None,
+        sweep: str | None = None,
         search: str | None = None,
         sort: str = "-created",
     ) -> JobsFound:
         """The jobs that match, newest first; fetched page by page while one iterates."""
         return JobsFound(
             self._service,
-            wanted.query(namespace or self._namespace, states, owner=owner, engine=engine, search=search, sort=sort),
+            wanted.query(
+                namespace or self._namespace, states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
+            ),
         )
 
     def job(self, name: str) -> JobHandle:
@@ -169,6 +174,36 @@ class Client:
     def changes(self, **only: Any) -> Iterator[JobChange]:
         """First every job, then what changes among them, for ever. `only` as for `jobs`."""
         return self._service.changes(self.jobs(**only).query)
+
+    # -- sweeps ----------------------------------------------------------------------------------------
+    def sweep(
+        self,
+        job: Wanted,
+        name: str,
+        grid: Mapping[str, Sequence[Parameter]] | None = None,
+        *,
+        points: Sequence[Mapping[str, Parameter]] | None = None,
+        metric: str | None = None,
+        retries: int = 0,
+        at_once: int | None = None,
+        namespace: str | None = None,
+        **changes: Any,
+    ) -> SweepHandle:
+        """Run a job once for each point of a grid, or of a list. `{{name}}` in it becomes the value of a parameter.
+
+        metric: a pattern whose first group is a number of the log: "loss: ([0-9.]+)".
+        at_once: how many points run at a time; None: as many as fit. What was begun already is gone on with.
+        """
+        spec = wanted.sweep_spec(
+            name=name, namespace=namespace or self._namespace, manifest=wanted.sweep_manifest(job, changes),
+            grid=grid, points=points, metric=metric, retries=retries, at_once=at_once,
+        )  # fmt: skip
+        return SweepHandle(self._service, self._service.create_sweep(spec))
+
+    @property
+    def sweeps(self) -> Sweeps:
+        """The sweeps that are there: `client.sweeps.list()`, `client.sweeps.get("rates")`."""
+        return Sweeps(self._service, self._key)
 
     def _key(self, name: str) -> str:
         return wanted.key_of(name, "" if "/" in name else self._namespace or self._service.info().home)

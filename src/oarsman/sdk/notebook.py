@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from oarsman.manifest.problems import visible
-from oarsman.sdk.models import CauseView, HostView, Job, JobSummary, QueueEntry
+from oarsman.sdk.models import CauseView, HostView, Job, JobSummary, QueueEntry, SweepPoint, SweepView
 
 T = TypeVar("T")
 ROWS = 50  # of a long list that are shown
@@ -138,6 +138,37 @@ def _queue_row(entry: QueueEntry) -> Sequence[str]:
     )  # fmt: skip
 
 
+def _counts(view: SweepView) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(view.states.items()))
+
+
+def sweep_text(view: SweepView) -> str:
+    return f"<sweep {visible(view.key)} {view.state}, {view.total} points: {visible(_counts(view))}>"
+
+
+def sweep_html(view: SweepView) -> str:
+    """A row per point, of a long sweep the first ones."""
+    head = f"<p><b>{escape(view.key)}</b> {_state(view.state)} {escape(_counts(view))}</p>"
+    columns = ("point", *view.parameters, "state", "metric", "took", "why")
+    shown = view.points[:ROWS]
+    more = f"<p>and {len(view.points) - len(shown)} more</p>" if len(view.points) > len(shown) else ""
+    return head + _table(columns, (_point_row(view, point) for point in shown)) + more
+
+
+def _point_row(view: SweepView, point: SweepPoint) -> Sequence[str]:
+    took = duration(point.started, point.ended or datetime.now(UTC)) if point.started is not None else ""
+    values = (escape(str(point.parameters.get(name, ""))) for name in view.parameters)
+    metric = "" if point.metric is None else f"{point.metric:g}"
+    return (str(point.index), *values, _state(point.state), metric, took, escape(point.cause))
+
+
+def _sweep_row(view: SweepView) -> Sequence[str]:
+    return (
+        escape(view.key), _state(view.state), str(view.total), escape(_counts(view)), escape(view.owner),
+        f"{view.created:%Y-%m-%d %H:%M}",
+    )  # fmt: skip
+
+
 class Table(Sequence[T]):
     """A list that a notebook shows as a table."""
 
@@ -169,6 +200,9 @@ class Table(Sequence[T]):
         waiting = [item for item in self._items if isinstance(item, QueueEntry)]
         if waiting:
             return _table(("place", "job", "priority", "owner", "waits", "why"), map(_queue_row, waiting))
+        sweeps = [item for item in self._items if isinstance(item, SweepView)]
+        if sweeps:
+            return _table(("sweep", "state", "points", "states", "owner", "created"), map(_sweep_row, sweeps))
         return f"<pre>{escape(repr(self))}</pre>"
 
 

@@ -175,6 +175,24 @@ class RemoteService:
     def environment_log(self, name: str, after: int = 0) -> models.BuildLogView:
         return self._do(calls.environment_log(name, after))
 
+    def sweeps(self) -> Sequence[models.SweepView]:
+        return self._do(calls.sweeps())
+
+    def sweep(self, key: str) -> models.SweepView:
+        return self._do(calls.sweep(key))
+
+    def create_sweep(self, wanted: models.SweepSpec) -> models.SweepView:
+        return self._do(calls.create_sweep(wanted))
+
+    def stop_sweep(self, key: str) -> models.SweepView:
+        return self._do(calls.stop_sweep(key))
+
+    def resume_sweep(self, key: str) -> models.SweepView:
+        return self._do(calls.resume_sweep(key))
+
+    def delete_sweep(self, key: str) -> None:
+        self._do(calls.delete_sweep(key))
+
 
 class EventStream(Generic[T]):
     """Answers as they come. Another thread may close it, and whoever waits for the next answer sees the end."""

@@ -25,6 +25,8 @@ from oarsman.sdk.models import (
     Progress,
     QueueEntry,
     ServerInfo,
+    SweepSpec,
+    SweepView,
     Template,
     UsagePoint,
 )
@@ -104,3 +106,20 @@ class Service(Protocol):
     def environment_log(self, name: str, after: int = 0) -> BuildLogView:
         """What its build wrote behind that place."""
         ...
+
+    # -- sweeps --------------------------------------------------------------------------------------
+    def sweeps(self) -> Sequence[SweepView]:
+        """Without their points, the newest first."""
+        ...
+
+    def sweep(self, key: str) -> SweepView: ...
+    def create_sweep(self, wanted: SweepSpec) -> SweepView:
+        """Begin one, or go on with it where it is there already and the same."""
+        ...
+
+    def stop_sweep(self, key: str) -> SweepView: ...
+    def resume_sweep(self, key: str) -> SweepView:
+        """Points that ended are not run again; those that were stopped, or have no job, are."""
+        ...
+
+    def delete_sweep(self, key: str) -> None: ...

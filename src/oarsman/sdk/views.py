@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from oarsman import names
 from oarsman.job import state as domain
 from oarsman.job.job import Job as DomainJob
+from oarsman.job.sweep import sweep_of
 from oarsman.manifest import Problem, to_yaml
 from oarsman.plan import placement
 from oarsman.plan.policies.gang import request_of
@@ -51,6 +52,7 @@ def summary(record: door.JobRecord) -> JobSummary:
         state=state(record), reason=condition.reason if condition is not None else "",
         message=_message(status, condition), cause=status.cause.summary if status.cause is not None else "",
         owner=record.owner, description=job.annotation(names.ANNOTATION_DESCRIPTION),
+        sweep=sweep_of(job),
         api_version=job.api_version.value, implementation=job.implementation.value, queue=_queue(job),
         priority=wanted.priority,
         queue_position=status.queue.position if status.queue is not None else None,

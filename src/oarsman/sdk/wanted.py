@@ -8,8 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from oarsman.errors import UsageError, UserError
-from oarsman.sdk.models import Create, JobQuery
+from oarsman.manifest import to_yaml
+from oarsman.sdk.models import Create, JobQuery, SweepSpec
 from oarsman.sdk.mpijob import MPIJob
 
 if TYPE_CHECKING:
@@ -82,6 +85,27 @@ def _current_folder() -> Path:
         return Path.cwd()
     except OSError as error:
         raise UserError("the current folder is gone", hint="change to a folder that exists") from error
+
+
+def sweep_manifest(wanted: Wanted, changes: Mapping[str, Any]) -> str:
+    """The text of a manifest with placeholders. Text stays as it is: a placeholder may stand where a number belongs."""
+    if isinstance(wanted, Mapping) and not changes:
+        return to_yaml([dict(wanted)])
+    text, job = _text_or_job(wanted, changes)
+    if job is None and not changes:
+        return text
+    job = job or MPIJob.from_yaml(text)
+    return (job.changed(**changes) if changes and not _command(wanted) else job).to_yaml()
+
+
+def sweep_spec(**given: Any) -> SweepSpec:
+    """Raises UsageError that names what is wrong."""
+    try:
+        return SweepSpec(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"][:2]))
+        raise UsageError(f"{where}: {first['msg']}", field=where) from error
 
 
 def document(created: Create) -> Mapping[str, Any]:

@@ -29,6 +29,7 @@ def query_of(
     state: Annotated[list[str] | None, Query(max_length=20, description="May be given more than once.")] = None,
     owner: Text = None,
     engine: Text = None,
+    sweep: Annotated[str | None, Query(max_length=253, description="The points of this sweep.")] = None,
     search: Annotated[str | None, Query(max_length=1000, description="In name, description, reason and cause.")] = None,
     sort: Annotated[
         str, Query(max_length=40, description="A field of JobSummary; -field: largest first.")
@@ -37,15 +38,15 @@ def query_of(
     cursor: Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")] = None,
 ) -> JobQuery:
     return JobQuery(
-        namespace=namespace, states=state or (), owner=owner, engine=engine, search=search, sort=sort, limit=limit,
-        cursor=cursor,
+        namespace=namespace, states=state or (), owner=owner, engine=engine, sweep=sweep, search=search, sort=sort,
+        limit=limit, cursor=cursor,
     )  # fmt: skip
 
 
 def filter_of(namespace: Text = None, state: Annotated[list[str] | None, Query(max_length=20)] = None,
-              owner: Text = None, engine: Text = None,
+              owner: Text = None, engine: Text = None, sweep: Text = None,
               search: Annotated[str | None, Query(max_length=1000)] = None) -> JobQuery:  # fmt: skip
-    return JobQuery(namespace=namespace, states=state or (), owner=owner, engine=engine, search=search)
+    return JobQuery(namespace=namespace, states=state or (), owner=owner, engine=engine, sweep=sweep, search=search)
 
 
 Wanted = Annotated[JobQuery, Depends(query_of)]

@@ -29,6 +29,8 @@ from oarsman.sdk.desk.glance import glance
 from oarsman.sdk.desk.naming import copies
 from oarsman.sdk.desk.progress import ProgressKept
 from oarsman.sdk.desk.streams import Changes, Mapped
+from oarsman.sdk.desk.sweeping import Sweeping
+from oarsman.sdk.desk.sweeps import SweepDesk
 from oarsman.sdk.models import (
     AmountsView,
     Clone,
@@ -58,7 +60,7 @@ _NOBODYS = ""  # the key of a holding that is somebody else's
 _DOWNLOADED_AT_ONCE = 1 << 16
 
 
-class Desk(EnvironmentDesk):
+class Desk(EnvironmentDesk, SweepDesk):
     """`catalogue`: where rows come from; without one, the door is asked each time. `engine`: what it says of itself.
 
     `environment` and `folder` are what jobs get that mention none, on engines that use this machine.
@@ -68,6 +70,7 @@ class Desk(EnvironmentDesk):
         self, jobs: Jobs, identity: Identity, catalogue: Catalogue | None = None, *, engine: str = "embedded",
         accounts: bool = False, folder: Path | None = None, environment: Mapping[str, str] | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC), progress: ProgressKept | None = None,
+        sweeping: Sweeping | None = None,
     ) -> None:  # fmt: skip
         self._jobs = jobs
         self.identity = identity
@@ -78,6 +81,7 @@ class Desk(EnvironmentDesk):
         self._environment = environment
         self._now = now
         self._progress = progress or ProgressKept()
+        self._sweeping = sweeping or Sweeping()
 
     # -- who may what --------------------------------------------------------------------------------
     @property

@@ -82,7 +82,7 @@ def matches(query: JobQuery, visible: Visible) -> Visible:
         tests.insert(0, lambda entry: words in entry.text)
     if states:
         tests.insert(0, lambda entry: entry.summary.state.lower() in states)
-    for field in ("namespace", "owner", "engine"):
+    for field in ("namespace", "owner", "engine", "sweep"):
         value = getattr(query, field)
         if value is not None:
             tests.insert(0, _equals(field, value))

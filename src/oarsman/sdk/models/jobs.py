@@ -25,6 +25,7 @@ class JobSummary(Value):
     cause: str = ""  # why it failed, in one line
     owner: str = ""
     description: str = ""
+    sweep: str = ""  # the name of the one it is a point of
     api_version: str
     implementation: str
     queue: str = ""  # by name, as runPolicy.schedulingPolicy says
@@ -115,6 +116,7 @@ class JobQuery(Value):
     states: Sequence[str] = ()
     owner: str | None = None
     engine: str | None = None
+    sweep: str | None = None  # by name
     search: str | None = None  # in name, description, reason and cause
     sort: str = "-created"
     limit: Annotated[int, Field(ge=1, le=1000)] = 50

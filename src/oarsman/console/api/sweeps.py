@@ -1,0 +1,78 @@
+"""Sweeps: one manifest, many sets of parameters, each a job of its own."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from oarsman.console.api import PREFIX
+from oarsman.console.api.jobs import Namespace
+from oarsman.console.api.problems import responses
+from oarsman.console.api.visit import Visiting
+from oarsman.sdk import results
+from oarsman.sdk.models import SweepSpec, SweepView
+
+router = APIRouter(prefix=f"{PREFIX}/sweeps", tags=["sweeps"])
+
+SweepName = Annotated[
+    str, Path(min_length=1, max_length=40, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", examples=["rates"])
+]
+
+
+@router.get("", operation_id="listSweeps", responses=responses())
+def list_sweeps(visit: Visiting) -> list[SweepView]:
+    """Those you may see, the newest first, without their points."""
+    return list(visit.desk.sweeps())
+
+
+@router.post("", operation_id="createSweep", status_code=201, responses=responses(404, 409, 413))
+def create_sweep(visit: Visiting, wanted: SweepSpec, response: Response) -> SweepView:
+    """Begin a sweep; the same one again goes on with it. Nothing is submitted if any of its points is wrong."""
+    made = visit.desk.create_sweep(wanted)
+    visit.note("begin sweep", made.key)
+    response.headers["Location"] = f"{PREFIX}/sweeps/{made.key}"
+    return made
+
+
+@router.get("/{namespace}/{name}", operation_id="getSweep", responses=responses(404))
+def get_sweep(visit: Visiting, namespace: Namespace, name: SweepName) -> SweepView:
+    """Every point with its parameters, its state, why it failed, and the number found in its log."""
+    return visit.desk.sweep(f"{namespace}/{name}")
+
+
+@router.delete("/{namespace}/{name}", operation_id="deleteSweep", status_code=204, responses=responses(404, 409))
+def delete_sweep(visit: Visiting, namespace: Namespace, name: SweepName) -> None:
+    """Delete all its jobs with their logs; those that run are ended first."""
+    key = f"{namespace}/{name}"
+    visit.desk.delete_sweep(key)
+    visit.note("delete sweep", key)
+
+
+@router.post("/{namespace}/{name}/stop", operation_id="stopSweep", responses=responses(404, 409))
+def stop_sweep(visit: Visiting, namespace: Namespace, name: SweepName) -> SweepView:
+    """End what runs and hand in nothing more; results stay."""
+    key = f"{namespace}/{name}"
+    found = visit.desk.stop_sweep(key)
+    visit.note("stop sweep", key)
+    return found
+
+
+@router.post("/{namespace}/{name}/resume", operation_id="resumeSweep", responses=responses(404, 409))
+def resume_sweep(visit: Visiting, namespace: Namespace, name: SweepName) -> SweepView:
+    """Go on: points that have no job, or were stopped, are run; those that ended are not repeated."""
+    key = f"{namespace}/{name}"
+    found = visit.desk.resume_sweep(key)
+    visit.note("resume sweep", key)
+    return found
+
+
+@router.get(
+    "/{namespace}/{name}/results.csv", operation_id="getSweepResults", response_class=Response,
+    responses={**responses(404), 200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)  # fmt: skip
+def get_results(visit: Visiting, namespace: Namespace, name: SweepName) -> Response:
+    """A row per point, for a spreadsheet."""
+    view = visit.desk.sweep(f"{namespace}/{name}")
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return Response(results.csv_text(view), media_type="text/csv", headers=headers)
