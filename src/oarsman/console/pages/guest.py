@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from fastapi import Request
-from nicegui import background_tasks, ui
+from nicegui import Client, background_tasks, ui
 
 from oarsman.console import words
 from oarsman.console.api.visit import Visit, visit_of
@@ -26,10 +26,15 @@ _AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
 _STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
 
 
+class _ShownOutError(Exception):
+    """What they came in with is good no longer, or says something else by now."""
+
+
 @dataclass(frozen=True, slots=True)
 class Guest:
     visit: Visit
     say: Words
+    client: Client  # their browser's page
     namespace: str | None = None  # that the page is about
 
     @property
@@ -44,8 +49,24 @@ class Guest:
         return self.visit.door.rights.may_change(self.namespace)
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The desk reads files and talks to clusters: nothing for the event loop."""
-        return await asyncio.to_thread(question, *args, **kwargs)
+        """The desk reads files and talks to clusters: nothing for the event loop.
+
+        A page stays open for days. Whoever is no longer who opened it is not answered: what they began ends here, and
+        the page is asked for anew, which leads to the login page or shows what their new role may see.
+        """
+
+        def answer() -> T:
+            if not self.visit.still_holds():
+                raise _ShownOutError
+            return question(*args, **kwargs)
+
+        try:
+            return await asyncio.to_thread(answer)
+        except _ShownOutError:
+            if not self.client.is_deleted:
+                with self.client:
+                    ui.navigate.reload()
+            raise asyncio.CancelledError from None
 
     async def attempt(self, what: str, about: str, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> bool:
         """Something that changes something: noted, and told if it was refused. Whether it was done."""
@@ -68,10 +89,9 @@ class Guest:
         return True
 
     async def _shown(self, refresh: Callable[[], Awaitable[Any]] | None) -> bool:
-        """Whether they are still welcome: whoever was shown out, here or by the cluster, is told nothing more."""
+        """False: the cluster has shown them out. Who was shown out here is not answered, and does not come back."""
         try:
-            if not await self.ask(self.visit.still_holds):
-                return False
+            await self.ask(lambda: None)
             if refresh is not None:
                 await refresh()
         except UnauthenticatedError:  # the cluster was quicker to say so
@@ -118,7 +138,8 @@ def _tell(error: OarsmanError) -> None:
 
 def welcome(console: Console, request: Request) -> Guest:
     """Raises UnauthenticatedError: the way in is the login page."""
-    return Guest(visit_of(console, request), spoken(request), request.path_params.get("namespace"))
+    namespace = request.path_params.get("namespace")
+    return Guest(visit_of(console, request), spoken(request), ui.context.client, namespace)
 
 
 def spoken(request: Request) -> Words:
