@@ -23,8 +23,12 @@ _LOG_IN = """async () => {
         headers: {'Content-Type': 'application/json', 'X-Oarsman': '1'},
         body: JSON.stringify(Object.fromEntries(fields.map((field) => [field.name, field.value]))),
     });
-    const wanted = new URLSearchParams(location.search).get('to') || '/';
-    if (answer.ok) { location.assign(/^\\/[^\\/\\\\]/.test(wanted) ? wanted : '/'); return; }
+    if (answer.ok) {
+        const asked = new URLSearchParams(location.search).get('to') || '/';
+        const wanted = URL.canParse(asked, location.origin) ? new URL(asked, location.origin).href : '/';
+        location.assign(wanted.startsWith(location.origin + '/') ? wanted : '/');
+        return;
+    }
     const problem = await answer.json().catch(() => ({}));
     document.querySelector('.oarsman-login-trouble').textContent = problem.detail || answer.statusText;
 }"""
