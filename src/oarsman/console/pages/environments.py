@@ -91,7 +91,8 @@ class _Environments:
     def _card(self, one: EnvironmentView) -> None:
         say = self.guest.say
         icon, colour = _COLOURS.get(one.state, _WAITING)
-        with ui.column().classes("oarsman-card w-full").props(f'role=article aria-label="{one.spec.name}"'):
+        with ui.column().classes("oarsman-card w-full").props("role=article") as card:
+            card.props["aria-label"] = one.spec.name
             with ui.row().classes("items-center w-full"):
                 ui.label(one.spec.name).classes("text-subtitle1")
                 with ui.element("span").classes(f"oarsman-state {colour}"):

@@ -95,7 +95,8 @@ class _People:
             if role != account.role.value:
                 await self._do(change(role=_ROLES[role]))
 
-        with ui.row().classes("items-center w-full").props(f'role=group aria-label="{account.name}"'):
+        with ui.row().classes("items-center w-full").props("role=group") as row:
+            row.props["aria-label"] = account.name
             ui.label(account.name)
             ui.label(amounts.moment(account.created)).classes("oarsman-note")
             if account.disabled:

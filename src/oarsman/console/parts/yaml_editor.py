@@ -14,7 +14,7 @@ class YamlEditor(ui.codemirror):
     def __init__(self, text: str, label: str, typed: Callable[[str], Any] | None = None) -> None:
         self._known = text
         super().__init__(text, language="YAML", line_wrapping=True, indent="  ")
-        self.classes("oarsman-editor").props(f'role=group aria-label="{label}"')
+        self.classes("oarsman-editor").props("role=group").props["aria-label"] = label
         if typed is None:
             self.disable()
         else:

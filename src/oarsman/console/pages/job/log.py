@@ -24,7 +24,7 @@ class Log(Tab):
             ui.space()
             self._how()
         self.view = LogView(self.guest.say, self.key, self._run).classes("w-full")
-        self.link.props(f'href="{self.view.download}"')
+        self.link.props["href"] = self.view.download
 
     @property
     def _run(self) -> str:
@@ -64,7 +64,7 @@ class Log(Tab):
     def _change(self, **part: Any) -> None:
         self.wanted.update(part)
         self.view.only(**self.wanted)
-        self.link.props(f'href="{self.view.download}"')
+        self.link.props["href"] = self.view.download
 
     def of_rank(self, rank: int) -> None:
         """Shows what one rank wrote; whatever else was asked for is kept, but for who wrote it."""
