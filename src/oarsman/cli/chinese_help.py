@@ -7,6 +7,7 @@ from oarsman.cli.chinese_env import ENV
 from oarsman.cli.chinese_kube import KUBE
 from oarsman.cli.chinese_operator import OPERATOR
 from oarsman.cli.chinese_serve import SERVE
+from oarsman.cli.chinese_sweep import SWEEP
 
 _COMMAND = {
     "Usage: ": "用法：",
@@ -204,4 +205,4 @@ _EXAMPLES = {
     "in ~/.config/fish/config.fish": "写入 ~/.config/fish/config.fish",
 }
 
-HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV}
+HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV, **SWEEP}

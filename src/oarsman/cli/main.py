@@ -18,7 +18,7 @@ from oarsman.cli.verbs import Page, Verb, everywhere, section
 from oarsman.errors import UsageError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
-    t("Run"): ("run", "submit", "wait"),
+    t("Run"): ("run", "submit", "wait", "sweep"),
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
     t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),

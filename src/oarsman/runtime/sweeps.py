@@ -171,7 +171,7 @@ class Drive:
     def hand_in(self, most: int | None = None) -> None:
         """What may be handed in now, without waiting for anything."""
         count = 0
-        while self.todo and not self._closed and (most is None or count < most):
+        while self.todo and not (self._closed or self.interrupted) and (most is None or count < most):
             index = next((index for index in self.todo if self.states.get(index) in (None, *ENDED)), None)
             if index is None or not self._room(index):
                 return
@@ -257,6 +257,12 @@ class Drive:
         except NotFoundError:
             del self.states[index]
             self.interrupted = self.interrupted or index not in self.todo
+
+    def give_up(self) -> None:
+        """Hand in nothing more, and go on waiting for what runs. By any thread."""
+        self.interrupted = True
+        if not self.active:
+            self.close()
 
     def close(self) -> None:
         self._closed = True

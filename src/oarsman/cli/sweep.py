@@ -1,0 +1,246 @@
+"""`oarsman sweep`: one manifest, many sets of parameters, each a job of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from oarsman.cli import documents, options, render
+from oarsman.cli.asked import Asked, WithCommand, job_asked_for
+from oarsman.cli.failures import note
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.times import age, humanise
+from oarsman.cli.verbs import family, verb
+from oarsman.errors import OarsmanError, UsageError
+
+if TYPE_CHECKING:
+    from oarsman.sdk.desk import Desk
+    from oarsman.sdk.models import SweepPoint, SweepView
+
+command = family(
+    "sweep",
+    help=t(
+        "Run one job for many sets of parameters: a grid or a list of points, as many at a time as fit, each a job of "
+        "its own. The results are a table. A sweep that was stopped or killed goes on where it was."
+    ),
+    examples=[
+        ("oarsman sweep run --name rates --grid lr=0.1,0.01 --grid batch=32,64 -n 2 -- ./train --lr {{lr}}",
+         t("four points; parameters are variables too, such as SWEEP_BATCH")),
+        ("oarsman sweep run job.yaml --name sizes --points sizes.csv --metric 'loss: ([0-9.]+)'",
+         t("a row of the file is a point, and the last loss of each log a result")),
+        ("oarsman sweep show rates -o csv", t("the results, for a spreadsheet")),
+    ],
+)  # fmt: skip
+
+
+def desk_of(session: Session) -> Desk:
+    import getpass
+
+    from oarsman.sdk.desk import Desk
+    from oarsman.sdk.models import Identity, Role
+
+    return Desk(session.jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=session.engine)
+
+
+def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    try:
+        found = desk_of(ctx.ensure_object(Session)).sweeps()
+    except (OarsmanError, OSError, ImportError):
+        return []
+    known = [(short(view.key), view.state) for view in found]
+    return [CompletionItem(name, help=state) for name, state in known if name.startswith(incomplete)]
+
+
+_name = click.argument("name", metavar="NAME", shell_complete=_complete)
+_names = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
+_wait = click.option(
+    "--wait/--no-wait", default=True,
+    help=t("Whether to wait for the end; without, only what may start now is handed in."),
+)  # fmt: skip
+
+
+def _points_asked_for(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which points there are."""
+
+    for option in reversed((
+        click.option("--grid", "grid", multiple=True, metavar="NAME=VALUE,...",
+                     help=t("A parameter and its values; repeatable: every combination is a point.")),
+        click.option("--points", "file", metavar="FILE",
+                     help=t("A CSV, JSON or YAML file with a point in each row.")),
+        click.option("--metric", metavar="PATTERN",
+                     help=t("A regular expression whose first group is a number of the log; the last one counts.")),
+        click.option("--retries", type=click.IntRange(min=0, max=100), default=0, metavar="N",
+                     help=t("How often a point that fails is tried again; default 0.")),
+        click.option("--at-once", type=click.IntRange(min=1, max=10_000), metavar="N",
+                     help=t("How many points run at a time; default: as many as fit.")),
+    )):  # fmt: skip
+        function = option(function)
+    return function
+
+
+@verb(
+    "run",
+    cls=WithCommand,
+    help=t(
+        "Run a sweep and wait for its end. {{name}} in the manifest or the command becomes the value of a parameter, "
+        "which every rank also finds in the variable SWEEP_NAME. The same command again goes on with what is there. "
+        "The exit code is 0 if every point succeeded.\n\n"
+        "Ctrl-C stops what runs; `oarsman sweep resume` goes on."
+    ),
+    examples=[
+        ("oarsman sweep run --name rates --grid lr=0.1,0.01 --grid batch=32,64 -n 2 -- ./train --lr {{lr}}", ""),
+        ("oarsman sweep run job.yaml --name sizes --points sizes.csv --at-once 4 --retries 1", t("four at a time")),
+    ],
+)
+@job_asked_for
+@_points_asked_for
+@_wait
+@options.output("table", "json", "csv")
+@options.place_long
+@pass_session
+def run(
+    session: Session, asked: Asked, grid: tuple[str, ...], file: str | None, metric: str | None, retries: int,
+    at_once: int | None, wait: bool, output: str | None,
+) -> int:  # fmt: skip
+    from oarsman.cli import sweep_points, sweep_run
+    from oarsman.sdk.desk.sweeps import sweep_of_spec
+    from oarsman.sdk.wanted import sweep_spec
+
+    if not asked.settings.name:
+        raise UsageError(t("{what} is missing", what="--name"), hint="oarsman sweep run --name rates ...")
+    spec = sweep_spec(
+        name=asked.settings.name, namespace=session.namespace, manifest=sweep_points.manifest_of(asked, session),
+        grid=sweep_points.grid_of(grid) or None, points=sweep_points.points_of(file) if file else None, metric=metric,
+        retries=retries, at_once=at_once,
+    )  # fmt: skip
+    return sweep_run.in_the_foreground(
+        session, lambda sweeps, handing: sweeps.begin(sweep_of_spec(spec), handing), wait=wait, output=output
+    )
+
+
+command.add_command(run)
+
+
+@command.verb(
+    "list",
+    help=t("List the sweeps, each with how far it is."),
+    examples=[("oarsman sweep list", ""), ("oarsman sweep list -o json", t("for programs"))],
+)
+@options.output("json", "yaml", "name")
+@options.place
+@pass_session
+def list_(session: Session, output: str | None) -> None:
+    found = [view for view in desk_of(session).sweeps() if session.scope in (None, view.namespace)]
+    if output == "name":
+        for view in found:
+            click.echo(short(view.key))
+    elif output:
+        documents.emit([view.model_dump(mode="json", by_alias=True, exclude={"points"}) for view in found], output)
+    elif found:
+        headers = [t("NAME"), t("STATE"), t("DONE"), t("FAILED"), t("PARAMETERS"), t("AGE"), t("OWNER")]
+        render.table(headers, [_row(view, session) for view in found])
+    elif not session.quiet:
+        note(t("no sweeps"))
+
+
+def _row(view: SweepView, session: Session) -> list[str]:
+    ended = sum(view.states.get(state, 0) for state in ("Succeeded", "Failed"))
+    return [
+        short(view.key), view.state, f"{ended}/{view.total}", str(view.states.get("Failed", "")),
+        ", ".join(view.parameters), age(view.created, session.now()), view.owner,
+    ]  # fmt: skip
+
+
+@command.verb(
+    "show",
+    help=t("Show the results of a sweep: parameters, state, duration, metric and cause of every point."),
+    examples=[("oarsman sweep show rates", ""), ("oarsman sweep show rates -o csv", t("for a spreadsheet"))],
+)
+@_name
+@options.output("table", "json", "csv")
+@options.place
+@pass_session
+def show(session: Session, name: str, output: str | None) -> None:
+    show_results(desk_of(session).sweep(session.key(name)), output)
+
+
+@command.verb(
+    "stop",
+    help=t("Stop sweeps: what runs is ended, nothing more is handed in, and results stay."),
+    examples=[("oarsman sweep stop rates", "")],
+)
+@_names
+@options.place
+@pass_session
+def stop(session: Session, names: tuple[str, ...]) -> None:
+    for name in names:
+        view = desk_of(session).stop_sweep(session.key(name))
+        if not session.quiet:
+            note(t("{name} is being stopped; `oarsman sweep resume {name}` goes on with it", name=short(view.key)))
+
+
+@command.verb(
+    "resume",
+    help=t(
+        "Go on with a sweep: points that have no job, or were stopped, are run. "
+        "Points that ended are not repeated, whatever their outcome."
+    ),
+    examples=[("oarsman sweep resume rates", "")],
+)
+@_name
+@_wait
+@options.output("table", "json", "csv")
+@options.place
+@pass_session
+def resume(session: Session, name: str, wait: bool, output: str | None) -> int:
+    from oarsman.cli import sweep_run
+
+    key = session.key(name)
+    return sweep_run.in_the_foreground(
+        session, lambda sweeps, handing: sweeps.resume(key, handing), wait=wait, output=output
+    )
+
+
+@command.verb(
+    "delete",
+    help=t("Delete sweeps: all their jobs, with their logs and results."),
+    examples=[("oarsman sweep delete rates", "")],
+)
+@_names
+@options.place
+@pass_session
+def delete(session: Session, names: tuple[str, ...]) -> None:
+    for name in names:
+        desk_of(session).delete_sweep(session.key(name))
+        if not session.quiet:
+            click.echo(t("{name} deleted", name=name))
+
+
+# -- results ------------------------------------------------------------------------------------------
+def show_results(view: SweepView, output: str | None) -> None:
+    from oarsman.sdk import results
+
+    if output == "json":
+        documents.emit(view.model_dump(mode="json", by_alias=True), "json")
+    elif output == "csv":
+        click.echo(results.csv_text(view), nl=False)
+    else:
+        metric = [t("METRIC")] if view.metric else []
+        headers = [t("POINT"), *view.parameters, t("STATE"), t("TOOK"), *metric, t("CAUSE")]
+        render.table(headers, [_point_row(view, point) for point in view.points])
+
+
+def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
+    from oarsman.job.sweep import text_of
+    from oarsman.sdk.results import seconds
+
+    took = seconds(point)
+    metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []
+    values = [text_of(point.parameters.get(name, "")) for name in view.parameters]
+    return [
+        str(point.index), *values, point.state, "" if took is None else humanise(took), *metric, point.cause,
+    ]  # fmt: skip
