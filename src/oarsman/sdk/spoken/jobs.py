@@ -14,6 +14,7 @@ SENTENCES = {
     messages.succeeded(_KEY): "MPIJob {key} 已成功完成。",
     messages.failed(_KEY): "MPIJob {key} 失败",
     messages.failed(_KEY, "{why:say}"): "MPIJob {key} 失败：{why}",
+    messages.conflict('"{name:word}" of Kind "{kind:word}"'): "资源 {kind} {name} 已存在，且不由 MPIJob 管理",
     messages.conflict("{what}"): "资源 {what} 已存在，且不由 MPIJob 管理",
     messages.rewritten(["{changes:changes}"]): "启动命令行已改写，使 Open MPI 4 和 5 都能接受：{changes}",
     "attempt {number:n} failed: {why:say}; the next try starts in {delay:n} s, {allowed:n} left": (

@@ -53,7 +53,7 @@ PIECES = {
         "{n:n} GiB of ephemeral-storage": "{n} GiB 临时存储", "{n:n} GiB of {what:word}": "{n} GiB {what}",
         "{n:n} {what:word}": "{n} 个 {what}",
     },
-    "held": {" (held by {holders:holders})": "（占用者 {holders}）"},
+    "held": {" (held by {holders:holders})": "（占用：{holders}）"},
     "waiter": {"a job of somebody else": "别人的一个作业", "{key:word}": "{key}"},
     "role": {"launcher": "启动器", "worker": "Worker"},
     "counted": {"{n:n} launcher": "{n} 个启动器", "{n:n} worker": "{n} 个 Worker", "{n:n} workers": "{n} 个 Worker"},

@@ -82,16 +82,17 @@ def _amounts(text: str, depth: int) -> str | None:
 
 
 _MORE: Final = re.compile(r" and (\d+) more(?: jobs)?\Z")
+_HELD: Final = re.compile(r"(\S+): ([\d.]+(?: GiB)?)")
 
 
-def _holders(text: str, _: int) -> str:
+def _holders(text: str, _: int) -> str | None:
     """Who has how much: a: 1, others: 2 and 3 more."""
     more = _MORE.search(text)
-    named = (text[: more.start()] if more else text).split(", ")
-    said = [
-        f"{'其他人' if who == 'others' else who}：{amount}" for who, _, amount in (n.partition(": ") for n in named)
-    ]
-    return "，".join(said) + (f"，另有 {more[1]} 个作业" if more else "")
+    held = [_HELD.fullmatch(one) for one in (text[: more.start()] if more else text).split(", ")]
+    told = [f"{'其他人' if one[1] == 'others' else one[1]} {one[2]}" for one in held if one]
+    if len(told) < len(held):
+        return None
+    return "，".join(told) + (f"，另有 {more[1]} 个作业" if more else "")
 
 
 def _named(what: str) -> Translate:

@@ -1,0 +1,134 @@
+"""Every sentence that the sources hold has its Chinese: who changes one in English hears of it here.
+
+Sentences are read from the sources themselves; what stands in a gap is a 7. A sentence that is put together from
+several strings is a fragment there, and is tried for real in test_real_sentences.py.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import oarsman
+from oarsman.sdk.spoken import in_chinese
+from sdk.spoken.latin import english_words
+
+SOURCES = Path(oarsman.__file__).parent
+SENTENCE = re.compile(r"[a-z]{2,}[ ,:]| [a-z]{2,}")
+
+# What stands in a gap whose content is translated too; in all others a 7 does.
+SAMPLES = {
+    "plan/policies/barrier.py": {"waited": "2 min"},
+    "status/messages.py": {"', '.join(changes)": "-x became --x"},
+    "runtime/cluster/fit.py": {
+        "kind.word": "worker", "named(name, amount)": "2 CPUs", "named(what, need)": "2 pods",
+        "_counted(kind)": "2 workers", "has": "no node has any", "_all_named(kind.needs)": "2 CPUs and 4 GiB of memory",
+        "_held_by(name, ready)": " (held by a/b: 1, c/d: 1 and 2 more jobs)",
+        "allows": "the quota q of namespace n allows 3",
+    },
+    "runtime/cluster/leases.py": {
+        "_INSTALL": "`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer",
+    },
+    "engines/kube/environments.py": {"why": ": 7"},
+    "sdk/desk/previewing.py": {"slots": "2 workers x 1 slot = 2 slots", "most": "to 4"},
+    "manifest/rules.py": {"_sum(job)": "2 slots (1 launcher x 2 slotsPerWorker)", "name": "most"},
+    "manifest/scalars.py": {"tag.removeprefix(_TAG)": "int"},
+    "manifest/source.py": {"'mapping' if is_map else 'list'": "list", "what": "the text is not valid UTF-16"},
+    "manifest/template.py": {"what": "volume"},
+}  # fmt: skip
+
+# Parts of longer sentences (tried in test_real_sentences.py), and strings that are no sentences at all.
+FRAGMENTS = {
+    "plan/policies/gang.py": {
+        "GiB of memory", " (--oversubscribe starts it all the same)", "asks for 7, the machine has 77",
+        "7 of 7 are free", "needs 7, 77", " and 7 more", " (held by 77)", "a job of somebody else",
+    },
+    "plan/policies/barrier.py": {"it is 7"},
+    "plan/placement.py": {" (and 7 more)"},
+    "status/causes.py": {
+        "rank 7 on 7", "a rank", "rank 7", " on 7", "called MPI_Abort with code 7", "failed (7)", "the launcher 7",
+        "ended with code 255, as it does when a host or the daemon on it is lost", "it wrote nothing",
+        "the launcher 7: 7",
+    },
+    "status/messages.py": {"7 min"},
+    "runtime/attaching.py": {"there is no"},
+    "runtime/cluster/environments_state.py": {"not found"},
+    "runtime/cluster/fit.py": {
+        " (held by 77)", " and ", " and 7 more jobs", "7 are free, but no node has", "7 of 7",
+        "7 the 7 that the worker asks for", "CPU limit", "memory limits", "no node has any", "no node has more than 7",
+        "the quota 7 of namespace 7 allows 7", "7 worker7",
+    },
+    "sdk/desk/previewing.py": {
+        " because it is not told a number (-np)", "(7 + 1 launcher)", ", 7 on each host", "1 launcher", "7 starts 7",
+        "2 workers x 1 slot = 2 slots; 7",
+        "7, 7 more than there are: 7", "7, which fills them", "7, which leaves 7 free", "or more", "to 7",
+        "it may start more than one per slot", "it would refuse to start",
+    },
+    "sdk/rights.py": {" what belongs to 7", "7 may not 77", "create jobs", "look around", "manage tokens"},
+    "manifest/check.py": {
+        "7, not 7", "the top level", "must be a list", "must be a mapping", "must be a string",
+        "must be a whole number", "must be true or false",
+    },
+    "manifest/rules.py": {
+        "1 launcher", "1 process", "7 processes", "7 7 (--host 7)", "7 7 (7 x 7 slotsPerWorker)",
+        "7 asks for 7 but there 7 7", "7 asks for 7 per node but a node has 7 7",
+    },
+    "manifest/scalars.py": {"tag:yaml.org,2002:"},
+    "manifest/source.py": {
+        "7 is not allowed in YAML", "a NUL character", "byte 0x7 is not UTF-8", "the control character U+7",
+        "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "the text is not valid UTF-16",
+    },
+    "manifest/template.py": {
+        " and ", "7, not 7", "must be a list", "must be a mapping", "must be a string", "must be a whole number",
+        "must be true or false", "text map",
+    },
+}  # fmt: skip
+FILES = [
+    "plan/reconcile.py", "plan/placement.py", "plan/policies/admission.py", "plan/policies/barrier.py",
+    "plan/policies/deadline.py", "plan/policies/elastic.py", "plan/policies/gang.py", "plan/policies/replacement.py",
+    "plan/policies/retry.py", "plan/policies/stop.py", "plan/policies/success.py", "plan/policies/suspend.py",
+    "plan/policies/ttl.py", "status/causes.py", "status/messages.py", "status/stragglers.py", "runtime/attaching.py",
+    "runtime/cluster/environments_state.py", "runtime/cluster/fit.py", "runtime/cluster/leases.py",
+    "engines/kube/environments.py", "engines/bare/outfit.py", "sdk/desk/previewing.py", "sdk/rights.py",
+    "manifest/check.py", "manifest/load.py", "manifest/quantity.py", "manifest/rules.py", "manifest/scalars.py",
+    "manifest/source.py", "manifest/template.py",
+]  # fmt: skip
+
+
+def sentences(file: str) -> Iterator[str]:
+    samples = SAMPLES.get(file, {})
+    tree = ast.parse((SOURCES / file).read_text())
+    nodes = list(ast.walk(tree))
+    skipped = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}  # docstrings
+    skipped |= {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    for node in nodes:
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(filled(part, samples) for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        if SENTENCE.search(text):
+            yield text
+
+
+def filled(part: ast.expr, samples: Mapping[str, str]) -> str:
+    if isinstance(part, ast.FormattedValue):
+        return samples.get(ast.unparse(part.value), "7")
+    assert isinstance(part, ast.Constant)
+    return str(part.value)
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_every_sentence_of_a_source_has_its_chinese(file: str) -> None:
+    found = set(sentences(file))
+    assert FRAGMENTS.get(file, set()) <= found, "a fragment that is there no more"
+    spoken = {text: in_chinese(text) for text in sorted(found - FRAGMENTS.get(file, set()))}
+    assert [text for text, said in spoken.items() if said == text] == []
+    assert {said: english_words(said) for said in spoken.values() if english_words(said)} == {}
