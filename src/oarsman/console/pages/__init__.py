@@ -15,10 +15,22 @@ def make_app(console: Console) -> FastAPI:
     from fastapi import FastAPI
     from nicegui import ui
 
-    from oarsman.console.pages import account, create, environments, hosts, job, jobs, login, overview, people, shell
+    from oarsman.console.pages import (
+        account,
+        create,
+        environments,
+        hosts,
+        job,
+        jobs,
+        login,
+        overview,
+        people,
+        shell,
+        sweeps,
+    )
 
     app = FastAPI(openapi_url=None)
-    for page in (login, overview, jobs, job, create, environments, hosts, account, people):
+    for page in (login, overview, jobs, job, create, sweeps, environments, hosts, account, people):
         page.register(console)
     ui.run_with(
         app, title="Oarsman", favicon=shell.ICON, dark=None, show_welcome_message=False, binding_refresh_interval=None,

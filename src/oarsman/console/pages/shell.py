@@ -21,6 +21,7 @@ _PLACES = (
     ("/", "dashboard", "Overview"),
     ("/jobs", "view_list", "Jobs"),
     ("/create", "add_circle", "New job"),
+    ("/sweeps", "grid_view", "Sweeps"),
     ("/hosts", "dns", "Hosts and queue"),
     ("/environments", "inventory_2", "Environments"),
 )

@@ -1,0 +1,231 @@
+"""Sweeps: how far each is, and of one the table of its points, what was found, and what can be done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse
+from nicegui import ui
+
+from oarsman.console.api import PREFIX
+from oarsman.console.pages import shell
+from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.parts import amounts, job_rows, sweep_rows, tables
+from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
+from oarsman.sdk.models import SweepView
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+_FIRST = "oarsman sweep run --name rates --grid lr=0.1,0.01 -n 2 -- ./train --lr {{lr}}"
+_POINTS_PER_SECOND = 400  # that a page is sent anew; a large sweep is drawn less often
+_LOOK_AGAIN_SECONDS = 2.0
+
+
+def address(key: str) -> str:
+    return f"/sweeps/{quote(key, safe='/', errors='replace')}"
+
+
+def register(console: Console) -> None:
+    @ui.page("/sweeps")
+    async def page(request: Request) -> RedirectResponse | None:
+        try:
+            guest = welcome(console, request)
+        except UnauthenticatedError:
+            return RedirectResponse("/login?to=/sweeps")
+        with shell.frame(guest, "/sweeps", guest.say("Sweeps")):
+            await _Sweeps(guest).show()
+        return None
+
+    @ui.page("/sweeps/{namespace}/{name}")
+    async def one(request: Request, namespace: str, name: str) -> RedirectResponse | None:
+        key = f"{namespace}/{name}"
+        try:
+            guest = welcome(console, request)
+        except UnauthenticatedError:
+            return RedirectResponse("/login?to=" + quote(address(key), safe="/"))
+        with shell.frame(guest, "/sweeps", name):
+            try:
+                view = await guest.ask(guest.visit.desk.sweep, key)
+            except (NotFoundError, ForbiddenError) as error:
+                ui.label(error.message).classes("oarsman-card")
+                return None
+            _Sweep(guest, view).show()
+        return None
+
+
+# -- all of them ----------------------------------------------------------------------------------------
+class _Sweeps:
+    def __init__(self, guest: Guest) -> None:
+        self.guest = guest
+        self.found: Sequence[SweepView] | None = None
+
+    async def show(self) -> None:
+        say = self.guest.say
+        ui.label(say("One manifest, many sets of parameters: each point is a job of its own.")).classes("oarsman-note")
+        self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
+        self.place = ui.column().classes("w-full items-stretch")
+        await self.refresh()
+        self.guest.on_changes(self.refresh)
+
+    async def refresh(self) -> None:
+        try:
+            found = await self.guest.ask(self.guest.visit.desk.sweeps)
+        except OarsmanError as error:
+            self.trouble.set_text(error.message)
+            return
+        self.trouble.set_text("")
+        if found != self.found:
+            self.found = found
+            self.place.clear()
+            with self.place:
+                self._draw(found)
+
+    def _draw(self, found: Sequence[SweepView]) -> None:
+        say = self.guest.say
+        if not found:
+            with ui.column().classes("oarsman-card w-full"):
+                ui.label(say("There are no sweeps yet."))
+                ui.label(_FIRST).classes("oarsman-lines")
+        for view in found:
+            with ui.column().classes("oarsman-card w-full").props(f'role=article aria-label="{view.name}"'):
+                with ui.row().classes("items-center w-full"):
+                    ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
+                    sweep_rows.badge(say, view.state)
+                    ui.space()
+                    for fact in (", ".join(view.parameters), view.owner, amounts.moment(view.created)):
+                        ui.label(fact).classes("oarsman-note")
+                sweep_rows.progress(say, view)
+
+
+# -- one of them ----------------------------------------------------------------------------------------
+class _Sweep:
+    def __init__(self, guest: Guest, view: SweepView) -> None:
+        self.guest = guest
+        self.view = view
+        self.drawn: tuple[Any, ...] = ()
+        self.pending = False
+        self.next_look = 0.0
+
+    def show(self) -> None:
+        say, view = self.guest.say, self.view
+        self.firm = ui.element("div")
+        with ui.row().classes("items-center w-full"):
+            ui.label(view.name).classes("text-h6")
+            self.state = ui.element("div")
+            ui.space()
+            self.buttons = ui.row().classes("items-center")
+        self.bar = ui.column().classes("oarsman-card w-full")
+        with ui.column().classes("oarsman-card w-full") as self.figure:
+            with ui.row().classes("items-center w-full"):
+                ui.label(say("Metric by parameter")).classes("text-subtitle1")
+                ui.space()
+                self.axis = ui.select(list(view.parameters), value=view.parameters[0] if view.parameters else None)
+                self.axis.props(f'outlined dense aria-label="{say("Parameter")}"').on_value_change(self._draw_chart)
+            self.chart = ui.echart({}).classes("oarsman-sweep-chart")
+            self.chart.props(f'role=img aria-label="{say("Metric by parameter")}"')
+        self.table = tables.table("point", sweep_rows.columns(say, view))
+        self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
+        for slot, template in (
+            ("body-cell-point", sweep_rows.POINT), ("body-cell-state", sweep_rows.STATE), ("item", sweep_rows.CARD),
+        ):  # fmt: skip
+            self.table.add_slot(slot, template)
+        self._draw()
+        self.guest.on_changes(self.refresh)
+        ui.timer(_LOOK_AGAIN_SECONDS, self._look_again)
+
+    async def refresh(self) -> None:
+        """At once, but for large sweeps: those wait for the next tick."""
+        if time.monotonic() < self.next_look:
+            self.pending = True
+            return
+        self.pending = False
+        try:
+            self.view = await self.guest.ask(self.guest.visit.desk.sweep, self.view.key)
+        except NotFoundError:
+            ui.navigate.to("/sweeps")
+            return
+        except OarsmanError:
+            self.pending = True
+            return
+        self.next_look = time.monotonic() + self.view.total / _POINTS_PER_SECOND
+        self._draw()
+
+    async def _look_again(self) -> None:
+        """What is found in logs changes though no job does."""
+        if self.pending or self.view.state == "Running":
+            await self.refresh()
+
+    # -- what is shown -----------------------------------------------------------------------------------
+    def _draw(self) -> None:
+        say, view = self.guest.say, self.view
+        tables.fill(self.table, [sweep_rows.row(say, view, point) for point in view.points])
+        self._draw_chart()
+        now = (view.state, dict(view.states))
+        if now == self.drawn:
+            return
+        self.drawn = now
+        for place in (self.state, self.bar, self.buttons):
+            place.clear()
+        with self.state:
+            sweep_rows.badge(say, view.state)
+        with self.bar:
+            sweep_rows.progress(say, view)
+        with self.buttons:
+            self._buttons()
+
+    def _draw_chart(self) -> None:
+        shown = bool(self.axis.value) and any(point.metric is not None for point in self.view.points)
+        self.figure.set_visibility(shown)
+        options = sweep_rows.scatter(self.view, self.axis.value) if shown else {}
+        if shown and options != self.chart.options:
+            self.chart.options.clear()
+            self.chart.options.update(options)
+            self.chart.update()
+
+    # -- what can be done --------------------------------------------------------------------------------
+    def _buttons(self) -> None:
+        say, desk, name = self.guest.say, self.guest.visit.desk, self.view.name
+        with ui.element("a").classes("oarsman-link").props("download") as link:
+            ui.label(say("Results as CSV"))
+        link.props["href"] = f"{PREFIX}{address(self.view.key)}/results.csv"
+        if not self.guest.may_change:
+            return
+        if self.view.state == "Running":
+            question = say("Stop what runs of {name}? Results stay, and it can be resumed.", name=name)
+            self._button(say("Stop"), "stop", lambda: self._do("stop sweep", desk.stop_sweep, question, say("Stop")))
+        if self.view.state == "Stopped":
+            self._button(say("Resume"), "play_arrow", lambda: self._do("resume sweep", desk.resume_sweep))
+        question = say("Delete {name} with all its jobs, logs and results?", name=name)
+        self._button(
+            say("Delete"), "delete", lambda: self._do("delete sweep", desk.delete_sweep, question, say("Delete")),
+            "color=negative",
+        )  # fmt: skip
+
+    def _button(self, word: str, icon: str, act: Callable[[], Awaitable[object]], more: str = "") -> None:
+        async def within() -> None:
+            with self.firm:
+                await act()
+
+        ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
+
+    async def _do(self, what: str, act: Callable[[str], Any], question: str = "", yes: str = "") -> None:
+        if question and not await self._sure(question, yes):
+            return
+        if await self.guest.attempt(what, self.view.key, act, self.view.key):
+            self.next_look = 0.0
+            await self.refresh()
+
+    async def _sure(self, question: str, yes: str) -> bool:
+        with ui.dialog() as dialog, ui.card():
+            ui.label(question)
+            with ui.row():
+                ui.button(self.guest.say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(yes, on_click=lambda: dialog.submit(True)).props("unelevated no-caps color=negative")
+        sure = bool(await dialog)
+        dialog.delete()
+        return sure
