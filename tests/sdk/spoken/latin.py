@@ -10,7 +10,8 @@ _NAMES = re.compile(r"`[^`]*`|'[^']*'|“[^”]*”|\S*[-/_.=\[\]@]\S*|[A-Za-z]*
 _SAME = {
     "mpirun", "ssh", "sshd", "hostfile", "kubectl", "oarsman", "operator", "horovodrun", "openmpi", "mpich", "intel",
     "ip", "pip", "describe", "job", "apply", "metrics", "server", "medium", "env", "value", "kind", "true", "false",
-    "no", "host", "slots", "shell", "sh", "x", "spec", "private",
+    "no", "host", "slots", "shell", "sh", "x", "spec", "private", "stop", "delete",
+    "create", "namespace", "metadata",
 }  # fmt: skip
 
 

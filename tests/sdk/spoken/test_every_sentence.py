@@ -78,6 +78,25 @@ FRAGMENTS = {
         "7 asks for 7 but there 7 7", "7 asks for 7 per node but a node has 7 7",
     },
     "manifest/scalars.py": {"tag:yaml.org,2002:"},
+    "engines/bare/separation.py": {
+        "7:/usr/sbin:/sbin", "link add oarsman0 type bridge", "link add oarsman1 type veth peer name oarsman2",
+    },
+    "engines/bare/mpi_found.py": {
+        "(?:Open MPI\\)?|prterun \\(.*?\\)|PRRTE\\)?)\\s+v?(\\d+)((?:\\.\\d+)*)", "Version (\\S+)",
+        "Version:\\s+(\\S+)", "pip install 'oarsman[7]'", "pip install impi-rt",
+    },
+    "engines/bare/stand_ins/rank.py": {"Open MPI", "command not found"},
+    "engines/kube/observe.py": {
+        "7no rank was started", "kubectl delete pod --force 7", "oarsman: ", "oarsman: memory limit reached on ",
+    },
+    "engines/kube/engine.py": {'"7" of Kind "7"', "oarsman: waiting for "},
+    "runtime/embedded.py": {"Umask:"},
+    "runtime/cluster/nodes.py": {"status.phase!=Succeeded,status.phase!=Failed"},
+    "runtime/cluster/environments.py": {"namespaces "},
+    "runtime/cluster/answers.py": {"namespaces "},
+    "runtime/cluster/logs.py": {"; its status kept the last 7 lines"},
+    "runtime/interpreters.py": {"import platform; print(platform.python_version())"},
+    "sdk/catalogue.py": {"following the jobs failed"},
     "manifest/source.py": {
         "7 is not allowed in YAML", "a NUL character", "byte 0x7 is not UTF-8", "the control character U+7",
         "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "the text is not valid UTF-16",
@@ -95,7 +114,15 @@ FILES = [
     "runtime/cluster/environments_state.py", "runtime/cluster/fit.py", "runtime/cluster/leases.py",
     "engines/kube/environments.py", "engines/bare/outfit.py", "sdk/desk/previewing.py", "sdk/rights.py",
     "manifest/check.py", "manifest/load.py", "manifest/quantity.py", "manifest/rules.py", "manifest/scalars.py",
-    "manifest/source.py", "manifest/template.py",
+    "manifest/source.py", "manifest/template.py", "engines/bare/keeper.py", "engines/bare/engine.py",
+    "engines/bare/control.py", "engines/bare/daemon.py", "runtime/embedded_environments.py", "store/environments.py",
+    "runtime/cluster/allowed.py", "runtime/cluster/usage.py", "runtime/cluster/lines.py", "runtime/caller.py",
+    "runtime/embedded_logs.py", "sdk/desk/listing.py", "sdk/form/simple.py", "sdk/form/pairs.py", "sdk/form/places.py",
+    "sdk/form/volumes.py", "sdk/edits.py", "engines/bare/separation.py", "engines/bare/mpi_found.py",
+    "engines/bare/stand_ins/rank.py", "engines/kube/observe.py", "engines/kube/engine.py", "runtime/embedded.py",
+    "runtime/cluster/nodes.py", "runtime/cluster/jobs.py", "runtime/cluster/environments.py",
+    "runtime/cluster/answers.py", "runtime/cluster/logs.py", "runtime/interpreters.py", "store/places.py",
+    "sdk/desk/desk.py", "sdk/catalogue.py", "console/security/passwords.py", "console/security/throttle.py",
 ]  # fmt: skip
 
 

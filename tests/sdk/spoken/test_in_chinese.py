@@ -43,7 +43,7 @@ def test_what_is_not_known_stays_as_it_is(sentence: str) -> None:
         ("rank 1 on h exited with code 3: it vanished", "h 上的进程 1 以退出码 3 结束：it vanished"),
         ("rank 1 on h exited with code 3: {0} %s {key}", "h 上的进程 1 以退出码 3 结束：{0} %s {key}"),
         ("rank 1 on h exited with code 3: 错误 在这里", "h 上的进程 1 以退出码 3 结束：错误 在这里"),
-        ("environment x could not be built: No matching distribution; see", "环境 x 构建失败：No matching distribution; see"),
+        ("environment x could not be built: No match; see", "环境 x 构建失败：No match; see"),
         ("not started: x-worker-1 was lost: it was evicted: The node was low on memory.",
          "没有启动：x-worker-1 失联：它被驱逐了：The node was low on memory."),
     ],

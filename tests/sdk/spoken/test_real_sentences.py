@@ -235,7 +235,7 @@ def test_ranks_that_are_behind_are_told_in_chinese() -> None:
 
 # -- what comes before a job ---------------------------------------------------------------------------------
 def a_document(*command: str, **spec: Any) -> dict[str, Any]:
-    pod = {"spec": {"containers": [{"name": "mpi", "image": "pi", "command": list(command)}]}}
+    pod = {"spec": {"containers": [{"name": "mpi", "image": "pi-1", "command": list(command)}]}}
     roles = {"Launcher": {"replicas": 1, "template": pod}, "Worker": {"replicas": 2, "template": pod}}
     return {
         "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "x"},

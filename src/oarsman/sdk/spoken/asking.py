@@ -61,6 +61,45 @@ SENTENCES = {
         "有人或集群的清理任务删除了该 Pod；需要保留的日志应写到卷上"
     ),
     "the lines of {key:word} do not say which rank wrote them": "{key} 的日志行没有注明是哪个进程写的",
+    "this user may not see the jobs of all namespaces: {why}": "此用户不能查看所有命名空间的作业：{why}",
+    "name a namespace": "请指定命名空间",
+    "the credentials are those of {source}": "凭据来自 {source}",
+    "the server is {server:word}, from {source}": "服务器是 {server}，来自 {source}",
+    'set the annotation {name:word}: "true" and run it again; `oarsman submit` and `oarsman run` do so by themselves': (
+        '请设置注解 {name}: "true" 后重新运行；`oarsman submit` 和 `oarsman run` 会自动设置'
+    ),
+    "ask for the role `view` in yours; if you have it, the console must be told the namespace's name": (
+        "请申请您命名空间的 `view` 角色；如果已有，则需要告诉控制台命名空间的名称"
+    ),
+    # -- the store, and pages of a log ----------------------------------------------------------------------
+    "cannot open {path:word}: {why}": "无法打开 {path}：{why}",
+    "the store was written by a newer Oarsman (schema {theirs:n}, this one knows {ours:n})": (
+        "存储由更新版本的 Oarsman 写入（格式 {theirs}，此版本只认识 {ours}）"
+    ),
+    "upgrade oarsman, or point OARSMAN_STATE to another folder": "请升级 oarsman，或让 OARSMAN_STATE 指向另一个目录",
+    "{path:word} is not a folder of this user alone": "{path} 不是只属于此用户的目录",
+    "no place to keep jobs: {why:say}": "没有保存作业的地方：{why}",
+    "point OARSMAN_STATE to a folder that you can write to": "请让 OARSMAN_STATE 指向一个可写的目录",
+    "this user has no home folder": "此用户没有主目录",
+    "remove it": "请删除它",
+    "{text} is no place in this log": "{text} 不是此日志中的位置",
+    "a page has 1 to {most:n} lines, not {given:n}": "一页有 1 到 {most} 行，不能是 {given}",
+    "a page is after a place or before one, not both": "一页在某个位置之后或之前，不能两者都是",
+    "lines come after a place or before one, not both": "行在某个位置之后或之前，不能两者都是",
+    "begin anew, and hand places back as you got them": "请重新开始，并原样传回得到的位置",
+    "the name of this folder is not valid UTF-8: {name}": "此目录的名称不是有效的 UTF-8：{name}",
+    "go to another one": "请换一个目录",
+    "one of {names:choice}": "可选 {names}",
+    "there is no version {version:value}": "没有版本 {version}",
+    "the patch leaves no metadata": "修改之后没有 metadata 了",
+    "jobs cannot be sorted by {field:value}": "作业不能按 {field} 排序",
+    "this cursor does not belong to this list": "此游标不属于这个列表",
+    "hand back `next` of the page before, with the same `sort`": "请传回上一页的 `next`，并使用相同的 `sort`",
+    "{count:n} workers are not between min_workers={least:n} and max_workers={most:n}": (
+        "{count} 个 Worker 不在 min_workers={least} 和 max_workers={most} 之间"
+    ),
+    "a command is a list of words": "命令是一组词",
+    "the job has no launcher": "作业没有启动器",
     # -- the form ----------------------------------------------------------------------------------------------
     "change it in the text": "请在文本中修改",
     "set it there or in the text": "请在那里或在文本中设置",
