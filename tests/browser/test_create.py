@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from oarsman.manifest import documents
 from tests.console.api.running import ROOT, Served
 
 from .conftest import Opened, make_account
@@ -93,6 +94,44 @@ def test_a_mistake_is_marked_at_its_line_and_nothing_can_be_submitted(opened: Op
     expect(marked).to_have_count(0)
     step(page, "Review")
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples" / "seeds").glob("*.yaml")), ids=lambda file: file.stem)
+def test_a_manifest_goes_through_form_and_text_and_keeps_every_field(opened: Opened, file: Path) -> None:
+    """A field is changed in every step, then changed back: what is left in the editor is the file, to the letter."""
+    page = opened("/create")
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="File").click()
+    chooser.value.set_files(file)
+    [original] = documents(file.read_text(), file.name)
+    name, workers = original["metadata"]["name"], original["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+    expect(page.get_by_label("Name", exact=True)).to_have_value(name)
+    changes = (
+        ("Basics", "Name", "another", name), ("Run", "Working folder", "/elsewhere", ""),
+        ("Resources", "Number of workers", str(workers + 1), str(workers)), ("Advanced", "Retries", "5", None),
+    )  # fmt: skip
+    for section, label, changed, _ in changes:
+        step(page, section)
+        before = page.get_by_label(label, exact=True)
+        before.fill(changed)
+        before.blur()
+    text = draft(page, "another", f"replicas: {workers + 1}", "/elsewhere", "backoffLimit: 5")
+    [edited] = documents(text, "edited")
+    assert edited != original
+    for section, label, _, first in changes:
+        step(page, section)
+        kept = (original["spec"].get("runPolicy") or {}).get("backoffLimit")
+        page.get_by_label(label, exact=True).fill(first if first is not None else "" if kept is None else str(kept))
+    page.wait_for_function(
+        "(text) => localStorage.getItem('oarsman-draft') === text", arg=file.read_text(), timeout=40_000
+    )
+
+
+def draft(page: Page, *parts: str) -> str:
+    """The whole text, which the editor shows only in part, once it says all of that."""
+    said = "(parts) => parts.every((part) => (localStorage.getItem('oarsman-draft') || '').includes(part))"
+    page.wait_for_function(said, arg=list(parts), timeout=40_000)
+    return str(page.evaluate("localStorage.getItem('oarsman-draft')"))
 
 
 def test_a_draft_survives_a_closed_page(server: Served, opened: Opened) -> None:
