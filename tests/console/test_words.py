@@ -14,6 +14,7 @@ from oarsman.console.chinese import CATALOGUE
 from oarsman.console.pages.create import fields
 from oarsman.console.parts.style import STATES
 from oarsman.console.words import Words, chosen
+from oarsman.errors import ConflictError
 from oarsman.sdk import form
 from oarsman.sdk.templates import all_templates
 from oarsman.status import timeline
@@ -83,3 +84,11 @@ def test_words_are_filled_in_and_unknown_ones_stay_english() -> None:
     assert say("{count} jobs", count=3) == "3 个作业"
     assert say("what nobody has translated") == "what nobody has translated"
     assert Words("fr")("Jobs") == "Jobs"
+
+
+def test_what_an_engine_said_is_said_in_the_readers_language() -> None:
+    error = ConflictError("a/b has not ended; it cannot be run again", hint="stop it first, or clone it")
+    assert Words("en").refusal(error) == "a/b has not ended; it cannot be run again (stop it first, or clone it)"
+    assert Words("zh").refusal(error) == "a/b 尚未结束，不能重新运行 (请先停止它，或克隆它)"
+    assert Words("en").of("MPIJob a/b is running.") == "MPIJob a/b is running."
+    assert Words("zh").of("MPIJob a/b is running.") == "MPIJob a/b 正在运行。"

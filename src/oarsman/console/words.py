@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from oarsman.errors import OarsmanError
+
 LANGUAGES = {"en": "English", "zh": "中文"}
 COOKIE = "oarsman-language"
 
@@ -19,6 +21,18 @@ class Words:
     def __call__(self, text: str, /, **values: object) -> str:
         found = self._catalogue.get(text, text)
         return found.format(**values) if values else found
+
+    def of(self, sentence: str) -> str:
+        """What an engine said, which it says in English."""
+        if self.language != "zh":
+            return sentence
+        from oarsman.sdk.spoken import in_chinese
+
+        return in_chinese(sentence)
+
+    def refusal(self, error: OarsmanError) -> str:
+        """Why something was not done, and what would help."""
+        return self.of(error.message) + (f" ({self.of(error.hint)})" if error.hint else "")
 
     @property
     def other(self) -> str:

@@ -233,6 +233,13 @@ def test_ranks_that_are_behind_are_told_in_chinese() -> None:
     assert [spoken(reason) for reason in silent.values()] == ["已有 401 秒没有输出，其他进程在 1 秒前还有输出"]
 
 
+def test_every_reason_has_its_chinese() -> None:
+    reasons = [value for name, value in vars(names).items() if name.startswith("REASON_")]
+    assert len(reasons) > 20
+    for reason in reasons:
+        spoken(reason)
+
+
 # -- what comes before a job ---------------------------------------------------------------------------------
 def a_document(*command: str, **spec: Any) -> dict[str, Any]:
     pod = {"spec": {"containers": [{"name": "mpi", "image": "pi-1", "command": list(command)}]}}

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
+from oarsman.console.parts.said import said
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import EnvironmentSpec, EnvironmentView
 
@@ -71,7 +72,7 @@ class _Environments:
         except OarsmanError as error:
             self.place.clear()
             with self.place:
-                ui.label(error.message).classes("oarsman-card")
+                said(self.guest.say, error.message).classes("oarsman-card")
             return
         if found != self.found or not found:
             self.found = found
@@ -102,7 +103,7 @@ class _Environments:
                 ui.space()
                 self._buttons(one)
             if one.message:
-                ui.label(one.message).classes("is-bad" if one.state == "Failed" else "oarsman-note")
+                said(say, one.message).classes("is-bad" if one.state == "Failed" else "oarsman-note")
             with ui.row().classes("oarsman-note items-center"):
                 for text in self._facts(one):
                     ui.label(text)
@@ -195,7 +196,7 @@ class _Environments:
                 say("Requirements"), value=spec.requirements if spec is not None else ""
             ).props("outlined dense spellcheck=false rows=8").classes("oarsman-code")  # fmt: skip
             requirements.props["hint"] = say("as in requirements.txt; a lock file is fine too")
-            said = ui.label("").classes("is-bad").props("role=alert")
+            wrong = ui.label("").classes("is-bad").props("role=alert")
 
             async def build() -> None:
                 try:
@@ -205,10 +206,10 @@ class _Environments:
                     )  # fmt: skip
                     await self.guest.ask(self.guest.visit.desk.put_environment, wanted)
                 except ValidationError as error:
-                    said.set_text("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors()))
+                    wrong.set_text("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors()))
                 except OarsmanError as error:
                     self.guest.visit.note("build environment", name.value, error.code)
-                    said.set_text(error.message + (f" ({error.hint})" if error.hint else ""))
+                    wrong.set_text(say.refusal(error))
                 else:
                     self.guest.visit.note("build environment", name.value)
                     dialog.submit(True)

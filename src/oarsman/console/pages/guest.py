@@ -74,7 +74,7 @@ class Guest:
             await self.ask(question, *args, **kwargs)
         except OarsmanError as error:
             self.visit.note(what, about, error.code)
-            _tell(error)
+            _tell(self.say, error)
             return False
         self.visit.note(what, about)
         return True
@@ -84,7 +84,7 @@ class Guest:
         try:
             await self.ask(question)
         except OarsmanError as error:
-            _tell(error)
+            _tell(self.say, error)
             return False
         return True
 
@@ -98,7 +98,7 @@ class Guest:
             self.visit.console.gate.doubt(self.visit.caller)
             return False
         except OarsmanError as error:  # a cluster that does not answer, or refuses, has shown nobody out
-            _tell(error)
+            _tell(self.say, error)
         return True
 
     def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
@@ -132,8 +132,8 @@ class Guest:
         client.on_delete(task.cancel)
 
 
-def _tell(error: OarsmanError) -> None:
-    ui.notify(error.message + (f" ({error.hint})" if error.hint else ""), type="negative", multi_line=True)
+def _tell(say: Words, error: OarsmanError) -> None:
+    ui.notify(say.refusal(error), type="negative", multi_line=True)
 
 
 def welcome(console: Console, request: Request) -> Guest:

@@ -13,6 +13,7 @@ from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
 from oarsman.console.parts import amounts, job_rows
+from oarsman.console.parts.said import said
 from oarsman.console.parts.slots import Holder, Slots, colours
 from oarsman.console.parts.ticking import Ticking, milliseconds
 from oarsman.console.words import Words
@@ -68,7 +69,7 @@ class _Place:
         self.queue.classes("oarsman-card oarsman-table w-full")
         self.queue.props(f"flat dense wrap-cells {job_rows.CARDS_IF_NARROW}").props["hide-pagination"] = True
         for slot, template in (
-            ("body-cell-job", _JOB), ("body-cell-waited", _WAITED), ("item", _CARD),
+            ("body-cell-job", _JOB), ("body-cell-waited", _WAITED), ("body-cell-why", _WHY), ("item", _CARD),
             ("no-data", f"<span>{say('Nothing waits.')}</span>"),
         ):  # fmt: skip
             self.queue.add_slot(slot, template)
@@ -77,11 +78,11 @@ class _Place:
         try:
             hosts, queue = await self.guest.ask(self._look)
         except OarsmanError as error:
-            self.trouble.set_text(error.message)
+            self.trouble.set_text(self.guest.say.of(error.message))
             return
         self.trouble.set_text("")
         self._show_hosts(hosts)
-        rows = [_row(one) for one in queue]
+        rows = [_row(self.guest.say, one) for one in queue]
         if rows != self.queue.rows:
             self.queue.rows = rows
             self.queue.props["hide-pagination"] = len(rows) <= 50
@@ -132,7 +133,7 @@ class _HostCard:
             ui.icon("check_circle" if ready else "error").props('aria-hidden="true"')
             ui.label(self._say(host.state))
         if host.message:
-            ui.label(host.message).classes("oarsman-note")
+            said(self._say, host.message).classes("oarsman-note")
 
     def _draw_room(self, host: HostView, painted: Mapping[str, str]) -> None:
         say = self._say
@@ -194,11 +195,11 @@ def _holders(say: Words, host: HostView, painted: Mapping[str, str], field: str)
     return [*found, Holder(say("free"), "slot-free", max(0.0, free))]
 
 
-def _row(one: QueueEntry) -> dict[str, Any]:
+def _row(say: Words, one: QueueEntry) -> dict[str, Any]:
     return {
         "position": one.position, "job": one.key, "href": job_rows.address(one.key), "owner": one.owner,
         "priority": one.priority, "wanted": amounts.amounts(one.wanted), "since": milliseconds(one.since),
-        "why": one.reason,
+        "why": say.of(one.reason), "why_said": one.reason,
     }  # fmt: skip
 
 
@@ -209,13 +210,14 @@ def _title(words: str, size: str, level: int) -> None:
 # As in job_rows: values are only ever text, or bound as attributes.
 _JOB = '<q-td :props="props"><a class="oarsman-link" :href="props.row.href">{{ props.row.job }}</a></q-td>'
 _WAITED = '<q-td :props="props" class="oarsman-figures"><span :data-since="props.row.since"></span></q-td>'
+_WHY = '<q-td :props="props"><span :title="props.row.why_said">{{ props.row.why }}</span></q-td>'
 _CARD = """
 <div class="col-12 oarsman-row-card">
   <div class="row items-center" style="gap: 8px">
     {{ props.row.position }}. <a class="oarsman-link" :href="props.row.href">{{ props.row.job }}</a>
     <q-space /><span class="oarsman-note" :data-since="props.row.since"></span>
   </div>
-  <div>{{ props.row.why }}</div>
+  <div :title="props.row.why_said">{{ props.row.why }}</div>
   <div class="oarsman-note">{{ [props.row.owner, props.row.wanted].filter(Boolean).join(' · ') }}</div>
 </div>
 """

@@ -143,7 +143,7 @@ class _Jobs:
         try:
             found, facets = await self.guest.ask(self._look)
         except OarsmanError as error:
-            self.count.set_text(error.message)
+            self.count.set_text(self.guest.say.of(error.message))
             return False
         self._offer(facets)
         rows = [job_rows.row(self.guest.say, one) for one in found.items]

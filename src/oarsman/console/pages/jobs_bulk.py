@@ -89,7 +89,7 @@ class Bulk:
                 self._guest.visit.note(act.what, key)
             except OarsmanError as error:
                 self._guest.visit.note(act.what, key, error.code)
-                refused.append((key, error.message))
+                refused.append((key, say.of(error.message)))
         working.dismiss()
         self.clear()
         self._tell(act, len(keys) - len(refused), refused)

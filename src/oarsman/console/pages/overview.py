@@ -12,6 +12,7 @@ from nicegui import ui
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts, job_rows
+from oarsman.console.parts.said import said
 from oarsman.console.parts.state import state_badge
 from oarsman.console.parts.style import STATES
 from oarsman.console.parts.ticking import Ticking, milliseconds
@@ -75,7 +76,7 @@ class _Overview:
         try:
             found, queue = await self.guest.ask(self._look)
         except OarsmanError as error:
-            self.trouble.set_text(error.message)
+            self.trouble.set_text(self.guest.say.of(error.message))
             return
         self.trouble.set_text("")
         self.states.show(found.states)
@@ -129,7 +130,7 @@ class _Overview:
             with ui.element("div").classes("oarsman-entry"):
                 ui.link(one.key, job_rows.address(one.key))
                 ui.label("").classes("oarsman-note oarsman-figures").props(f"data-since={milliseconds(one.since)}")
-                ui.label(one.reason)
+                said(say, one.reason)
         if count > len(first):
             ui.link(say("and {count} more", count=count - len(first)), "/hosts")
 
@@ -142,7 +143,7 @@ class _Overview:
             with ui.element("div").classes("oarsman-entry"):
                 ui.link(one.key, job_rows.address(one.key))
                 ui.label(amounts.moment(one.ended)).classes("oarsman-note oarsman-figures")
-                ui.label(one.cause)
+                said(say, one.cause)
         if len(failures) > _MOST_FAILURES:
             ui.link(say("and {count} more", count=len(failures) - _MOST_FAILURES), jobs_in("Failed"))
 

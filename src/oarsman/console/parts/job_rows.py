@@ -51,7 +51,8 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
     return {
         "key": one.key, "href": address(one.key), "name": one.name, "namespace": one.namespace,
         "description": one.description, "state": say(one.state), "icon": icon, "colour": colour,
-        "why": one.cause or one.message, "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
+        "why": say.of(one.cause or one.message), "why_said": one.cause or one.message,
+        "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
         "where": say(one.engine), "queue": _queue(say, one), "priority": one.priority,
         "workers": f"{one.workers_ready}/{one.workers}", "resources": amounts.resources(one), "owner": one.owner,
         "created": amounts.moment(one.created),
@@ -77,7 +78,7 @@ NAME = f"""
 <q-td :props="props">{_LINK}<div class="oarsman-note">{{{{ props.row.description }}}}</div></q-td>"""
 STATE = f"""
 <q-td :props="props">{_BADGE}
-  <div class="oarsman-note ellipsis oarsman-why" :title="props.row.why">{{{{ props.row.why }}}}</div>
+  <div class="oarsman-note ellipsis oarsman-why" :title="props.row.why_said">{{{{ props.row.why }}}}</div>
 </q-td>"""
 DURATION = f'<q-td :props="props">{_SPENT}</q-td>'
 MARK = '<q-checkbox v-model="props.selected" dense :aria-label="props.row.name" />'

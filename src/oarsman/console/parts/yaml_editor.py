@@ -27,12 +27,12 @@ class YamlEditor(ui.codemirror):
             self.value = text
             self.reveal_line(_first_change(before, text))
 
-    def complain(self, problems: Sequence[ProblemView]) -> None:
+    def complain(self, problems: Sequence[ProblemView], said: Callable[[str], str] = str) -> None:
         lines = len(self.value.splitlines()) or 1
         found: dict[int, list[str]] = {}
         for problem in problems:
             if problem.line:
-                found.setdefault(min(problem.line, lines), []).append(problem.message)
+                found.setdefault(min(problem.line, lines), []).append(said(problem.message))
         self.decorations = [{"kind": "line", "line": line, "class": "oarsman-mistake"} for line in found]
         self.line_tooltips = {line: "\n".join(messages) for line, messages in found.items()}
 

@@ -1,9 +1,41 @@
 """Conditions and events of a job, in Chinese."""
 
+from oarsman import names
 from oarsman.status import messages
 
 _KEY = "{key:word}"
+_REASONS = {
+    names.REASON_CREATED: "已创建",
+    names.REASON_RUNNING: "运行中",
+    names.REASON_RESTARTING: "重启中",
+    names.REASON_SUSPENDED: "已挂起",
+    names.REASON_RESUMED: "已恢复",
+    names.REASON_SUCCEEDED: "成功",
+    names.REASON_FAILED: "失败",
+    names.REASON_EVICTED: "被驱逐",
+    names.REASON_BACKOFF: "超过重试次数",
+    names.REASON_DEADLINE: "超过期限",
+    names.REASON_STOPPED: "被用户停止",
+    names.REASON_INVALID: "校验错误",
+    names.REASON_CONFLICT: "资源已存在",
+    names.REASON_PLACEMENT: "位置错误",
+    names.REASON_BARRIER: "主机未就绪",
+    names.REASON_HOST_LOST: "主机失联",
+    names.REASON_WAITING: "等待资源",
+    names.REASON_ENVIRONMENT: "环境未就绪",
+    names.REASON_ADMITTED: "已准入",
+    names.REASON_UNSUPPORTED: "不支持",
+    names.REASON_TROUBLE: "遇到问题",
+    names.REASON_SCALED: "已伸缩",
+    names.REASON_TTL: "保留期已过",
+    names.REASON_REMARK: "说明",
+    names.REASON_REWRITTEN: "启动命令行已改写",
+    names.REASON_WORKER_REPLACED: "Worker 被替换",
+    names.REASON_OUTDATED: "编辑未生效",
+    names.REASON_UNVERIFIED: "位置未验证",
+}
 SENTENCES = {
+    **_REASONS,
     messages.SUSPENDED: "MPIJob 已挂起",
     messages.RESUMED: "MPIJob 已恢复",
     messages.created(_KEY): "MPIJob {key} 已创建。",

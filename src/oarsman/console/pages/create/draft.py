@@ -25,13 +25,13 @@ class Draft:
         except ManifestError:
             self.readable = False
 
-    def change(self, field: str, value: Any) -> str | None:
+    def change(self, field: str, value: Any) -> UserError | None:
         """Edit the text; what is wrong with the value, if the text cannot say it."""
         try:
             edited = form.with_value(self.text, field, value)
         except ManifestError:
             return None  # the text cannot be read, which the editor shows at its line
         except UserError as error:
-            return error.message + (f" ({error.hint})" if error.hint else "")
+            return error
         self.take(edited)
         return None

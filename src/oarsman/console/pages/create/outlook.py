@@ -8,6 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.parts import amounts
+from oarsman.console.parts.said import said
 from oarsman.console.parts.yaml_editor import YamlEditor
 from oarsman.console.words import Words
 from oarsman.sdk.models import FitView, PreviewView, ProblemView
@@ -27,7 +28,7 @@ class Outlook:
             ui.label(message).classes("is-bad")
 
     def show(self, found: PreviewView, values: Mapping[str, Any]) -> None:
-        self.editor.complain(found.problems)
+        self.editor.complain(found.problems, self.say.of)
         self.arithmetic = "" if found.problems else self._arithmetic(found, values)
         self.free = self._free(found.fit) if found.fit is not None else ""
         self.place.clear()
@@ -39,26 +40,28 @@ class Outlook:
             if self.arithmetic:
                 ui.label(self.arithmetic)
             for warning in found.warnings:
-                _line("warning", "is-wait", warning)
+                _line("warning", "is-wait", self.say.of(warning), warning)
 
     def _problem(self, problem: ProblemView) -> None:
+        message = self.say.of(problem.message)
         where = [self.say("line {line}", line=problem.line)] if problem.line else []
         where += [problem.field] if problem.field else []
-        said = f"{', '.join(where)}: {problem.message}" if where else problem.message
+        shown = f"{', '.join(where)}: {message}" if where else message
         with ui.column().classes("gap-0"):
-            label = _line("error", "is-bad", said)
+            label = _line("error", "is-bad", shown, problem.message)
             if problem.line:
                 label.on("click", lambda: self.editor.reveal_line(problem.line)).classes("cursor-pointer")
             if problem.hint:
-                ui.label(problem.hint).classes("oarsman-note")
+                said(self.say, problem.hint).classes("oarsman-note")
 
     def _fits(self, fit: FitView) -> None:
+        reason = self.say.of(fit.reason)
         if fit.now:
             _line("check_circle", "is-good", self.say("Fits: it can start now."))
         elif fit.ever:
-            _line("schedule", "is-wait", self.say("Does not fit now: {reason}", reason=fit.reason))
+            _line("schedule", "is-wait", self.say("Does not fit now: {reason}", reason=reason), fit.reason)
         else:
-            _line("block", "is-bad", self.say("Does not fit, ever: {reason}", reason=fit.reason))
+            _line("block", "is-bad", self.say("Does not fit, ever: {reason}", reason=reason), fit.reason)
 
     def _free(self, fit: FitView) -> str:
         free = fit.free
@@ -72,7 +75,7 @@ class Outlook:
         say, slots, ranks = self.say, found.slots, found.ranks
         workers, each = values.get("workers"), values.get("slots") or 1
         if slots is None or ranks is None or not workers or workers * each != slots:
-            return found.arithmetic
+            return say.of(found.arithmetic)
         start = say(
             "{workers} workers × {each} slots = {slots} slots; {replicas} replicas with the launcher; -np {ranks}: ",
             workers=workers, each=each, slots=slots, replicas=found.total_replicas, ranks=ranks,
@@ -114,8 +117,11 @@ _MOST_HOSTS = 64
 _MOST_RANKS = 32
 
 
-def _line(icon: str, colour: str, text: str) -> ui.row:
+def _line(icon: str, colour: str, text: str, english: str = "") -> ui.row:
+    """`english`: what the engine said, where the text is a translation of it."""
     with ui.row().classes(f"items-start no-wrap {colour}") as row:
         ui.icon(icon).props('aria-hidden="true"')
-        ui.label(text)
+        label = ui.label(text)
+        if english not in text:
+            label.props["title"] = english
     return row

@@ -58,7 +58,7 @@ class CreatePage:
                 return await self.guest.ask(starts.like, self.guest.visit.desk, earlier)
             return await self.guest.ask(starts.template, self.guest.visit.desk, template or "hello")
         except OarsmanError as error:
-            ui.notify(error.message, type="negative")
+            ui.notify(self.guest.say.of(error.message), type="negative")
             return await self.guest.ask(starts.template, self.guest.visit.desk, "hello")
 
     async def _environments(self) -> Sequence[str]:
@@ -157,7 +157,7 @@ class CreatePage:
         if complaint is None:
             self._show_values(but=field)  # -np may have followed the workers
         self._look_soon()
-        return complaint
+        return self.guest.say.refusal(complaint) if complaint is not None else None
 
     def _text_typed(self, text: str) -> None:
         self.draft.take(text)
@@ -182,7 +182,7 @@ class CreatePage:
         try:
             found = await self.guest.ask(self.guest.visit.desk.preview, Create(manifest=text))
         except OarsmanError as error:
-            self.outlook.trouble(error.message)
+            self.outlook.trouble(self.guest.say.of(error.message))
             return
         if text == self.draft.text:
             self._show(found)
@@ -197,7 +197,7 @@ class CreatePage:
         for problem in found.problems:
             field = next((to for end, to in fields.PLACES.items() if problem.field.endswith(end)), None)
             if field in self.controls:
-                self.controls[field].complain(problem.message)
+                self.controls[field].complain(self.guest.say.of(problem.message))
         self.review.clear()
         with self.review:
             self.outlook.review(found)

@@ -66,7 +66,7 @@ async def show(guest: Guest, begin_with: Callable[[str], None]) -> None:
             try:
                 begin_with(await guest.ask(like, desk, key))
             except OarsmanError as error:
-                ui.notify(error.message, type="negative")
+                ui.notify(say.of(error.message), type="negative")
 
     def from_file(text: str) -> None:
         if text:

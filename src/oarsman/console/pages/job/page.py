@@ -21,7 +21,9 @@ from oarsman.console.pages.job.summary import Summary
 from oarsman.console.pages.job.tab import ENDED, Tab
 from oarsman.console.pages.job.usage import Usage
 from oarsman.console.parts import amounts
+from oarsman.console.parts.said import said
 from oarsman.console.parts.state import state_badge
+from oarsman.console.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import CauseView, Job
 
@@ -44,7 +46,7 @@ def register(console: Console) -> None:
             try:
                 job = await guest.ask(guest.visit.desk.job, key)
             except (NotFoundError, ForbiddenError) as error:
-                ui.label(error.message).classes("oarsman-card")
+                said(guest.say, error.message).classes("oarsman-card")
                 return None
             await _Page(guest, key, job).show(tab)
         return None
@@ -105,7 +107,7 @@ class _Page:
             return  # it is gone: the next look at the job itself says so
         except OarsmanError as error:
             with self.firm:
-                ui.notify(error.message, type="warning")
+                ui.notify(self.guest.say.of(error.message), type="warning")
 
     async def _time_passed(self) -> None:
         if self.job.summary.state in ENDED:
@@ -144,15 +146,15 @@ class _Page:
                 if self.guest.may_change:
                     self.actions.buttons(self.job)
             if self.job.cause is not None and job.state == "Failed":
-                _cause(self.job.cause)
+                _cause(self.guest.say, self.job.cause)
             elif job.message:
-                ui.label(job.message).classes("oarsman-note")
+                said(self.guest.say, job.message).classes("oarsman-note")
 
 
-def _cause(cause: CauseView) -> None:
+def _cause(say: Words, cause: CauseView) -> None:
     with ui.column().classes("oarsman-card oarsman-cause w-full"):
-        ui.label(cause.summary).classes("text-subtitle1")
+        said(say, cause.summary).classes("text-subtitle1")
         if cause.hint:
-            ui.label(cause.hint)
+            said(say, cause.hint)
         if cause.last_lines:
             ui.label("\n".join(cause.last_lines)).classes("oarsman-lines")

@@ -65,7 +65,7 @@ class Ranks(Tab):
         self.nothing.set_visibility(not ranks and not usage)
         self.known.set_visibility(bool(ranks or usage))
         self.grid.show(ranks)
-        behind = [f"{one.rank} ({one.behind})" for one in ranks if one.behind]
+        behind = [f"{one.rank} ({self.guest.say.of(one.behind)})" for one in ranks if one.behind]
         named = ", ".join(behind[:_NAMED]) + (" …" if len(behind) > _NAMED else "")
         self.stragglers.set_visibility(bool(behind))
         self.stragglers.set_text(self.guest.say("{count} behind: {named}", count=len(behind), named=named))

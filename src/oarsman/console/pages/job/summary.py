@@ -8,6 +8,7 @@ from nicegui import ui
 
 from oarsman.console.pages.job.tab import Tab
 from oarsman.console.parts import amounts
+from oarsman.console.parts.said import said
 from oarsman.console.parts.state import state_badge
 from oarsman.console.parts.style import STATES
 from oarsman.console.parts.timeline import timeline
@@ -74,4 +75,4 @@ class Summary(Tab):
         if attempt.workers is not None:
             ui.label(say("{count} workers", count=attempt.workers)).classes("oarsman-note")
         if attempt.cause is not None:
-            ui.label(attempt.cause.summary)
+            said(say, attempt.cause.summary)
