@@ -44,6 +44,8 @@ PAGES = {
     "create-resources": ("/create?template=tensorflow-benchmarks", "2"),
     "create-advanced": ("/create", "3"),
     "create-review": ("/create", "4"),
+    "sweeps": ("/sweeps", ""),
+    "sweep": ("/sweeps/default/learning-rates", ""),
     "hosts": ("/hosts", ""),
     "environments": ("/environments", ""),
     "account": ("/account", ""),
@@ -89,6 +91,9 @@ def some_jobs(server: Served, folder: Path) -> Iterator[None]:
     failing = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then echo "CUDA out of memory" >&2; exit 3; fi; sleep 1'
     oarsman(server, "run", "-n", "2", "--name", "benchmarks-lost-a-rank", "--", "sh", "-c", failing, code=None)
     oarsman(server, "env", "build", "analysis", "-r", str(folder / "requirements.txt"), code=None)
+    tried = 'awk "BEGIN { print \\"loss: \\" ({{lr}} * 5 + 1 / {{batch}} + 0.003 / {{lr}}) }"; [ {{lr}} != 1 ]'
+    oarsman(server, "sweep", "run", "--name", "learning-rates", "--grid", "lr=1,0.1,0.03,0.01", "--grid", "batch=16,32",
+            "--metric", "loss: ([0-9.]+)", "-n", "1", "--", "sh", "-c", tried, code=None)  # fmt: skip
     oarsman(server, "submit", "-n", "4", "--cpus", "500m", "--name", "training", "--", sys.executable, str(program))
     oarsman(server, "submit", "-n", "2", "--cpus", "1", "--name", "waits-for-room", "--", "hostname")
     try:
