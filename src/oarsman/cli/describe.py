@@ -11,7 +11,7 @@ import click
 
 from oarsman import names as words
 from oarsman.cli import around, events, options, render
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.text import ranges
 from oarsman.cli.times import age, humanise, local
@@ -70,7 +70,7 @@ def _waited_for(status: Status, happened: list[EventRecord]) -> str:
     if ended is None or ended.reason != words.REASON_STOPPED or not never_started(status):
         return ""
     reasons = (words.REASON_WAITING, words.REASON_ENVIRONMENT, words.REASON_BARRIER, words.REASON_TROUBLE)
-    return next((event.message for event in reversed(happened) if event.reason in reasons), "")
+    return next((of(event.message) for event in reversed(happened) if event.reason in reasons), "")
 
 
 def _submitted(record: JobRecord, now: datetime) -> str:
@@ -132,7 +132,8 @@ def _conditions(status: Status, now: datetime) -> None:
     if status.conditions:
         render.heading(t("Conditions"))
         render.table([t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")], [
-            [c.type, str(c.status), age(c.last_transition_time, now), c.reason, c.message] for c in status.conditions
+            [c.type, str(c.status), age(c.last_transition_time, now), c.reason, of(c.message)]
+            for c in status.conditions
         ], indent="  ")  # fmt: skip
 
 
@@ -161,7 +162,7 @@ def _attempts(status: Status, now: datetime) -> None:
         render.table([t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")], [
             [str(a.number), local(a.started_at),
              humanise((a.finished_at or now) - a.started_at) if a.started_at else "",
-             a.outcome or t("running"), a.cause.summary if a.cause else ""]
+             a.outcome or t("running"), of(a.cause.summary) if a.cause else ""]
             for a in status.attempts
         ], indent="  ")  # fmt: skip
 

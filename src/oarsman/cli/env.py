@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.times import local
 from oarsman.cli.verbs import family
@@ -129,7 +129,8 @@ def build(
     elif found.state != "Failed" and not session.quiet:
         note(_said(found))
     if found.state == "Failed":
-        note(click.style(t("{name} could not be built: {why}", name=name, why=render.shown(found.message)), fg="red"))
+        why = render.shown(of(found.message))
+        note(click.style(t("{name} could not be built: {why}", name=name, why=why), fg="red"))
     return 1 if found.state == "Failed" else 0
 
 
@@ -157,7 +158,7 @@ def show(session: Session, name: str, output: str | None) -> None:
         return
     wanted = found.wanted
     render.pairs([
-        (t("Name"), wanted.name), (t("State"), found.state), (t("Says"), found.message),
+        (t("Name"), wanted.name), (t("State"), found.state), (t("Says"), of(found.message)),
         (t("Description"), wanted.description), ("Python", found.python or wanted.python or ""),
         ("MPI", wanted.mpi or ""), (t("Image"), wanted.image or ""), (t("Owner"), found.owner),
         (t("Built"), local(found.built_at)), (t("Size"), render.size(found.size_bytes)), ("Digest", found.digest),

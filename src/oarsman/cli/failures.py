@@ -9,13 +9,18 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session
 from oarsman.cli.text import safe
 from oarsman.errors import ManifestError, NotFoundError, OarsmanError
+
+if TYPE_CHECKING:
+    from oarsman.manifest.problems import Problem
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -40,7 +45,7 @@ def report(error: BaseException, session: Session) -> int:
         case OarsmanError():
             if isinstance(error, NotFoundError) and error.hint is None:
                 error.hint = session.nearest()
-            say(error.message, field=error.field, hint=error.hint)
+            say(of(error.message), field=error.field, hint=of(error.hint) if error.hint else None)
             if session.debug:
                 _traceback(error)
             return error.exit_code
@@ -110,12 +115,18 @@ def _called(param: click.Parameter) -> str:
 
 
 def _invalid(error: ManifestError) -> int:
-    from oarsman.manifest.problems import render
-
     for problem in error.problems:
-        note(render(problem))
+        note(explained(problem))
     note(t("problems: {count}", count=len(error.problems)))
     return error.exit_code
+
+
+def explained(problem: Problem) -> str:
+    """What is wrong with a manifest, at its line."""
+    from oarsman.manifest.problems import render
+
+    hint = of(problem.hint) if problem.hint else None
+    return render(replace(problem, message=of(problem.message), hint=hint), error=t("error:"), hint=t("hint:"))
 
 
 def _unexpected(error: BaseException, session: Session) -> int:

@@ -31,3 +31,12 @@ _catalogue = catalogue(language())
 def t(text: str, /, **values: object) -> str:
     found = _catalogue.get(text, text)
     return found.format(**values) if values else found
+
+
+def of(sentence: str) -> str:
+    """What an engine said, which it says in English."""
+    if not _catalogue:
+        return sentence
+    from oarsman.sdk.spoken import in_chinese
+
+    return in_chinese(sentence)

@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.render import coloured
 from oarsman.cli.text import safe
 
@@ -27,7 +27,7 @@ def waiting_for(record: JobRecord) -> str | None:
     if status.queue is not None:
         return t(
             "{name}: waiting for room, place {position}: {reason}",
-            name=job.name, position=status.queue.position, reason=status.queue.reason,
+            name=job.name, position=status.queue.position, reason=of(status.queue.reason),
         )  # fmt: skip
     if "hostsUp" not in status.timeline:
         ready = status.worker.ready

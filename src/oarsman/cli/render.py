@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from oarsman import names
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.session import short
 from oarsman.cli.text import pad, safe, width
 from oarsman.cli.times import age, humanise
@@ -114,11 +114,12 @@ def reason(status: Status) -> str:
 def message(status: Status) -> str:
     """Why it is as it is, in a sentence: the cause, the queue, or what the condition says."""
     if status.cause is not None:
-        return status.cause.summary
+        return of(status.cause.summary)
     if status.queue is not None:
-        return t("place {position} in the queue: {reason}", position=status.queue.position, reason=status.queue.reason)
+        queue = status.queue
+        return t("place {position} in the queue: {reason}", position=queue.position, reason=of(queue.reason))
     condition = status.condition(status.phase)
-    return condition.message if condition is not None else ""
+    return of(condition.message) if condition is not None else ""
 
 
 def kept_workers(count: int, name: str) -> str:
@@ -143,7 +144,7 @@ def event_table(events: Iterable[tuple[str, EventRecord]], now: datetime, *, wit
 
 
 def _times(event: EventRecord) -> str:
-    return event.message + (f" (x{event.count})" if event.count > 1 else "")
+    return of(event.message) + (f" (x{event.count})" if event.count > 1 else "")
 
 
 def usage_table(usages: Iterable[tuple[str, HostUsage]]) -> None:
@@ -173,18 +174,18 @@ def size(amount: int | None) -> str:
 def cause_card(cause: Cause, *, err: bool = False) -> None:
     """Summary, facts, last lines, hint: as a panel on a terminal, as indented lines elsewhere."""
     stream = sys.stderr if err else sys.stdout
-    body = _cause_lines(cause, stream)
+    summary, body = of(cause.summary), _cause_lines(cause, stream)
     if not stream.isatty():
-        click.echo(f"{t('cause:')} {cause.summary}", err=err)
+        click.echo(f"{t('cause:')} {summary}", err=err)
         click.echo("".join(f"  {line}\n" for line in body), err=err, nl=False)
         return
     from rich.console import Console
     from rich.panel import Panel
     from rich.text import Text
 
-    text = Text("\n".join([safe(cause.summary), *body]))
+    text = Text("\n".join([safe(summary), *body]))
     text.highlight_regex(rf"(?m)^{t('hint:')}", "cyan")
-    text.stylize("bold", 0, len(safe(cause.summary)))
+    text.stylize("bold", 0, len(safe(summary)))
     Console(file=stream, no_color=not coloured(stream), highlight=False).print(
         Panel(text, title=t("Cause"), title_align="left", border_style="red", expand=False)
     )
@@ -199,5 +200,5 @@ def _cause_lines(cause: Cause, stream: IO[str]) -> list[str]:
     if cause.last_lines:
         lines += [t("last lines:"), *(f"  | {shown(line, stream)}" for line in cause.last_lines)]
     if cause.hint:
-        lines.append(f"{t('hint:')} {shown(cause.hint, stream)}")
+        lines.append(f"{t('hint:')} {shown(of(cause.hint), stream)}")
     return [line for line in lines if line]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman.cli import documents, files, options, render
+from oarsman.cli.failures import explained
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
@@ -74,10 +75,8 @@ def examine(path: str) -> Verdict:
 
 
 def _show(verdict: Verdict, session: Session) -> None:
-    from oarsman.manifest.problems import render as rendered
-
     for problem in verdict.problems:
-        click.echo(rendered(problem))
+        click.echo(explained(problem))
     if verdict.problems:
         click.echo(t("{source}: problems: {count}", source=render.shown(verdict.source), count=len(verdict.problems)))
     elif not session.quiet:

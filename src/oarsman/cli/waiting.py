@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from oarsman import names
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.session import short
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ class Reasons:
         why = before.cause.summary if before is not None and before.cause is not None else ""
         if not why or why in self._restart:
             return t("attempt {number}", number=attempt.number)
-        return t("attempt {number}, since the one before ended: {why}", number=attempt.number, why=why)
+        return t("attempt {number}, since the one before ended: {why}", number=attempt.number, why=of(why))
 
     def _restarting(self, record: JobRecord) -> list[str]:
         found = record.status.condition(names.RESTARTING)
         if found is None or not found.status or found.message == self._restart:
             return []
         self._restart = found.message
-        return [found.message]
+        return [of(found.message)]
 
     def _wait(self, record: JobRecord) -> list[str]:
         """A place in the queue of one machine has words of its own."""
@@ -65,4 +65,4 @@ class Reasons:
         if record.stop_requested:
             return []
         self._said.append(found.message)
-        return [found.message]
+        return [of(found.message)]

@@ -40,16 +40,16 @@ class Problem:
         return self.hint.split("'")[1] if self.hint is not None and self.hint.startswith("did you mean '") else None
 
 
-def render(problem: Problem) -> str:
-    """One problem as the lines a user sees, without a newline at the end."""
+def render(problem: Problem, *, error: str = "error:", hint: str = "hint:") -> str:
+    """One problem as the lines a user sees, without a newline at the end. `error`, `hint`: as the reader calls them."""
     place = f"{problem.source}:{problem.line}:{problem.column}" if problem.line else problem.source
     field = f"{problem.field}: " if problem.field else ""
-    lines = [visible(f"{place}: error: {field}{problem.message}")]
+    lines = [visible(f"{place}: {error} {field}{problem.message}")]
     if problem.line and problem.snippet.strip():
         shown, cell = _window(problem.snippet, problem.column - 1)
         lines += [f"    {shown}", "    " + " " * cell + "^"]
     if problem.hint:
-        lines.append(visible(f"    hint: {problem.hint}"))
+        lines.append(visible(f"    {hint} {problem.hint}"))
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import re
 import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 Translate = Callable[
@@ -24,7 +25,6 @@ class Phrase:
     pattern: re.Pattern[str]
     kinds: tuple[tuple[str, str], ...]  # gap -> kind, of those that are translated
     chinese: tuple[tuple[str, str], ...]  # words, and the gap behind them
-    first: str  # its first word; empty if a gap may begin it
 
     def match(self, text: str, kinds: Mapping[str, Translate], depth: int) -> str | None:
         found = self.pattern.fullmatch(text)
@@ -39,14 +39,13 @@ class Phrase:
         return _set(self.chinese, values)
 
 
+@cache
 def phrase(english: str, chinese: str) -> Phrase:
     head, gaps = _parsed(english)
-    word, space, _ = head.partition(" ")
     return Phrase(
         pattern=re.compile(_pattern(head, gaps), re.DOTALL),
         kinds=tuple((gap.name, gap.kind) for gap in gaps if gap.kind not in _PLAIN),
         chinese=tuple((words, gap or "") for words, gap, _, _ in string.Formatter().parse(chinese)),
-        first=word if space or not gaps else "",
     )
 
 
@@ -103,17 +102,25 @@ def _wide(character: str) -> bool:
     return character >= "\u2018"
 
 
+def _first_word(english: str) -> str:
+    """Empty if a gap is part of it."""
+    word, space, _ = english.partition("{")[0].partition(" ")
+    return word if space else ""
+
+
 class Book:
-    """Phrases that can be looked up by what they begin with; the first that fits is taken."""
+    """Phrases that can be looked up by what they begin with; the first that fits is taken.
+
+    Each is compiled when it is first tried: the command says few of them.
+    """
 
     def __init__(self, phrases: Mapping[str, str], kinds: Mapping[str, Translate]) -> None:
         self._kinds = kinds
         self._whole = {english: chinese for english, chinese in phrases.items() if "{" not in english}
-        self._by_first: dict[str, list[Phrase]] = {}
+        self._by_first: dict[str, list[tuple[str, str]]] = {}
         for english, chinese in phrases.items():
             if "{" in english:
-                made = phrase(english, chinese)
-                self._by_first.setdefault(made.first, []).append(made)
+                self._by_first.setdefault(_first_word(english), []).append((english, chinese))
 
     def __call__(self, text: str, depth: int) -> str | None:
         found = self._whole.get(text)
@@ -122,6 +129,6 @@ class Book:
     def _matches(self, text: str, depth: int) -> Iterator[str]:
         for first in (text.partition(" ")[0], ""):
             for one in self._by_first.get(first, ()):
-                translated = one.match(text, self._kinds, depth)
+                translated = phrase(*one).match(text, self._kinds, depth)
                 if translated is not None:
                     yield translated
