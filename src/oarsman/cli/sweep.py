@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -18,6 +18,7 @@ from oarsman.cli.verbs import family, verb
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
+    from oarsman.runtime.jobs import JobRecord, Jobs
     from oarsman.sdk.desk import Desk
     from oarsman.sdk.models import SweepPoint, SweepView
 
@@ -37,13 +38,29 @@ command = family(
 )  # fmt: skip
 
 
-def desk_of(session: Session) -> Desk:
+class _Within:
+    """A door that lists one namespace: not everybody on a cluster may look at all of them."""
+
+    def __init__(self, jobs: Jobs, namespace: str | None) -> None:
+        self._jobs, self._namespace = jobs, namespace
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._jobs, name)
+
+    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        return self._jobs.list(namespace or self._namespace)
+
+
+def desk_of(session: Session, key: str | None = None) -> Desk:
+    """For one sweep, or (without a key) for those of the namespaces that were asked for."""
     import getpass
 
     from oarsman.sdk.desk import Desk
     from oarsman.sdk.models import Identity, Role
 
-    return Desk(session.jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=session.engine)
+    within = key.partition("/")[0] if key is not None else session.scope
+    jobs = cast("Jobs", _Within(session.jobs, within))
+    return Desk(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=session.engine)
 
 
 def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -134,7 +151,7 @@ command.add_command(run)
 @options.place
 @pass_session
 def list_(session: Session, output: str | None) -> None:
-    found = [view for view in desk_of(session).sweeps() if session.scope in (None, view.namespace)]
+    found = desk_of(session).sweeps()
     if output == "name":
         for view in found:
             click.echo(short(view.key))
@@ -165,7 +182,8 @@ def _row(view: SweepView, session: Session) -> list[str]:
 @options.place
 @pass_session
 def show(session: Session, name: str, output: str | None) -> None:
-    show_results(desk_of(session).sweep(session.key(name)), output)
+    key = session.key(name)
+    show_results(desk_of(session, key).sweep(key), output)
 
 
 @command.verb(
@@ -178,7 +196,8 @@ def show(session: Session, name: str, output: str | None) -> None:
 @pass_session
 def stop(session: Session, names: tuple[str, ...]) -> None:
     for name in names:
-        view = desk_of(session).stop_sweep(session.key(name))
+        key = session.key(name)
+        view = desk_of(session, key).stop_sweep(key)
         if not session.quiet:
             note(t("{name} is being stopped; `oarsman sweep resume {name}` goes on with it", name=short(view.key)))
 
@@ -215,7 +234,8 @@ def resume(session: Session, name: str, wait: bool, output: str | None) -> int:
 @pass_session
 def delete(session: Session, names: tuple[str, ...]) -> None:
     for name in names:
-        desk_of(session).delete_sweep(session.key(name))
+        key = session.key(name)
+        desk_of(session, key).delete_sweep(key)
         if not session.quiet:
             click.echo(t("{name} deleted", name=name))
 

@@ -79,7 +79,7 @@ def _left_alone(drive: Drive, name: str, session: Session, output: str | None) -
 
 def _view(session: Session, key: str) -> Any:
     with suppress(NotFoundError):
-        return sweep.desk_of(session).sweep(key)
+        return sweep.desk_of(session, key).sweep(key)
     return None
 
 

@@ -32,12 +32,13 @@ def _everybodys(_: JobRecord) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handing:
-    """What every job of a sweep is handed in with. `told` hears of each."""
+    """What every job of a sweep is handed in with. `told` hears of each; `mine`: which jobs may be replaced."""
 
     environment: Mapping[str, str]
     folder: Path
     owner: str | None = None
     told: Told = lambda _: None
+    mine: Mine = _everybodys
 
 
 class Sweeps:
@@ -143,9 +144,10 @@ class Drive:
         stopped = {}
         for record in known:
             self._see(record)
-            if was_stopped(record) or record.deleting:
+            if (was_stopped(record) or record.deleting) and handing.mine(record):
                 stopped[self._index(record)] = record.job.uid
         self._left = set(stopped.values())  # uids of jobs that are to be replaced
+        self._again = frozenset(stopped)
         self.todo = [index for index in range(self.total) if index not in self.states or index in stopped]
 
     # -- what is known -------------------------------------------------------------------------------
@@ -197,7 +199,7 @@ class Drive:
         try:
             record = self._jobs.submit(
                 self._document(index), environment=handing.environment, folder=handing.folder, owner=handing.owner,
-                replace=index in self.states,
+                replace=index in self._again,
             )  # fmt: skip
         except ConflictError:
             record = self._jobs.get(self.sweep.job_key(index))
@@ -216,7 +218,7 @@ class Drive:
         seeing()
         if self._done(to_the_end):
             return
-        batches = self._batches = self._jobs.follow()
+        batches = self._batches = self._jobs.follow(self.sweep.namespace)
         try:
             while not self._closed and (batch := next(batches, None)) is not None:
                 self._take(batch)
