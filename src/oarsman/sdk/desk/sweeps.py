@@ -91,19 +91,19 @@ class SweepDesk:
         self._groups()  # a catalogue that has begun to read must not miss what comes
         sweep = sweep_of_spec(wanted)
         drive = Sweeps(self._jobs).begin(sweep, self._handing(self._chosen_folder(None), self.identity.name))
-        self._not_anothers(drive.sweep)
+        self._not_anothers(drive.sweep.key)
         self._sweeping.start(drive)
         return self.sweep(drive.sweep.key)
 
-    def _not_anothers(self, sweep: Sweep) -> None:
+    def _not_anothers(self, key: str) -> None:
+        """A sweep is what its first job says: nobody gets at one by a job that only calls itself a point of it."""
+        namespace, _, name = key.partition("/")
         try:
-            owner = self._jobs.get(sweep.job_key(0)).owner
+            owner = self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0)).owner
         except NotFoundError:
             return
         if not may(self.identity, Action.CHANGE, owner):
-            raise ConflictError(
-                f"there is a sweep {sweep.key} already", field="name", hint="give this one another name"
-            )
+            raise ConflictError(f"there is a sweep {key} already", field="name", hint="give this one another name")
 
     def resume_sweep(self, key: str) -> SweepView:
         """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
@@ -136,13 +136,14 @@ class SweepDesk:
             raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
         record = self._seen(jobs[min(jobs)].key)
         require(self.identity, Action.CHANGE, record.owner)
+        self._not_anothers(key)
         return record
 
     def _mine(self, record: JobRecord) -> bool:
         return may(self.identity, Action.CHANGE, record.owner)
 
     def _handing(self, folder: Path, owner: str) -> Handing:
-        return Handing(environment=self._surroundings(), folder=folder, owner=owner, told=self._learn)
+        return Handing(environment=self._surroundings(), folder=folder, owner=owner, told=self._learn, mine=self._mine)
 
     def _learn(self, record: JobRecord) -> None:
         if self._catalogue is not None:
