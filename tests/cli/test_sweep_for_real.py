@@ -153,13 +153,14 @@ def test_ctrl_c_stops_what_runs_and_resuming_runs_that_again(
     assert set(map(state, jobs(oarsman).values())) == {"Succeeded"}
 
 
-def test_a_point_that_fails_is_tried_again_and_a_file_has_the_points(oarsman: Oarsman, tmp_path: Path) -> None:
+def test_a_file_has_the_points_and_a_sweep_is_deleted_with_its_jobs(oarsman: Oarsman, tmp_path: Path) -> None:
     (tmp_path / "points.csv").write_text("name,size\na,1\nb,2\n")
-    body = "[ {{name}} = a ] || [ -e tried ] || { touch tried; exit 1; }"
     given = ("--name", "again", "--points", "points.csv", "--retries", "1", "-n", "1", "-o", "json")
-    done = oarsman("sweep", "run", *given, "--", "sh", "-c", body)
+    done = oarsman("sweep", "run", *given, "--", "sh", "-c", "[ $SWEEP_SIZE = {{size}} ]")
+    limits = [job["spec"]["runPolicy"]["backoffLimit"] for job in jobs(oarsman).values()]
+    assert limits == [1, 1]
     view = json.loads(done.stdout)
-    assert [point["attempts"] for point in view["points"]] == [1, 2]
+    assert [point["state"] for point in view["points"]] == ["Succeeded", "Succeeded"]
     assert [point["parameters"] for point in view["points"]] == [{"name": "a", "size": 1}, {"name": "b", "size": 2}]
     oarsman("sweep", "stop", "again")
     oarsman("sweep", "delete", "again")
