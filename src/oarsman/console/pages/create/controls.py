@@ -22,6 +22,7 @@ class Control:
         self.question = question
         self._changed = changed
         self._value: Any = None
+        self._complaint: str | None = None
         self.element = self._make(say, choices)
         self.element.on_value_change(lambda event: self._typed(event.value))
         self.element.classes("oarsman-field" + (" is-wide" if question.wide else ""))
@@ -44,6 +45,10 @@ class Control:
             self.element.set_options({**dict(self.element.options), str(value): str(value)})
 
     def complain(self, message: str | None) -> None:
+        """Nothing is sent where nothing changed: an update could undo what is being typed at this moment."""
+        if message == self._complaint:
+            return
+        self._complaint = message
         self.element.props["error"] = message is not None
         self.element.props["error-message"] = message or ""
 
