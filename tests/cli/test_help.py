@@ -20,7 +20,7 @@ from oarsman.cli.text import width
 from oarsman.cli.verbs import Verb
 
 from .catalogue import literals
-from .fakes import FakeJobs, oarsman
+from .fakes import FAILED, FakeJobs, oarsman
 
 
 def a_verb(name: str) -> Verb:
@@ -119,6 +119,19 @@ def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monk
     assert width(lines[0].partition("状态")[0]) == lines[1].index("Running")
     assert oarsman(jobs, "stop", "pi").stdout == "正在停止 pi\n"
     assert oarsman(jobs, "get", "pii").stderr.endswith("提示： 是不是想写 pi？\n")
+
+
+def test_what_engines_say_is_chinese_for_chinese_readers(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "_catalogue", CATALOGUE)
+    jobs.add("pi", FAILED)
+    shown = oarsman(jobs, "describe", "pi").stdout
+    assert "原因： pi-worker-0 上的进程 1 以退出码 3 结束" in shown
+    assert "| ValueError: no" in shown
+    assert "exited" in oarsman(jobs, "get", "pi", "-o", "json").stdout
+    assert "提示： 请去掉引号：2" in oarsman(jobs, "validate", "-", stdin=WRONG).stdout
+
+
+WRONG = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: x}\nspec: {slotsPerWorker: '2'}\n"
 
 
 def test_help_pages_are_chinese_for_chinese_readers() -> None:

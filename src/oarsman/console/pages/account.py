@@ -12,6 +12,7 @@ from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
+from oarsman.console.parts.said import at_the_door
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
 from oarsman.sdk.models import MadeToken, NewToken, Token
@@ -31,7 +32,8 @@ _CHANGE_PASSWORD = """async () => {
     });
     if (answer.ok) { said.textContent = said.dataset.done; setTimeout(() => location.reload(), 1500); return; }
     const problem = await answer.json().catch(() => ({}));
-    said.textContent = (problem.errors || []).map((e) => e.message).join('; ') || problem.detail || answer.statusText;
+    const told = (problem.errors || []).map((e) => WORDS[e.message] || e.message).join('; ');
+    said.textContent = told || WORDS[problem.detail] || problem.detail || answer.statusText;
 }"""
 _SIGN_OUT = """async () => {
     await fetch('/api/v1/session', {method: 'DELETE', credentials: 'same-origin', headers: {'X-Oarsman': '1'}});
@@ -85,7 +87,8 @@ class _Account:
                     ("new", say("New password"), "new-password"),
                 ):  # fmt: skip
                     ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
-                ui.button(say("Change")).props("outline no-caps").on("click", js_handler=_CHANGE_PASSWORD)
+                change = _CHANGE_PASSWORD.replace("WORDS", at_the_door(say))
+                ui.button(say("Change")).props("outline no-caps").on("click", js_handler=change)
             said = ui.label("").classes("oarsman-password-said").props("role=alert")
             said.props["data-done"] = say("Changed. Other sessions of yours have ended.")
 

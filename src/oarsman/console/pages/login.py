@@ -9,6 +9,7 @@ from nicegui import ui
 
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import spoken
+from oarsman.console.parts.said import at_the_door
 from oarsman.console.words import Words
 
 if TYPE_CHECKING:
@@ -30,7 +31,8 @@ _LOG_IN = """async () => {
         return;
     }
     const problem = await answer.json().catch(() => ({}));
-    document.querySelector('.oarsman-login-trouble').textContent = problem.detail || answer.statusText;
+    document.querySelector('.oarsman-login-trouble').textContent =
+        WORDS[problem.detail] || problem.detail || answer.statusText;
 }"""
 _BY_PASSWORD = _LOG_IN.replace("ADDRESS", "/api/v1/session")
 _BY_TOKEN = _LOG_IN.replace("ADDRESS", "/api/v1/session/cluster")
@@ -54,12 +56,16 @@ def register(console: Console) -> None:
                 _password(say)
 
 
+def _in_words(say: Words, script: str) -> str:
+    return script.replace("WORDS", at_the_door(say))
+
+
 def _password(say: Words) -> None:
     ui.input(say("Name")).props('name="name" autocomplete="username" outlined dense autofocus')
     ui.input(say("Password")).props(
         'name="password" type="password" autocomplete="current-password" outlined dense'
-    ).on("keydown.enter", js_handler=_BY_PASSWORD)
-    _button(say, _BY_PASSWORD)
+    ).on("keydown.enter", js_handler=_in_words(say, _BY_PASSWORD))
+    _button(say, _in_words(say, _BY_PASSWORD))
     ui.label(say("On this machine: `oarsman tokens link` prints a link that opens the console once.")).classes(
         "oarsman-note"
     )
@@ -69,8 +75,8 @@ def _token(say: Words) -> None:
     ui.label(say("The console acts with your own rights on the cluster, and never with more.")).classes("oarsman-note")
     ui.input(say("Your token for the cluster")).props(
         'name="token" type="password" autocomplete="off" spellcheck="false" outlined dense autofocus'
-    ).on("keydown.enter", js_handler=_BY_TOKEN)
-    _button(say, _BY_TOKEN)
+    ).on("keydown.enter", js_handler=_in_words(say, _BY_TOKEN))
+    _button(say, _in_words(say, _BY_TOKEN))
     ui.label(say("This prints one for a service account:")).classes("oarsman-note")
     ui.label(_NEWER).classes("oarsman-lines")
     ui.label(say("Before Kubernetes 1.24:")).classes("oarsman-note")

@@ -51,7 +51,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
     return {
         "key": one.key, "href": address(one.key), "name": one.name, "namespace": one.namespace,
         "description": one.description, "state": say(one.state), "icon": icon, "colour": colour,
-        "why": say.of(one.cause or one.message), "why_said": one.cause or one.message,
+        **_why(say, one.cause or one.message),
         "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
         "where": say(one.engine), "queue": _queue(say, one), "priority": one.priority,
         "workers": f"{one.workers_ready}/{one.workers}", "resources": amounts.resources(one), "owner": one.owner,
@@ -59,6 +59,12 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": amounts.duration(one.started, one.ended) if one.ended is not None else "",
     }  # fmt: skip
+
+
+def _why(say: Words, sentence: str) -> dict[str, str]:
+    """A row cuts it short: all of it is at the pointer, and what it was in English below."""
+    said = say.of(sentence)
+    return {"why": said, "why_said": sentence if said == sentence else f"{said}\n{sentence}"}
 
 
 def _queue(say: Words, one: JobSummary) -> str:
