@@ -97,6 +97,12 @@ FRAGMENTS = {
     "runtime/cluster/logs.py": {"; its status kept the last 7 lines"},
     "runtime/interpreters.py": {"import platform; print(platform.python_version())"},
     "sdk/catalogue.py": {"following the jobs failed"},
+    "job/sweep.py": {"--grid lr=0.1,0.01", "loss: ([0-9.]+)"},
+    "console/security/saved_views.py": {
+        "SELECT name, address FROM views WHERE account IS ?1 AND who = ?2 ORDER BY name",
+        "INSERT INTO views (account, who, name, address) VALUES (?, ?, ?, ?)",
+        "DELETE FROM views WHERE account IS ? AND who = ? AND name = ?",
+    },
     "manifest/source.py": {
         "7 is not allowed in YAML", "a NUL character", "byte 0x7 is not UTF-8", "the control character U+7",
         "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "the text is not valid UTF-16",
@@ -122,6 +128,7 @@ FILES = [
     "engines/bare/stand_ins/rank.py", "engines/kube/observe.py", "engines/kube/engine.py", "runtime/embedded.py",
     "runtime/cluster/nodes.py", "runtime/cluster/jobs.py", "runtime/cluster/environments.py",
     "runtime/cluster/answers.py", "runtime/cluster/logs.py", "runtime/interpreters.py", "store/places.py",
+    "job/sweep.py", "runtime/sweeps.py", "sdk/desk/sweeps.py", "console/security/saved_views.py",
     "sdk/desk/desk.py", "sdk/catalogue.py", "console/security/passwords.py", "console/security/throttle.py",
 ]  # fmt: skip
 

@@ -166,6 +166,7 @@ def test_what_a_plan_says_is_said_in_chinese(job: Any, seen: Observed) -> None:
 def test_a_job_that_cannot_be_read_is_explained_in_chinese() -> None:
     with pytest.raises(ManifestError) as caught:
         load("apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {nam: x}\nspec: {slotsPerWorker: 0}\n", "x")
+    assert spoken(str(caught.value.message), "“nam”").endswith("（另有 2 处）")
     message = reject(a_status(), caught.value.problems, T0).events[0].message
     assert spoken(message, "“nam”").count("；") == len(caught.value.problems) - 1
 

@@ -85,7 +85,7 @@ class Views:
             await self._guest.ask(self._store.save, self._person, view)
         except OarsmanError as error:
             with self._firm:
-                ui.notify(error.message, type="negative")
+                ui.notify(self._guest.say.of(error.message), type="negative")
             return
         await self.read()
 

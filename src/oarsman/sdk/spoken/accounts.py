@@ -40,5 +40,9 @@ SENTENCES = {
     "this is not the password so far": "这不是现在的密码",
     "this link was used before, or is older than ten minutes": "此链接已用过，或已超过十分钟",
     "this request does not come from a page of this server": "此请求不是来自本服务器的页面",
+    "the name of a view has 1 to {most:n} characters that can be seen": "视图名称有 1 到 {most} 个可见字符",
+    "there are {count:n} saved views already": "已有 {count} 个保存的视图",
+    "delete one first": "请先删除一个",
+    "this view asks for too much at once": "此视图的条件太多",
     "this server asks no cluster": "此服务器不使用集群",
 }

@@ -126,6 +126,7 @@ SENTENCES = {
     "{word:word} is too large for a 64-bit number; quote it if it is text": "{word} 超出 64 位整数；如果是文本请加引号",
     "{word:word} is too large a number; quote it if it is text": "{word} 数字太大；如果是文本请加引号",
     "{given:value} is not a {type:type}": "{given} 不是 {type}",
+    "{first:known} (and {count:n} more)": "{first}（另有 {count} 处）",
     # -- hints -----------------------------------------------------------------------------------------
     "did you mean {word:value}?": "是不是想写 {word}？",
     "it belongs to the top level": "它应在最外层",

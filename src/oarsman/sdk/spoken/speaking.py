@@ -69,8 +69,10 @@ def _value(text: str, _: int) -> str | None:
 _LAST: Final = re.compile(r" (or|and) (?=[^,]*\Z)")
 
 
-def _choice(text: str, _: int) -> str:
+def _choice(text: str, _: int) -> str | None:
     """a, b or c."""
+    if "(" in text:  # that is more than a list of names
+        return None
     head, word, last = next(((text[: m.start()], m[1], text[m.end() :]) for m in _LAST.finditer(text)), (text, "", ""))
     joined = head.replace(", ", "、")
     return joined + (f" {'或' if word == 'or' else '和'} {last}" if word else "")
