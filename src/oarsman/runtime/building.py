@@ -50,7 +50,7 @@ def main() -> None:
     os.set_inheritable(int(lock), False)  # the lock is ours alone: it goes when we go
     contents = Contents(Path(folder))
     me = process.identify(os.getpid())
-    contents.builder.write_text(json.dumps({"pid": os.getpid(), "started": me.started if me else ""}))
+    contents.write_builder(os.getpid(), me.started if me else "")
     contents.write_result(_built(contents, python, more))
 
 

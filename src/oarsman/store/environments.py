@@ -78,6 +78,9 @@ class Contents:
     def write_result(self, result: Result) -> None:
         _write(self._result, asdict(result))
 
+    def write_builder(self, pid: int, started: str) -> None:
+        _write(self.builder, {"pid": pid, "started": started})
+
     def building(self) -> bool:
         """Whether somebody holds the lock for building. Looking takes it for a moment, together with other lookers."""
         try:
@@ -105,7 +108,7 @@ class Contents:
 
     def clear(self) -> None:
         """Before a build: what an earlier one left. For whoever holds the lock."""
-        for path in (self._result, self.builder, self.log):
+        for path in (self._result, self.builder, self.log, *self.folder.glob("*.new")):
             path.unlink(missing_ok=True)
         for tree in self.folder.glob("tree-*"):
             shutil.rmtree(tree, ignore_errors=True)
@@ -173,6 +176,10 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:
+    """On disk before it takes the place of what was there: an empty file after a power cut would hide every other."""
     new = path.with_name(f"{path.name}.{os.getpid()}.new")
-    new.write_text(json.dumps(value))
+    with new.open("w") as file:
+        file.write(json.dumps(value))
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(new, path)
