@@ -231,7 +231,9 @@ class _Jobs:
 
 
 def _arrow(icon: str, words: str, act: Callable[[], Awaitable[None]]) -> ui.button:
-    return ui.button(icon=icon, on_click=act).props(f'flat round dense aria-label="{words}"')
+    made = ui.button(icon=icon, on_click=act).props("flat round dense")
+    made.props["aria-label"] = words
+    return made
 
 
 # The name is a link, for the keyboard; a click elsewhere in the row means the same.

@@ -92,7 +92,8 @@ class _Sweeps:
                 ui.label(say("There are no sweeps yet."))
                 ui.label(_FIRST).classes("oarsman-lines")
         for view in found:
-            with ui.column().classes("oarsman-card w-full").props(f'role=article aria-label="{view.name}"'):
+            with ui.column().classes("oarsman-card w-full").props("role=article") as card:
+                card.props["aria-label"] = view.name
                 with ui.row().classes("items-center w-full"):
                     ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
                     sweep_rows.badge(say, view.state)

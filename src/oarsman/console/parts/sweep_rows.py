@@ -61,7 +61,7 @@ def progress(say: Words, view: SweepView) -> None:
     pieces = [(view.states.get(name, 0), colour) for name, colour in _DONE]
     pieces.append((view.total - known, "is-busy"))
     bar = ui.element("div").classes("oarsman-sweep-bar").props("role=progressbar aria-valuemin=0")
-    bar.props(f'aria-valuemax={view.total} aria-valuenow={ended(view)} aria-label="{words}"')
+    bar.props(f"aria-valuemax={view.total} aria-valuenow={ended(view)}").props["aria-label"] = words
     with bar:
         for count, colour in pieces:
             if count > 0:
