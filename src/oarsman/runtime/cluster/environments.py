@@ -209,7 +209,7 @@ class ClusterEnvironments:
     async def _clear_up(self, kube: Kube, digests: Sequence[str], image: str) -> None:
         others = await kube.list(resources.CONFIG_MAPS, self._namespace, labels=kept.LABEL, view=views.ConfigMap)
         used = {digest for other in others for digest in other.data.get(objects.BUILDS, "").split()}
-        gone = [digest for digest in digests if digest not in used]
+        gone = [digest for digest in digests if digest not in used and kept.is_digest(digest)]
         if gone:
             body = objects.clearing_job(gone, image, restricted=await self._restricted(kube))
             await kube.delete(resources.JOBS, body["metadata"]["name"], self._namespace)
