@@ -201,7 +201,11 @@ class Loop:
                 raise
             return None
         job = replace(
-            job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, namespace=stored.namespace,
+            job,
+            uid=stored.uid,
+            generation=stored.generation,
+            created_at=stored.created_at,
+            namespace=stored.namespace,
             owner=stored.owner,
         )
         self._jobs[stored.uid] = job

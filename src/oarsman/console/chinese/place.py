@@ -7,7 +7,9 @@ WORDS = {
     "not of jobs": "非作业占用",
     "free": "空闲",
     "There are no hosts, or none that you may see.": "没有主机，或没有您可以查看的主机。",
-    "Only your own jobs are listed; those of others count in the places.": "只列出您自己的作业；名次中包含其他人的作业。",
+    "Only your own jobs are listed; those of others count in the places.": (
+        "只列出您自己的作业；名次中包含其他人的作业。"
+    ),
     "Place": "名次",
     "Job": "作业",
     "Wants": "所需资源",
