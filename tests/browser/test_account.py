@@ -16,11 +16,11 @@ pytestmark = pytest.mark.mpi
 def test_a_password_is_changed_by_whoever_knows_it(server: Served, opened: Opened) -> None:
     make_account(server, "grace", "user")
     page = logged_in(server, opened(), "grace", "correct horse", to="/account")
-    page.get_by_label("Password so far").fill("not this one")
+    page.get_by_label("Current password").fill("not this one")
     page.get_by_label("New password").fill("battery staple")
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_role("alert")).to_have_text("this is not the password so far")
-    page.get_by_label("Password so far").fill("correct horse")
+    page.get_by_label("Current password").fill("correct horse")
     page.get_by_role("button", name="Change").click()
     expect(page.get_by_role("alert")).to_contain_text("Changed.")
     page.get_by_role("button", name="Log out").click()

@@ -68,7 +68,7 @@ def test_the_example_is_made_in_the_form_runs_and_a_clone_with_one_change_fails_
 
 
 def test_the_form_follows_the_text_and_the_text_the_form(opened: Opened) -> None:
-    page = opened("/create")
+    page = opened("/create?template=hello")
     expect(page.get_by_label("Name", exact=True)).to_have_value("hello")
     replace_in_yaml(page, "name: hello", "name: typed-by-hand")
     expect(page.get_by_label("Name", exact=True)).to_have_value("typed-by-hand")
@@ -81,7 +81,7 @@ def test_the_form_follows_the_text_and_the_text_the_form(opened: Opened) -> None
 
 
 def test_a_mistake_is_marked_at_its_line_and_nothing_can_be_submitted(opened: Opened) -> None:
-    page = opened("/create")
+    page = opened("/create?template=hello")
     expect(page.get_by_text("can start now")).to_be_visible()
     replace_in_yaml(page, "slotsPerWorker: 2", "slotsPerWorker: many")
     marked = page.locator(".cm-line.oarsman-mistake")
@@ -94,6 +94,34 @@ def test_a_mistake_is_marked_at_its_line_and_nothing_can_be_submitted(opened: Op
     expect(marked).to_have_count(0)
     step(page, "Review")
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+
+
+def test_what_cannot_be_said_is_marked_and_stands_in_the_way(opened: Opened) -> None:
+    page = opened("/create")
+    step(page, "Run")
+    page.get_by_label("Launch command").fill('mpirun -n 2 python "train.py')
+    expect(page.get_by_text("No closing quotation")).to_be_visible()
+    page.get_by_label("Folder on this machine").fill("/no/such/folder")
+    expect(page.get_by_text("is not a folder of this machine").first).to_be_visible()
+    step(page, "Review")
+    expect(page.get_by_text("Mend first what is marked: Launch command")).to_be_visible()
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_disabled()
+    step(page, "Run")
+    page.get_by_label("Launch command").fill("mpirun -n 2 hostname -f")
+    page.get_by_label("Folder on this machine").fill("/tmp")
+    step(page, "Review")
+    expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+
+
+def test_a_field_waits_until_the_text_can_be_read_again(opened: Opened) -> None:
+    page = opened("/create?template=hello")
+    replace_in_yaml(page, "kind: MPIJob", "kind: a: b")
+    expect(page.locator(".cm-line.oarsman-mistake")).to_have_count(1)
+    page.get_by_label("Name", exact=True).fill("later")
+    expect(page.get_by_text("the YAML cannot be read; mend it first")).to_be_visible()
+    replace_in_yaml(page, "kind: a: b", "kind: MPIJob")
+    expect(yaml(page)).to_contain_text("name: later")
+    expect(page.get_by_text("can start now")).to_be_visible()
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "seeds").glob("*.yaml")), ids=lambda file: file.stem)

@@ -80,11 +80,12 @@ def test_an_elastic_job_is_scaled_suspended_resumed_and_stopped(server: Served, 
     act(dialog, "Scale")
     expect(page.get_by_text("3 of 3 ready")).to_be_visible()
     act(page, "Suspend")
+    act(page.get_by_role("dialog"), "Suspend")
     expect(state(page, "Suspended")).to_be_visible()
     act(page, "Resume")
     expect(state(page, "Running")).to_be_visible()
     act(page, "Stop")
-    act(page.get_by_role("dialog"), "No")
+    act(page.get_by_role("dialog"), "Cancel")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(state(page, "Running")).to_be_visible()
     act(page, "Stop")
@@ -170,7 +171,7 @@ def test_words_on_buttons_stand_out_from_what_is_behind_them(opened: Opened, tra
     for name in ("Suspend", "Delete"):
         assert contrast(page.get_by_role("button", name=name)) >= 4.5
     act(page, "Stop")
-    for name in ("No", "Stop"):
+    for name in ("Cancel", "Stop"):
         assert contrast(page.get_by_role("dialog").get_by_role("button", name=name)) >= 4.5
 
 

@@ -11,6 +11,8 @@ from oarsman.errors import OarsmanError
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 COOKIE = "oarsman-language"
+# What the API calls by one word, and people by another
+_ENGLISH = {"embedded": "this machine", "ssh": "SSH hosts", "kube": "Kubernetes"}
 
 
 class Words:
@@ -19,7 +21,7 @@ class Words:
         self._catalogue = _catalogue(self.language)
 
     def __call__(self, text: str, /, **values: object) -> str:
-        found = self._catalogue.get(text, text)
+        found = self._catalogue.get(text) or _ENGLISH.get(text, text)
         return found.format(**values) if values else found
 
     def of(self, sentence: str) -> str:

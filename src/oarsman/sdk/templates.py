@@ -11,6 +11,7 @@ from oarsman.sdk.models import Template
 _SEEDS = "seeds"  # in the examples of the tree; an installed package has them beside the starters
 # name -> file, title, what it is good for. The order is that of the list shown.
 _KNOWN = {
+    "command": ("command.yaml", "An own command", "Two workers that run whatever you write in its place."),
     "hello": ("hello.yaml", "Hello", "Four ranks on two workers, each says where it runs."),
     "pi": ("pi.yaml", "Pi", "Two ranks throw darts and add up their hits: the usual first MPI job."),
     "tensorflow-benchmarks": (

@@ -9,6 +9,7 @@ from fastapi.responses import RedirectResponse
 
 from oarsman.console.api.problems import responses
 from oarsman.console.security.gate import Caller, Gate
+from oarsman.errors import UnauthenticatedError
 from oarsman.sdk.models import ClusterLogin, Identity, Login, PasswordChange
 
 
@@ -66,7 +67,12 @@ def change_password(wanted: PasswordChange, request: Request, response: Response
 
 @once.get("/login/once")
 def enter_by_link(request: Request, gate: TheGate, key: Annotated[str, Query(max_length=200)]) -> Response:
-    secret = gate.enter_by_link(request, key)
+    try:
+        secret = gate.enter_by_link(request, key)
+    except UnauthenticatedError:
+        if "text/html" not in request.headers.get("accept", ""):
+            raise
+        return RedirectResponse("/login?link=used", status_code=303)  # a person gets a page, not a document
     response = RedirectResponse("/", status_code=303)  # and the key is out of the address line
     gate.give_cookie(response, secret)
     return response

@@ -1,4 +1,10 @@
 WORDS = {
+    "Suspend {name}? Its ranks end, and start from the beginning when it is resumed.": (
+        "挂起 {name}？其进程会结束，恢复时从头开始。"
+    ),
+    "Run {name} again? Logs and events of this run are deleted; a clone keeps them.": (
+        "重新运行 {name}？本次运行的日志和事件会被删除；克隆则会保留。"
+    ),
     "Summary": "概要",
     "Ranks": "进程",
     "Logs": "日志",

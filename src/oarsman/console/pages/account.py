@@ -12,6 +12,7 @@ from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
+from oarsman.console.parts.dialogs import answered
 from oarsman.console.parts.said import at_the_door
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
@@ -83,7 +84,7 @@ class _Account:
             ui.label(say("Password")).classes("text-subtitle1")
             with ui.row().classes("items-center"):
                 for name, label, fill in (
-                    ("current", say("Password so far"), "current-password"),
+                    ("current", say("Current password"), "current-password"),
                     ("new", say("New password"), "new-password"),
                 ):  # fmt: skip
                     ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
@@ -134,7 +135,7 @@ class _Account:
             await self._refresh(caller)
 
         used = amounts.moment(token.last_used) or say("never used")
-        until = say("until {time}", time=amounts.moment(token.expires)) if token.expires else say("without an end")
+        until = say("until {time}", time=amounts.moment(token.expires)) if token.expires else say("does not expire")
         with ui.row().classes("items-center w-full"):
             ui.label(token.note or token.id)
             ui.label(" · ".join((token.owner, amounts.moment(token.created), until, used))).classes("oarsman-note")
@@ -147,5 +148,4 @@ class _Account:
             ui.label(say("The token is shown this once. Keep it in a safe place."))
             ui.label(made.secret).classes("oarsman-lines oarsman-secret")
             ui.button(say("Close"), on_click=dialog.close).props("flat no-caps")
-        await dialog
-        dialog.delete()
+        await answered(dialog)

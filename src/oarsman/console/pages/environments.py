@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
+from oarsman.console.parts.dialogs import answered
 from oarsman.console.parts.said import said
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import EnvironmentSpec, EnvironmentView
@@ -151,25 +152,23 @@ class _Environments:
             lines = ui.log(max_lines=5000).classes("w-full oarsman-build-log").props(f'aria-label="{say("Build log")}"')
             timer = ui.timer(_LOOK_EVERY, read)
             ui.button(say("Close"), on_click=dialog.close).props("flat no-caps")
-        await dialog
+        await answered(dialog)
         timer.deactivate()
-        dialog.delete()
 
     async def _delete(self, one: EnvironmentView) -> None:
         say, name = self.guest.say, one.spec.name
         with self.firm, ui.dialog() as dialog, ui.card():
             ui.label(say("Delete the environment {name}?", name=name))
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button(say("Delete"), on_click=lambda: dialog.submit(True)).props(
                     "unelevated no-caps color=negative"
                 )
         with self.firm:
-            if await dialog:
+            if await answered(dialog):
                 desk = self.guest.visit.desk
                 await self.guest.attempt("delete environment", name, desk.delete_environment, name)
                 await self.refresh()
-        dialog.delete()
 
     async def _edit(self, one: EnvironmentView | None) -> None:
         say = self.guest.say
@@ -215,12 +214,11 @@ class _Environments:
                     dialog.submit(True)
 
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button(say("Build"), icon="build", on_click=build).props("unelevated no-caps")
         with self.firm:
-            if await dialog:
+            if await answered(dialog):
                 await self.refresh()
-        dialog.delete()
 
 
 def _known(spec: EnvironmentSpec | None) -> str:

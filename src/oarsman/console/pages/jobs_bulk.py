@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from nicegui import ui
 
 from oarsman.console.pages.guest import Guest
+from oarsman.console.parts.dialogs import answered
 from oarsman.errors import OarsmanError
 
 _NAMED = 10  # in the question; the rest is a number
@@ -68,13 +69,14 @@ class Bulk:
                 ui.label(key).classes("oarsman-note")
             if len(keys) > _NAMED:
                 ui.label(say("and {count} more", count=len(keys) - _NAMED)).classes("oarsman-note")
+            if act.what in ("delete", "rerun"):
+                ui.label(say("Their logs are deleted."))
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button(act.word, on_click=lambda: dialog.submit(True)).props(
                     "unelevated no-caps" + (" color=negative" if act.what == "delete" else "")
                 )
-        sure = await dialog
-        dialog.delete()
+        sure = await answered(dialog)
         if sure:
             await self._do(act, keys)
 

@@ -7,6 +7,7 @@ from functools import partial
 from nicegui import ui
 
 from oarsman.console.pages.guest import Guest
+from oarsman.console.parts.dialogs import answered
 from oarsman.console.parts.wanted import Wanted
 from oarsman.console.security.saved_views import LONGEST_NAME, Person, SavedView, SavedViews
 from oarsman.errors import OarsmanError
@@ -74,11 +75,10 @@ class Views:
             name = ui.input(say("Name of the view")).props(f"outlined dense autofocus maxlength={LONGEST_NAME}")
             name.on("keydown.enter", lambda: dialog.submit(True))
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button(say("Save"), on_click=lambda: dialog.submit(True)).props("unelevated no-caps")
-        if await dialog:
+        if await answered(dialog):
             await self._save(SavedView((name.value or "").strip(), self._wanted.address()))
-        dialog.delete()
 
     async def _save(self, view: SavedView) -> None:
         try:

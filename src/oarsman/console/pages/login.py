@@ -50,6 +50,8 @@ def register(console: Console) -> None:
         say = spoken(request)
         with shell.bare(say, say("Log in")):
             ui.label("Oarsman").classes("text-h5")
+            if request.query_params.get("link") == "used":
+                ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
             if console.doors.tokens_needed:
                 _token(say)
             else:

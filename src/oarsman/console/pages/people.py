@@ -14,6 +14,7 @@ from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
+from oarsman.console.parts.dialogs import answered
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
 from oarsman.sdk.models import Account, AccountChange, AccountRole, NewAccount, Role
@@ -116,11 +117,10 @@ class _People:
         with self.firm, ui.dialog() as dialog, ui.card():
             ui.label(say("Remove the account {name} with its tokens? Its jobs stay.", name=account.name))
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button(say("Remove"), on_click=lambda: dialog.submit(True)).props("unelevated no-caps")
-        if await dialog:
+        if await answered(dialog):
             await self._do(lambda: actions.remove_account(account.name, self.caller, self.gate))
-        dialog.delete()
 
     async def _add(self) -> None:
         say = self.guest.say
@@ -141,10 +141,9 @@ class _People:
                     dialog.submit(True)
 
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button(say("New account"), on_click=add).props("unelevated no-caps")
-        await dialog
-        dialog.delete()
+        await answered(dialog)
 
     async def _do(self, act: Callable[[], Any]) -> bool:
         with self.firm:

@@ -35,6 +35,8 @@ def frame(guest: Guest, place: str, title: str) -> Iterator[None]:
         ui.link("Oarsman", "/").classes("oarsman-brand")
         with ui.element("nav").classes("row no-wrap oarsman-nav").props(f'aria-label="{say("Pages")}"'):
             for address, icon, name in _PLACES:
+                if address == "/create" and not guest.may_change:
+                    continue
                 with ui.link(target=address).classes("oarsman-place" + (" is-here" if address == place else "")):
                     ui.icon(icon).props('aria-hidden="true"')
                     ui.label(say(name))

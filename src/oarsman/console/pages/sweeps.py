@@ -15,6 +15,7 @@ from oarsman.console.api import PREFIX
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts, job_rows, sweep_rows, tables
+from oarsman.console.parts.dialogs import answered
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import SweepView
 
@@ -225,8 +226,7 @@ class _Sweep:
         with ui.dialog() as dialog, ui.card():
             ui.label(question)
             with ui.row():
-                ui.button(self.guest.say("No"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+                ui.button(self.guest.say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
                 ui.button(yes, on_click=lambda: dialog.submit(True)).props("unelevated no-caps color=negative")
-        sure = bool(await dialog)
-        dialog.delete()
+        sure = bool(await answered(dialog))
         return sure

@@ -9,7 +9,8 @@ from typing import Any
 from urllib.parse import quote
 
 from oarsman.console.parts import amounts
-from oarsman.console.parts.style import STATES
+from oarsman.console.parts.state import shown_state
+from oarsman.console.parts.style import BADGES
 from oarsman.console.parts.ticking import milliseconds
 from oarsman.console.parts.wanted import COLUMNS
 from oarsman.console.words import Words
@@ -46,16 +47,17 @@ def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def row(say: Words, one: JobSummary) -> dict[str, Any]:
-    icon, colour = STATES.get(one.state, ("help", "is-idle"))
+    state = shown_state(one.state, one.reason)
+    icon, colour = BADGES.get(state, ("help", "is-idle"))
     counts = one.started is not None and one.ended is None and one.state != "Suspended"
     return {
         "key": one.key, "href": address(one.key), "name": one.name, "namespace": one.namespace,
-        "description": one.description, "state": say(one.state), "icon": icon, "colour": colour,
+        "description": one.description, "state": say(state), "icon": icon, "colour": colour,
         **_why(say, one.cause or one.message),
         "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
         "where": say(one.engine), "queue": _queue(say, one), "priority": one.priority,
-        "workers": f"{one.workers_ready}/{one.workers}", "resources": amounts.resources(one), "owner": one.owner,
-        "created": amounts.moment(one.created),
+        "workers": _workers(one), "resources": amounts.resources(one), "owner": one.owner,
+        "created": amounts.moment(one.created)[5:-3],  # without year and seconds: rows are narrow
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": amounts.duration(one.started, one.ended) if one.ended is not None else "",
     }  # fmt: skip
@@ -65,6 +67,11 @@ def _why(say: Words, sentence: str) -> dict[str, str]:
     """A row cuts it short: all of it is at the pointer, and what it was in English below."""
     said = say.of(sentence)
     return {"why": said, "why_said": sentence if said == sentence else f"{said}\n{sentence}"}
+
+
+def _workers(one: JobSummary) -> str:
+    """Of a job that has ended none is ready any more, and nobody wants to read that."""
+    return f"{one.workers_ready}/{one.workers}" if one.ended is None else str(one.workers)
 
 
 def _queue(say: Words, one: JobSummary) -> str:

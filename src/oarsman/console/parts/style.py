@@ -19,4 +19,7 @@ STATES = {
     "Failed": ("error", "is-bad"),
 }
 
+# Those that only people see: programs are told that a stopped job failed
+BADGES = {**STATES, "Stopped": ("stop_circle", "is-idle")}
+
 CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")

@@ -11,12 +11,12 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.parts import amounts, job_rows
-from oarsman.console.parts.style import STATES
+from oarsman.console.parts.style import BADGES
 from oarsman.console.words import Words
 from oarsman.sdk.models import SweepPoint, SweepView
 
 _DONE = (("Succeeded", "is-good"), ("Failed", "is-bad"), ("Stopped", "is-idle"))
-_STATES = {**STATES, "Stopped": ("stop_circle", "is-idle"), "NotSubmitted": ("more_horiz", "is-idle")}
+_STATES = {**BADGES, "NotSubmitted": ("more_horiz", "is-idle")}
 _WAITING = ("NotSubmitted", "Queued", "Pending")
 _LABELS = "#7d8a97"  # readable on light and on dark
 _DOTS = "#2f8fbf"

@@ -45,6 +45,7 @@ from oarsman.sdk.models import (
     LogPageView,
     Overview,
     PreviewView,
+    ProblemView,
     Progress,
     QueueEntry,
     ServerInfo,
@@ -335,7 +336,11 @@ class Desk(EnvironmentDesk, SweepDesk):
     # -- before it runs ------------------------------------------------------------------------------
     def preview(self, wanted: Create) -> PreviewView:
         require(self.identity, Action.LOOK)
-        folder = self._folder or Path.cwd()
+        try:
+            folder = self._chosen_folder(wanted.folder)
+        except UsageError as error:
+            wrong = ProblemView(field=error.field or "", message=error.message, hint=error.hint)
+            return PreviewView(problems=[wrong])
         return previewing.preview(
             self._jobs, wanted, local=self._engine == "embedded", environment=self._surroundings(), folder=folder,
             asks=self._viewer.name if self._viewer is not None else None,

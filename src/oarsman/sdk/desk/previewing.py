@@ -63,7 +63,9 @@ def preview(
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
         note = f"whether it fits is not known: {error.message}"
         return view.model_copy(update={"warnings": [*view.warnings, note]})
-    return view.model_copy(update={"fit": fit})
+    crowded = local and view.ranks is not None and view.ranks > fit.total.cpus > 0
+    crowd = [f"{view.ranks} ranks share {fit.total.cpus:g} CPUs"] if crowded else []
+    return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *crowd]})
 
 
 def _placed(problem: Problem, text: str) -> Problem:

@@ -2,6 +2,7 @@
 
 SENTENCES = {
     "{field:word}: {message:known}": "{field}：{message}",
+    "{ranks:word} ranks share {cpus:word} CPUs": "{ranks} 个进程共用 {cpus} 个 CPU",
     "image {image:word} is not pulled: the programs of this machine run": "不拉取镜像 {image}：运行的是本机的程序",
     "all ranks run as one host, workers are names only: {why:say}": (
         "所有进程都在同一台主机上运行，Worker 只是名称：{why}"

@@ -29,5 +29,7 @@ def register(console: Console) -> None:
                 ui.label(guest.say("You may look, and not start jobs.")).classes("oarsman-card")
                 return None
             asked = request.query_params
-            await CreatePage(guest).show(template=asked.get("template"), earlier=asked.get("from"))
+            await CreatePage(guest).show(
+                template=asked.get("template"), earlier=asked.get("from"), name=asked.get("name")
+            )
         return None

@@ -7,29 +7,39 @@ from collections.abc import Callable
 from typing import Any
 
 from nicegui import ui
+from nicegui.elements.mixins.validation_element import ValidationElement
 from nicegui.elements.mixins.value_element import ValueElement
 
 from oarsman.console.pages.create.fields import Question
 from oarsman.console.words import Words
 
-Changed = Callable[[str, Any], str | None]  # field and value; what is wrong with it
+Changed = Callable[[str, Any], str | None]  # field and value; what is wrong with it, and then nothing was changed
 
 
 class Control:
     """Two ways: what the reader types is handed to `changed`, and `show` puts in what the text says."""
 
-    def __init__(self, question: Question, say: Words, changed: Changed, choices: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, question: Question, say: Words, changed: Changed, mistook: Callable[[], None],
+        choices: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        """`mistook` is told when what is typed makes no sense by itself."""
         self.question = question
         self._changed = changed
+        self._mistook = mistook
         self._value: Any = None
-        self._complaint: str | None = None
+        self.mistaken = False  # what is typed cannot be said in the text, which therefore still says something else
         self.element = self._make(say, choices)
+        if isinstance(self.element, ValidationElement):
+            self.element.without_auto_validation()  # which would take every complaint away at once
         self.element.on_value_change(lambda event: self._typed(event.value))
         self.element.classes("oarsman-field" + (" is-wide" if question.wide else ""))
 
     def show(self, value: Any) -> None:
-        """Nothing is touched where the reader's own spelling means the same already."""
-        self._value = value
+        """Nothing is touched where the reader's own spelling means the same already, or has to be mended first."""
+        if self.mistaken and value == self._value:
+            return
+        self._value, self.mistaken = value, False
         try:
             same = _meaning(self.question, self.element.value) == _plain(value)
         except ValueError:
@@ -45,22 +55,40 @@ class Control:
             self.element.set_options({**dict(self.element.options), str(value): str(value)})
 
     def complain(self, message: str | None) -> None:
-        """Nothing is sent where nothing changed: an update could undo what is being typed at this moment."""
-        if message == self._complaint:
-            return
-        self._complaint = message
-        self.element.props["error"] = message is not None
-        self.element.props["error-message"] = message or ""
+        """What the server says of it; what the reader has to mend first stays in view."""
+        if not self.mistaken:
+            self._complain(message)
+
+    def _complain(self, message: str | None) -> None:
+        if isinstance(self.element, ValidationElement):
+            self.element.error = message
 
     def _typed(self, shown: Any) -> None:
         try:
             value = _meaning(self.question, shown)
         except ValueError as error:
-            self.complain(str(error))
+            self._refuse(str(error))
+            self._mistook()
             return
+        was, self.mistaken = self.mistaken, False
         if value != _plain(self._value):
-            self._value = value
-            self.complain(self._changed(self.question.field, value))
+            complaint = self._changed(self.question.field, value)
+            if complaint is None:
+                self._value = value
+            else:
+                self._refuse(complaint)
+        elif was:
+            self._complain(None)
+            self._mistook()
+
+    def try_again(self) -> None:
+        """What could not be said before may be said now."""
+        if self.mistaken:
+            self._typed(self.element.value)
+
+    def _refuse(self, complaint: str) -> None:
+        self.mistaken = True
+        self._complain(complaint)
 
     def _make(self, say: Words, choices: dict[str, str] | None) -> ValueElement[Any]:
         question = self.question

@@ -7,6 +7,8 @@ from typing import Any
 from oarsman.errors import ManifestError, UserError
 from oarsman.sdk import form
 
+UNREADABLE = "the YAML cannot be read; mend it first"
+
 
 class Draft:
     """While the text cannot be read, the values are those of the last text that could."""
@@ -30,7 +32,7 @@ class Draft:
         try:
             edited = form.with_value(self.text, field, value)
         except ManifestError:
-            return None  # the text cannot be read, which the editor shows at its line
+            return UserError(UNREADABLE)
         except UserError as error:
             return error
         self.take(edited)

@@ -86,14 +86,17 @@ class Outlook:
             return start + say("{count} slots stay free", count=slots - ranks)
         return start + say("{count} more than there are slots", count=ranks - slots)
 
-    def review(self, found: PreviewView) -> None:
+    def review(self, found: PreviewView, values: Mapping[str, Any], folder: str) -> None:
         """All that will happen, before it does."""
         say = self.say
         if found.problems:
             ui.label(say("There are mistakes; they are marked in the YAML.")).classes("is-bad")
             return
+        each = [str(values[field]) for field in ("worker_cpu", "worker_memory", "worker_gpu") if values.get(field)]
         facts = {
-            "Total replicas": str(found.total_replicas), "Slots": str(found.slots),
+            "Name": str(values.get("name") or ""), "Environment": str(values.get("environment") or ""),
+            "Folder": folder,
+            "Each worker": ", ".join(each), "Total replicas": str(found.total_replicas), "Slots": str(found.slots),
             "Ranks": str(found.ranks) if found.ranks is not None else "", "Launch command": found.launch_line,
         }  # fmt: skip
         with ui.element("dl").classes("oarsman-facts"):

@@ -20,7 +20,14 @@ from oarsman.sdk.models import Create, Job, PreviewView
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
 _DRAFT = "oarsman-draft"  # where the browser keeps what is not submitted yet
+_FIRST = "command"  # the template for those who chose none
 _STEPS = ("Basics", "Run", "Resources", "Advanced", "Review")
+# The next question, not the top of the page, is what a keyboard wants after "Next".
+_FOCUS = """() => setTimeout(() => {
+    const fields = [...document.querySelectorAll('.oarsman-steps input, .oarsman-steps textarea')];
+    const field = fields.find((one) => one.offsetParent !== null);
+    if (field) field.focus();
+}, 350)"""
 
 
 class CreatePage:
@@ -28,15 +35,16 @@ class CreatePage:
         self.guest = guest
         self.draft = Draft("")
         self.controls: dict[str, Control] = {}
-        self.folder = ""
+        self.first_folder = ""
+        self.folder: ui.input | None = None  # on engines that use the server's machine
         self.replace = False
         self._looking: asyncio.Task[None] | None = None
 
-    async def show(self, template: str | None, earlier: str | None) -> None:
+    async def show(self, template: str | None, earlier: str | None, name: str | None = None) -> None:
         desk = self.guest.visit.desk
         self.info = await self.guest.ask(desk.info)
         self.environments = await self._environments()
-        self.first_text = text = await self._first_text(template, earlier)
+        self.first_text = text = await self._first_text(template, earlier, name)
         self.draft.take(text)
         self.firm = ui.element("div")
         await starts.show(self.guest, self._begin_with)
@@ -45,6 +53,7 @@ class CreatePage:
                 self._stepper()
             with ui.column().classes("oarsman-create-text"):
                 self.editor = YamlEditor(text, self.guest.say("YAML"), self._text_typed)
+                ui.label(self.guest.say("In the editor Tab indents; Esc, then Tab, leaves it.")).classes("oarsman-note")
                 self.outlook = Outlook(self.guest.say, self.editor)
         self._show_values()
         self._look_soon()
@@ -52,14 +61,16 @@ class CreatePage:
             await self._offer_draft()
 
     # -- where the text comes from ---------------------------------------------------------------------
-    async def _first_text(self, template: str | None, earlier: str | None) -> str:
+    async def _first_text(self, template: str | None, earlier: str | None, name: str | None) -> str:
+        desk = self.guest.visit.desk
         try:
             if earlier:
-                return await self.guest.ask(starts.like, self.guest.visit.desk, earlier)
-            return await self.guest.ask(starts.template, self.guest.visit.desk, template or "hello")
+                self.first_folder = (await self.guest.ask(desk.job, earlier)).folder or ""
+                return await self.guest.ask(starts.like, desk, earlier, name)
+            return await self.guest.ask(starts.template, desk, template or _FIRST)
         except OarsmanError as error:
             ui.notify(self.guest.say.of(error.message), type="negative")
-            return await self.guest.ask(starts.template, self.guest.visit.desk, "hello")
+            return await self.guest.ask(starts.template, desk, _FIRST)
 
     async def _environments(self) -> Sequence[str]:
         try:
@@ -95,13 +106,14 @@ class CreatePage:
         with (
             ui.stepper(keep_alive=True).props("flat header-nav animated=false").classes("oarsman-steps w-full") as steps
         ):
-            self.steps = steps
             for position, name in enumerate(_STEPS):
                 with ui.step(name, title=say(name)):
                     getattr(self, f"_{name.lower()}")()
                     with ui.stepper_navigation():
                         if position + 1 < len(_STEPS):
-                            ui.button(say("Next"), on_click=steps.next).props("unelevated no-caps")
+                            ui.button(say("Next"), on_click=steps.next).props("unelevated no-caps").on(
+                                "click", js_handler=_FOCUS
+                            )
                         else:
                             self.submit = ui.button(say("Run"), icon="play_arrow", on_click=self._submit)
                             self.submit.props("unelevated no-caps")
@@ -115,7 +127,9 @@ class CreatePage:
             for question in questions:
                 if question.only_on in (None, self.info.engine):
                     choices = self._environment_choices() if question.field == "environment" else None
-                    self.controls[question.field] = Control(question, self.guest.say, self._form_changed, choices)
+                    self.controls[question.field] = Control(
+                        question, self.guest.say, self._form_changed, self._look_soon, choices
+                    )
 
     def _environment_choices(self) -> dict[str, str]:
         return {"": self.guest.say("not said"), **{name: name for name in self.environments}}
@@ -123,18 +137,19 @@ class CreatePage:
     def _basics(self) -> None:
         say = self.guest.say
         with ui.row().classes("items-center"):
-            place = say("this machine") if self.info.engine == fields.MACHINE else say(self.info.engine)
-            ui.label(f"{say('Where')}: {place}")
+            ui.label(f"{say('Where')}: {say(self.info.engine)}")
             self.free = ui.label("").classes("oarsman-note")
         self._questions(fields.BASICS)
 
     def _run(self) -> None:
         self._questions(fields.RUN)
         if self.info.engine == fields.MACHINE:
-            folder = ui.input(self.guest.say("Folder on this machine")).props("outlined dense autocomplete=off")
-            folder.props["hint"] = self.guest.say("where the program is looked for; empty: the server's own")
+            self.folder = folder = ui.input(
+                self.guest.say("Folder on this machine"), value=self.first_folder, on_change=self._look_soon
+            )
+            folder.props("outlined dense debounce=300 autocomplete=off spellcheck=false").without_auto_validation()
+            folder.props["hint"] = self.guest.say("where the job starts; empty: the server's own")
             folder.classes("oarsman-field is-wide")
-            folder.bind_value_to(self, "folder")
 
     def _resources(self) -> None:
         self.arithmetic = ui.label("").classes("oarsman-note").props("role=status")
@@ -160,9 +175,13 @@ class CreatePage:
         return self.guest.say.refusal(complaint) if complaint is not None else None
 
     def _text_typed(self, text: str) -> None:
+        was_readable = self.draft.readable
         self.draft.take(text)
         if self.draft.readable:
             self._show_values()
+            if not was_readable:
+                for control in self.controls.values():
+                    control.try_again()
         self._look_soon()
 
     def _show_values(self, but: str | None = None) -> None:
@@ -180,7 +199,7 @@ class CreatePage:
         await asyncio.sleep(_PAUSE)
         text = self.draft.text
         try:
-            found = await self.guest.ask(self.guest.visit.desk.preview, Create(manifest=text))
+            found = await self.guest.ask(self.guest.visit.desk.preview, self._wanted())
         except OarsmanError as error:
             self.outlook.trouble(self.guest.say.of(error.message))
             return
@@ -191,22 +210,36 @@ class CreatePage:
         self.outlook.show(found, self.draft.values)
         self.arithmetic.set_text(self.outlook.arithmetic)
         self.free.set_text(self.outlook.free)
-        self.submit.set_enabled(not found.problems)
+        mistaken = [control for control in self.controls.values() if control.mistaken]
+        self.submit.set_enabled(not found.problems and not mistaken)
         for control in self.controls.values():
             control.complain(None)
         for problem in found.problems:
             field = next((to for end, to in fields.PLACES.items() if problem.field.endswith(end)), None)
             if field in self.controls:
                 self.controls[field].complain(self.guest.say.of(problem.message))
+        self._show_folder(next((p.message for p in found.problems if p.field == "folder"), None))
         self.review.clear()
         with self.review:
-            self.outlook.review(found)
+            if mistaken:
+                labels = ", ".join(self.guest.say(control.question.label) for control in mistaken)
+                ui.label(self.guest.say("Mend first what is marked: {fields}", fields=labels)).classes("is-bad")
+            else:
+                self.outlook.review(found, self.draft.values, self.folder.value if self.folder is not None else "")
         if self.draft.text != self.first_text:  # one that nobody touched must not take the place of one that matters
             self.editor.client.run_javascript(f"localStorage.setItem('{_DRAFT}', {json.dumps(self.draft.text)})")
 
+    def _show_folder(self, complaint: str | None) -> None:
+        if self.folder is not None:
+            self.folder.error = self.guest.say.of(complaint) if complaint is not None else None
+
+    def _wanted(self) -> Create:
+        folder = self.folder.value if self.folder is not None else None
+        return Create(manifest=self.draft.text, folder=(folder or "").strip() or None, replace=self.replace)
+
     async def _submit(self, event: events.ClickEventArguments) -> None:
         made: list[Job] = []
-        wanted = Create(manifest=self.draft.text, folder=self.folder or None, replace=self.replace)
+        wanted = self._wanted()
         name = str(self.draft.values.get("name") or "")
         self.submit.set_enabled(False)
         with self.firm:

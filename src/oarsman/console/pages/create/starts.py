@@ -36,11 +36,11 @@ def template(desk: Desk, name: str) -> str:
     return found.manifest
 
 
-def like(desk: Desk, key: str) -> str:
-    """The manifest of an earlier job, under a name that is free."""
+def like(desk: Desk, key: str, name: str | None = None) -> str:
+    """The manifest of an earlier job, under that name or one that is free."""
     document = for_another_run(documents(desk.job(key).manifest, key)[0])
     metadata = document["metadata"]
-    metadata["name"] = next(name for name in copies(metadata["name"]) if not _taken(desk, key, name))
+    metadata["name"] = name or next(copy for copy in copies(metadata["name"]) if not _taken(desk, key, copy))
     return to_yaml([document])
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlencode
 
 from nicegui import ui
 
 from oarsman.console.pages.guest import Guest
 from oarsman.console.pages.job.tab import ENDED
+from oarsman.console.parts.dialogs import answered, sure
 from oarsman.errors import ManifestError
 from oarsman.manifest import load
 from oarsman.sdk.models import Clone, Job
@@ -35,12 +37,12 @@ class Actions:
         if state == "Deleting":
             return
         if state in ENDED:
-            self._button(say("Run again"), "replay", lambda: self._do("rerun", desk.rerun))
+            self._button(say("Run again"), "replay", self._rerun)
         else:
             if state == "Suspended":
                 self._button(say("Resume"), "play_arrow", lambda: self._do("resume", desk.resume))
             elif state != "Stopping":
-                self._button(say("Suspend"), "pause", lambda: self._do("suspend", desk.suspend))
+                self._button(say("Suspend"), "pause", self._suspend)
             if job.summary.workers and state != "Stopping":
                 self._button(say("Scale"), "open_in_full", self._scale)
             self._button(say("Stop"), "stop", self._stop)
@@ -67,14 +69,23 @@ class Actions:
     # -- questions -------------------------------------------------------------------------------------
     async def _stop(self) -> None:
         say = self.guest.say
-        with ui.dialog() as dialog, ui.card():
-            ui.label(say("Stop {name} for good? Its log stays.", name=self.job.summary.name))
-            with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
-                ui.button(say("Stop"), on_click=lambda: dialog.submit(True)).props(f"{_LOUD} color=negative")
-        if await dialog:
+        question = say("Stop {name} for good? Its log stays.", name=self.job.summary.name)
+        if await sure(say, question, say("Stop"), grave=True):
             await self._do("stop", self.guest.visit.desk.stop)
-        dialog.delete()
+
+    async def _suspend(self) -> None:
+        say = self.guest.say
+        question = say("Suspend {name}? Its ranks end, and start from the beginning when it is resumed.",
+                       name=self.job.summary.name)  # fmt: skip
+        if await sure(say, question, say("Suspend")):
+            await self._do("suspend", self.guest.visit.desk.suspend)
+
+    async def _rerun(self) -> None:
+        say = self.guest.say
+        question = say("Run {name} again? Logs and events of this run are deleted; a clone keeps them.",
+                       name=self.job.summary.name)  # fmt: skip
+        if await sure(say, question, say("Run again")):
+            await self._do("rerun", self.guest.visit.desk.rerun)
 
     async def _delete(self) -> None:
         say, name = self.guest.say, self.job.summary.name
@@ -82,13 +93,14 @@ class Actions:
             ui.label(say("Type the name of the job to delete it with its logs: {name}", name=name))
             typed = ui.input(say("Name")).props("outlined dense autofocus")
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props(_QUIET)
                 ui.button(say("Delete"), on_click=lambda: dialog.submit(True)).props(
                     f"{_LOUD} color=negative"
                 ).bind_enabled_from(typed, "value", lambda value: value == name)
-        if await dialog and await self.guest.attempt("delete", self.key, self.guest.visit.desk.delete, self.key):
+        if await answered(dialog) and await self.guest.attempt(
+            "delete", self.key, self.guest.visit.desk.delete, self.key
+        ):
             ui.navigate.to("/jobs")
-        dialog.delete()
 
     async def _scale(self) -> None:
         say, desk = self.guest.say, self.guest.visit.desk
@@ -105,10 +117,9 @@ class Actions:
             number.props("outlined dense autofocus").classes("w-full")
             ui.label(self._what_scaling_does()).classes("oarsman-note oarsman-explained")
             with ui.row():
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props(_QUIET)
                 ui.button(say("Scale"), on_click=scale).props(_LOUD).bind_enabled_from(number, "value", bool)
-        await dialog
-        dialog.delete()
+        await answered(dialog)
 
     def _what_scaling_does(self) -> str:
         say = self.guest.say
@@ -136,15 +147,17 @@ class Actions:
                 say("New name"), value=f"{summary.name[:200]}-copy", validation=lambda typed: _wrong_name(typed, say)
             ).props("outlined dense autofocus").classes("w-full")  # fmt: skip
             with ui.row().classes("items-center"):
-                ui.button(say("No"), on_click=lambda: dialog.submit(False)).props(_QUIET)
-                edit = f"/create?from={summary.namespace}/{summary.name}"
-                ui.button(say("Edit before it runs"), on_click=lambda: ui.navigate.to(edit)).props("outline no-caps")
+                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props(_QUIET)
+                ui.button(say("Edit before it runs"), on_click=lambda: self._edit(name.value)).props("outline no-caps")
                 ui.button(say("Run"), on_click=clone).props(_LOUD).bind_enabled_from(
                     name, "value", lambda typed: _wrong_name(typed, say) is None
                 )
-        if await dialog and made:
+        if await answered(dialog) and made:
             ui.navigate.to(f"/jobs/{made[0].summary.key}")
-        dialog.delete()
+
+    def _edit(self, name: str | None) -> None:
+        asked = {"from": self.key, **({"name": name} if name else {})}
+        ui.navigate.to(f"/create?{urlencode(asked, safe='/')}")
 
 
 def _wrong_name(typed: str | None, say: Callable[[str], str]) -> str | None:

@@ -22,7 +22,7 @@ from oarsman.console.pages.job.tab import ENDED, Tab
 from oarsman.console.pages.job.usage import Usage
 from oarsman.console.parts import amounts
 from oarsman.console.parts.said import said
-from oarsman.console.parts.state import state_badge
+from oarsman.console.parts.state import shown_state, state_badge
 from oarsman.console.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import CauseView, Job
@@ -140,7 +140,7 @@ class _Page:
         with self.head:
             with ui.row().classes("items-center w-full"):
                 ui.label(job.name).classes("text-h5 oarsman-title")
-                state_badge(self.guest.say, job.state)
+                state_badge(self.guest.say, shown_state(job.state, job.reason))
                 self.lasted = ui.label(self._lasted()).classes("oarsman-note")
                 ui.space()
                 if self.guest.may_change:

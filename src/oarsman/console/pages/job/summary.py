@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from nicegui import ui
@@ -12,6 +13,8 @@ from oarsman.console.parts.said import said
 from oarsman.console.parts.state import state_badge
 from oarsman.console.parts.style import STATES
 from oarsman.console.parts.timeline import timeline
+from oarsman.errors import ManifestError
+from oarsman.sdk import form
 from oarsman.sdk.models import AttemptView
 
 
@@ -41,7 +44,10 @@ class Summary(Tab):
         yield say("Owner"), job.owner
         yield say("Where"), say(job.engine)
         yield say("Type"), f"{job.implementation}, {job.api_version}"
-        yield say("Workers"), say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
+        yield say("Workers"), self._workers()
+        command, environment = self._launch()
+        yield say("Launch command"), command
+        yield say("Environment"), environment
         yield say("Slots per worker"), str(job.slots_per_worker)
         yield say("Ranks"), str(job.ranks) if job.ranks is not None else ""
         yield say("Resources"), amounts.resources(job)
@@ -49,6 +55,20 @@ class Summary(Tab):
         yield say("Place in the queue"), str(job.queue_position) if job.queue_position is not None else ""
         yield say("Created"), amounts.moment(job.created)
         yield say("Folder"), self.job.folder or ""
+
+    def _workers(self) -> str:
+        job = self.job.summary
+        if self.ended:
+            return str(job.workers)
+        return self.guest.say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
+
+    def _launch(self) -> tuple[str, str]:
+        """The launch command and the environment, as the manifest says them."""
+        try:
+            values = form.values(form.document(self.job.manifest))
+        except ManifestError:
+            return "", ""
+        return shlex.join([*values["command"], *values["args"]]), values["environment"]
 
     def _draw_facts(self) -> None:
         with ui.element("dl").classes("oarsman-card oarsman-facts"):
