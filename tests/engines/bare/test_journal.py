@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from oarsman.engines.bare.journal import Journal, JournalReader, add_note
+from oarsman.engines.bare.seen import Seen
 
 
 def noted(folder: Path) -> list[str]:
@@ -39,3 +41,16 @@ def test_a_note_that_the_full_disk_cut_short_is_written_again(tmp_path: Path, mo
     journal.note("launcher-end", attempt=1)
     journal.note("end")
     assert noted(tmp_path) == ["launcher-end", "end"]
+
+
+def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_last_process_was_gone() -> None:
+    """Its ranks are killed in between: they must not look like what came first."""
+    seen = Seen()
+    made = {"pid": 1, "started": "", "host": "x", "index": 0, "launcher": False, "address": "", "unset": []}
+    for moment, fact in enumerate((
+        {"e": "host-made", **made}, {"e": "host-up", "host": "x"}, {"e": "host-trouble", "host": "x", "reason": "silent"},
+        {"e": "host-down", "host": "x", "reason": "killed", "memory": False},
+    )):  # fmt: skip
+        seen.learn({"t": float(moment), **fact})
+    found = seen.hosts["x"]
+    assert (found.trouble, found.down_at) == ("silent", datetime.fromtimestamp(2, UTC))

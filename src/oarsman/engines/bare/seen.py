@@ -24,6 +24,7 @@ class HostSeen:
     up: bool = False
     down_at: datetime | None = None
     trouble: str = ""  # why it is down, or why it does not come up; empty when it was asked to end
+    trouble_at: datetime | None = None  # it is ended for it a moment later, and its ranks with it
     memory_limit_hit: bool = False
 
 
@@ -78,9 +79,9 @@ class Seen:
         if fact["host"] in self.hosts:
             self.hosts[fact["host"]].up = True
 
-    def _host_trouble(self, fact: Fact, _when: datetime) -> None:
+    def _host_trouble(self, fact: Fact, when: datetime) -> None:
         if fact["host"] in self.hosts:
-            self.hosts[fact["host"]].trouble = fact["reason"]
+            self.hosts[fact["host"]].trouble, self.hosts[fact["host"]].trouble_at = fact["reason"], when
 
     def _host_down(self, fact: Fact, when: datetime) -> None:
         host = self.hosts.get(fact["host"])
@@ -88,7 +89,7 @@ class Seen:
             return
         host.trouble = host.trouble or fact["reason"]
         host.memory_limit_hit = fact["memory"]
-        host.up, host.down_at = False, when
+        host.up, host.down_at = False, host.trouble_at or when
         if not host.trouble or host.launcher:  # a launcher's host is judged by the launcher
             del self.hosts[fact["host"]]
 

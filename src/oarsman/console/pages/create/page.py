@@ -48,7 +48,8 @@ class CreatePage:
         self.draft.take(text)
         self.firm = ui.element("div")
         await starts.show(self.guest, self._begin_with)
-        with ui.element("div").classes("oarsman-create"):
+        # What is typed before the server listens would be shown and not be known: until then nothing can be typed.
+        with ui.element("fieldset").props("disabled").classes("oarsman-create") as form:
             with ui.column().classes("oarsman-create-form"):
                 self._stepper()
             with ui.column().classes("oarsman-create-text"):
@@ -57,6 +58,7 @@ class CreatePage:
                 self.outlook = Outlook(self.guest.say, self.editor)
         self._show_values()
         self._look_soon()
+        ui.context.client.on_connect(lambda: form.props(remove="disabled"))
         if template is None and earlier is None:
             await self._offer_draft()
 
