@@ -48,7 +48,8 @@ def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_las
     seen = Seen()
     made = {"pid": 1, "started": "", "host": "x", "index": 0, "launcher": False, "address": "", "unset": []}
     for moment, fact in enumerate((
-        {"e": "host-made", **made}, {"e": "host-up", "host": "x"}, {"e": "host-trouble", "host": "x", "reason": "silent"},
+        {"e": "host-made", **made}, {"e": "host-up", "host": "x"},
+        {"e": "host-trouble", "host": "x", "reason": "silent"},
         {"e": "host-down", "host": "x", "reason": "killed", "memory": False},
     )):  # fmt: skip
         seen.learn({"t": float(moment), **fact})
