@@ -62,9 +62,11 @@ def served(state: Path, *options: str) -> Iterator[Served]:
             server.process.wait()
         if server.process.stdout is not None:
             server.process.stdout.close()
-        subprocess.run(
-            [OARSMAN, "supervisor", "stop"], env=server.environment, check=True, stdout=subprocess.DEVNULL, timeout=60
-        )
+        for words in (("delete", "--all", "--yes", "--wait"), ("supervisor", "stop")):  # jobs outlive their supervisor
+            subprocess.run(
+                [OARSMAN, *words], env=server.environment, check=True, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL, timeout=120,
+            )  # fmt: skip
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, str, str]]:
