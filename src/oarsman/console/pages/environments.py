@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
-from oarsman.console.parts.dialogs import answered
+from oarsman.console.parts.dialogs import answered, sure
 from oarsman.console.parts.said import said
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import EnvironmentSpec, EnvironmentView
@@ -157,15 +157,8 @@ class _Environments:
 
     async def _delete(self, one: EnvironmentView) -> None:
         say, name = self.guest.say, one.spec.name
-        with self.firm, ui.dialog() as dialog, ui.card():
-            ui.label(say("Delete the environment {name}?", name=name))
-            with ui.row():
-                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-                ui.button(say("Delete"), on_click=lambda: dialog.submit(True)).props(
-                    "unelevated no-caps color=negative"
-                )
         with self.firm:
-            if await answered(dialog):
+            if await sure(say, say("Delete the environment {name}?", name=name), say("Delete"), grave=True):
                 desk = self.guest.visit.desk
                 await self.guest.attempt("delete environment", name, desk.delete_environment, name)
                 await self.refresh()

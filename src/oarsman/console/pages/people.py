@@ -14,7 +14,7 @@ from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts
-from oarsman.console.parts.dialogs import answered
+from oarsman.console.parts.dialogs import answered, sure
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
 from oarsman.sdk.models import Account, AccountChange, AccountRole, NewAccount, Role
@@ -114,13 +114,10 @@ class _People:
 
     async def _remove(self, account: Account) -> None:
         say = self.guest.say
-        with self.firm, ui.dialog() as dialog, ui.card():
-            ui.label(say("Remove the account {name} with its tokens? Its jobs stay.", name=account.name))
-            with ui.row():
-                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-                ui.button(say("Remove"), on_click=lambda: dialog.submit(True)).props("unelevated no-caps")
-        if await answered(dialog):
-            await self._do(lambda: actions.remove_account(account.name, self.caller, self.gate))
+        question = say("Remove the account {name} with its tokens? Its jobs stay.", name=account.name)
+        with self.firm:
+            if await sure(say, question, say("Remove"), grave=True):
+                await self._do(lambda: actions.remove_account(account.name, self.caller, self.gate))
 
     async def _add(self) -> None:
         say = self.guest.say

@@ -15,7 +15,7 @@ from oarsman.console.api import PREFIX
 from oarsman.console.pages import shell
 from oarsman.console.pages.guest import Guest, welcome
 from oarsman.console.parts import amounts, job_rows, sweep_rows, tables
-from oarsman.console.parts.dialogs import answered
+from oarsman.console.parts.dialogs import sure
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
 from oarsman.sdk.models import SweepView
 
@@ -216,17 +216,8 @@ class _Sweep:
         ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
 
     async def _do(self, what: str, act: Callable[[str], Any], question: str = "", yes: str = "") -> None:
-        if question and not await self._sure(question, yes):
+        if question and not await sure(self.guest.say, question, yes, grave=True):
             return
         if await self.guest.attempt(what, self.view.key, act, self.view.key):
             self.next_look = 0.0
             await self.refresh()
-
-    async def _sure(self, question: str, yes: str) -> bool:
-        with ui.dialog() as dialog, ui.card():
-            ui.label(question)
-            with ui.row():
-                ui.button(self.guest.say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-                ui.button(yes, on_click=lambda: dialog.submit(True)).props("unelevated no-caps color=negative")
-        sure = bool(await answered(dialog))
-        return sure
