@@ -21,7 +21,7 @@ run:
 
 test: lint
 	@scripts/setup test
-	@$(WITH_VENV) python -m pytest -n $(PROCESSES) --dist loadscope --no-loadscope-reorder $(ARGS)
+	@$(WITH_VENV) python -m pytest -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --reruns 1 $(ARGS)
 
 lint:
 	@scripts/setup run

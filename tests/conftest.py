@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from cluster.cluster import Cluster, start
 from cluster.provided import provided
 from xdist.scheduler import LoadScopeScheduling
@@ -21,6 +22,7 @@ CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 
 # Tests of one of these folders share a cluster that runs pods, which ends with the last of them.
 SHARING = ("tests/cluster/", "tests/installed/")
+STARTING = 600  # seconds: whichever of them is the first also waits for that cluster
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,6 +31,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _sharing(item.nodeid) and "cluster" in getattr(item, "fixturenames", ()):
             item.add_marker("cluster")
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(STARTING))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """A test that passed the second time passed, but what it said the first time is for somebody to look at."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_sep("_", f"{report.nodeid} was tried again after this", yellow=True)
+        report.toterminal(terminalreporter._tw)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

@@ -63,11 +63,16 @@ class Bodies:
         self._operator = operator
         self._pool = ThreadPoolExecutor(AT_ONCE)
         self._started: dict[str, Future[None]] = {}
+        self._bodies: dict[str, tuple[Body, Mapping[str, Any]]] = {}
         for item in module.session.items:
             body = getattr(getattr(item, "obj", None), "body", None)
             if body is not None and item.getparent(pytest.Module) is module:
                 given = item.callspec.params if hasattr(item, "callspec") else {}
-                self._started[item.nodeid] = self._pool.submit(self._run, body, given)
+                self._bodies[item.nodeid] = body, given
+                self._started[item.nodeid] = self._start(item.nodeid)
+
+    def _start(self, test: str) -> Future[None]:
+        return self._pool.submit(self._run, *self._bodies[test])
 
     def _run(self, body: Body, given: Mapping[str, Any]) -> None:
         with self._cluster.fresh_namespace() as namespace:
@@ -84,7 +89,8 @@ class Bodies:
                 place.cluster.kubectl(f"--namespace={namespace}", "delete", "mpijobs", "--all", "--wait=false")
 
     def outcome(self, test: str) -> None:
-        self._started[test].result()
+        """As it was; asked again, as another run is."""
+        (self._started.pop(test, None) or self._start(test)).result()
 
     def close(self) -> None:
         self._pool.shutdown(cancel_futures=True)
