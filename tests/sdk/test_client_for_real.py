@@ -45,14 +45,23 @@ def client(
     request: pytest.FixtureRequest, server: Served, token: str, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Client]:
     """Both on the same jobs: the server's own state, looked at from this process or through REST."""
-    monkeypatch.setenv("OARSMAN_STATE", server.environment["OARSMAN_STATE"])
-    monkeypatch.setenv("PATH", server.environment["PATH"])
+    share_state(server, monkeypatch)
     with Client() if request.param == "local" else Client(server.address, token=token) as made:
         yield made
-        for job in made.jobs():
-            job.stop_and_wait()
-            job.delete()
-            job.wait(until="deleted")
+        delete_every_job(made)
+
+
+def share_state(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OARSMAN_STATE", server.environment["OARSMAN_STATE"])
+    monkeypatch.setenv("PATH", server.environment["PATH"])
+
+
+def delete_every_job(client: Client) -> None:
+    """The state is that of every test here, in whatever order, and some ask for all the jobs there are."""
+    for job in client.jobs():
+        job.stop_and_wait()
+        job.delete()
+        job.wait(until="deleted")
 
 
 def test_a_function_runs_on_every_rank_and_its_lines_come_back(client: Client) -> None:
@@ -173,7 +182,7 @@ def test_an_interrupted_program_leaves_nothing_running(tmp_path: Path) -> None:
 
 
 def test_two_jobs_run_at_once_from_one_event_loop(server: Served, token: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OARSMAN_STATE", server.environment["OARSMAN_STATE"])
+    share_state(server, monkeypatch)
 
     async def story() -> list[str]:
         async with AsyncClient() as here, AsyncClient(server.address, token=token) as there:
@@ -183,5 +192,9 @@ def test_two_jobs_run_at_once_from_one_event_loop(server: Served, token: str, mo
             )
             return [job.state for job in jobs]
 
-    assert asyncio.run(story()) == ["Succeeded", "Succeeded"]
+    try:
+        assert asyncio.run(story()) == ["Succeeded", "Succeeded"]
+    finally:
+        with Client() as here:
+            delete_every_job(here)
     assert not [t for t in threading.enumerate() if t.name == "oarsman-pump" and not t.daemon]

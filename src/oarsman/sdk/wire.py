@@ -27,6 +27,7 @@ T = TypeVar("T")
 PREFIX = "/api/v1"
 ENV_TOKEN = "OARSMAN_TOKEN"
 TRIES = 6
+TRIES_OF_FOLLOWERS = 40  # two minutes and more: a server that was there is perhaps being started anew
 _FIRST_DELAY, _LONGEST_DELAY = 0.2, 5.0
 _TIMES = httpx.Timeout(60.0, connect=10.0)
 _PASSING = frozenset({429, 502, 503, 504})
@@ -74,7 +75,8 @@ class Patience:
         return longest * random.uniform(0.5, 1.0)
 
     def encouraged(self) -> None:
-        self.failures = 0
+        """Whoever follows something has heard the server, and waits longer for it to come back."""
+        self.failures, self.tries = 0, TRIES_OF_FOLLOWERS
 
 
 # -- the address ------------------------------------------------------------------------------------
