@@ -29,10 +29,10 @@ class Client:
         authority = base64.b64decode(server["certificate-authority-data"]).decode()
         self._tls = ssl.create_default_context(cadata=authority)
 
-    def get(self, path: str, timeout: float = 10) -> Any:
+    def get(self, path: str, timeout: float = 60) -> Any:
         return self.ask("GET", path, timeout=timeout)
 
-    def ask(self, verb: str, path: str, body: Mapping[str, Any] | None = None, timeout: float = 30) -> Any:
+    def ask(self, verb: str, path: str, body: Mapping[str, Any] | None = None, timeout: float = 60) -> Any:
         connection, answer = self._ask(path, timeout, verb, json.dumps(body) if body is not None else None)
         try:
             body = answer.read()

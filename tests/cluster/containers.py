@@ -76,7 +76,9 @@ class Containerd(Program):
             time.sleep(0.05)
 
     def ctr(self, *words: str) -> str:
-        return self.world.run(str(self._ctr), "--address", SOCKET, "--namespace", "k8s.io", "--timeout", "60s", *words)
+        return self.world.run(
+            str(self._ctr), "--address", SOCKET, "--namespace", "k8s.io", "--timeout", f"{PATIENCE:.0f}s", *words
+        )
 
     def load(self, image: images.Image) -> None:
         has = frozenset(os.listdir(self._root / BLOBS)) if (self._root / BLOBS).exists() else frozenset()

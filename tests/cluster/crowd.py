@@ -102,4 +102,4 @@ def nothing_is_left(cluster: Cluster, namespace: str) -> None:
         found = cluster.kubectl(where, "get", kinds, "-o", "name", check=False).stdout.split()
         return [name for name in found if not name.partition("/")[2].startswith(OF_A_NAMESPACE)]
 
-    until(lambda: not left(), lambda: f"these outlive their jobs: {left()}", patience=90)
+    until(lambda: not left(), lambda: f"these outlive their jobs: {left()}")

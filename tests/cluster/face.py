@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 from cluster.kubectl import Kubectl
+from cluster.world import PATIENCE
 
 
 class Face:
@@ -28,10 +29,10 @@ class Face:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OARSMAN_", "KUBE"))}
         return {**kept, "OARSMAN_ON": "kube", "KUBECONFIG": str(self.home / "kubeconfig"), "HOME": str(self.home)}
 
-    def says(self, *words: str, code: int | None = 0, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+    def says(self, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             self.words(*words), env=self.environment, cwd=self.home, text=True, capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=timeout, check=False,
+            stdin=subprocess.DEVNULL, timeout=2 * PATIENCE, check=False,
         )  # fmt: skip
         assert code is None or done.returncode == code, (
             f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}"
@@ -60,7 +61,7 @@ class ended:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
-        self._late = threading.Timer(100, process.kill)
+        self._late = threading.Timer(2 * PATIENCE, process.kill)
 
     def __enter__(self) -> None:
         self._late.start()

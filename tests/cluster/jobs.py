@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 V1, V2BETA1 = "kubeflow.org/v1", "kubeflow.org/v2beta1"
 FINISHED = ("Succeeded", "Failed")
-PATIENCE = 120.0  # seconds; a pod needs five to eight of them until it runs
+PATIENCE = 240.0  # seconds; a pod needs five to eight of them until it runs, and many more on a busy machine
 
 # What a rank does in most tests: it says where it is, and that it can talk to all others.
 WHERE = """

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from cluster.world import PATIENCE
+
 
 class Kubectl:
     kubeconfig: Path
@@ -19,7 +21,7 @@ class Kubectl:
     _kubectl_program: Path
 
     def kubectl(
-        self, *words: str, stdin: str | None = None, check: bool = True, timeout: float = 100
+        self, *words: str, stdin: str | None = None, check: bool = True, timeout: float = 2 * PATIENCE
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [str(self._kubectl_program), f"--kubeconfig={self.kubeconfig}", *words], text=True, capture_output=True,
@@ -90,7 +92,7 @@ class Kubectl:
         return self.kubectl(f"--namespace={namespace}", "exec", pod, "--", *command, check=check).stdout
 
 
-def until(condition: Callable[[], bool], what: str | Callable[[], str], patience: float = 60.0) -> None:
+def until(condition: Callable[[], bool], what: str | Callable[[], str], patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
     while not condition():
         if time.monotonic() > deadline:

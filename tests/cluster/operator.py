@@ -40,7 +40,7 @@ def installed(cluster: Kubectl) -> Iterator[Operator]:
         "extraArgs": [f"--start-barrier={BARRIER_SECONDS}s"],
     }
     # --install: on a cluster that stays, an earlier run may have been killed before it took the release away.
-    _helm(cluster, "upgrade", "oarsman", str(_CHART), "--install", "--create-namespace", "--wait", "--timeout=90s",
+    _helm(cluster, "upgrade", "oarsman", str(_CHART), "--install", "--create-namespace", "--wait", "--timeout=300s",
           "--values=-", stdin=json.dumps(values))  # fmt: skip
     try:
         yield Operator(cluster)
@@ -53,7 +53,7 @@ def _helm(cluster: Kubectl, *words: str, stdin: str = "") -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
     done = subprocess.run(
         [program, f"--kubeconfig={cluster.kubeconfig}", f"--namespace={NAMESPACE}", *words],
-        input=stdin, text=True, capture_output=True, env=environment, timeout=110, check=False,
+        input=stdin, text=True, capture_output=True, env=environment, timeout=400, check=False,
     )  # fmt: skip
     if done.returncode:
         pods = cluster.kubectl(f"--namespace={NAMESPACE}", "describe", "pods", check=False).stdout

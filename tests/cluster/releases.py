@@ -14,6 +14,7 @@ from typing import Any
 
 from cluster.kubectl import Kubectl, until
 from cluster.places import ROOT
+from cluster.world import PATIENCE
 
 CHART = ROOT / "deploy" / "chart" / "oarsman"
 PODS = "app.kubernetes.io/name=oarsman"
@@ -33,7 +34,7 @@ class Release:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
         done = subprocess.run(
             [program, f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={self.namespace}", verb, *words],
-            input=json.dumps(values or {}), text=True, capture_output=True, env=environment, timeout=110, check=False,
+            input=json.dumps(values or {}), text=True, capture_output=True, env=environment, timeout=400, check=False,
         )  # fmt: skip
         if check and done.returncode:
             pods = self.cluster.kubectl(f"--namespace={self.namespace}", "describe", "pods", check=False).stdout
@@ -43,19 +44,19 @@ class Release:
     def install(self, values: Mapping[str, Any], *words: str) -> str:
         given = _merged(self._image(), values)
         return self.helm(
-            "install", self.name, str(CHART), "--create-namespace", "--wait", "--timeout=90s", "--values=-", *words,
+            "install", self.name, str(CHART), "--create-namespace", "--wait", "--timeout=300s", "--values=-", *words,
             values=given,
         )  # fmt: skip
 
     def upgrade(self, values: Mapping[str, Any]) -> str:
-        words = ("--reuse-values", "--wait", "--timeout=90s", "--values=-")
+        words = ("--reuse-values", "--wait", "--timeout=300s", "--values=-")
         return self.helm("upgrade", self.name, str(CHART), *words, values=values)
 
     def uninstall(self) -> None:
         """Its pods may not do anything any more, so nobody waits for them, nor for the lease of the one that led."""
         self.helm("uninstall", self.name, check=False)
         self.kubectl("delete", "pods", f"--selector={PODS}", "--force", "--grace-period=0", "--wait=false")
-        until(lambda: not self.pods(), f"the pods of {self.name} are gone", patience=120)
+        until(lambda: not self.pods(), f"the pods of {self.name} are gone")
         self.kubectl("delete", "lease", "mpi-operator", "--ignore-not-found")
 
     def _image(self) -> dict[str, Any]:
@@ -79,7 +80,7 @@ class Release:
         pod = str(spec.get("holderIdentity") or "").partition("_")[0]
         return pod if pod in [each["metadata"]["name"] for each in self.pods()] else ""
 
-    def until_led(self, *, other_than: str = "", patience: float = 60.0) -> str:
+    def until_led(self, *, other_than: str = "", patience: float = PATIENCE) -> str:
         until(lambda: self.leader() not in ("", other_than), "a pod of the operator leads", patience)
         return self.leader()
 
@@ -95,7 +96,7 @@ class Release:
         raise ProcessLookupError(f"no operator runs in {pod}")
 
     def until_whole(self) -> None:
-        self.kubectl("rollout", "status", f"deployment/{self.name}", "--timeout=90s")
+        self.kubectl("rollout", "status", f"deployment/{self.name}", "--timeout=300s")
 
     def log(self) -> str:
         return self.kubectl("logs", f"--selector={PODS}", "--prefix", "--tail=-1", check=False)

@@ -10,7 +10,7 @@ import pytest
 from cluster.jobs import HELLO, Object, Submitted, hosts_in, mpijob
 from cluster.together import Place, together
 
-pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
+pytestmark = pytest.mark.timeout(900)  # a body waits for others before it, and says more than a time limit
 
 # In place of Horovod's: tells the list of hosts when it is another one, and which host cannot be reached for long. A
 # list reaches the launcher a moment after it was made, and a machine may be busy in that moment: a host is wrong if it

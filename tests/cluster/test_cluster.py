@@ -176,7 +176,7 @@ def things(cluster: Cluster) -> Iterator[str]:
         "metadata": {"name": "things.test.oarsman"},
         "spec": {"group": "test.oarsman", "scope": "Namespaced", "names": names, "versions": [version]},
     })  # fmt: skip
-    cluster.kubectl("wait", "--for=condition=Established", "crd/things.test.oarsman", "--timeout=60s")
+    cluster.kubectl("wait", "--for=condition=Established", "crd/things.test.oarsman", "--timeout=180s")
     yield "things"
     cluster.kubectl("delete", "crd", "things.test.oarsman", "--wait=false")
 

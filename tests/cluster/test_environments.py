@@ -21,7 +21,7 @@ from oarsman.errors import ConflictError
 from oarsman.runtime.cluster import ClusterJobs
 from oarsman.runtime.environments import EnvironmentRecord, EnvironmentWanted
 
-pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
+pytestmark = pytest.mark.timeout(900)  # a body waits for others before it, and says more than a time limit
 
 ENVIRONMENT, INSTALL = "oarsman.dev/environment", "oarsman.dev/install"
 # Pods have no way to a registry: what they install lies in the claim itself.
@@ -84,7 +84,7 @@ def a_door(place: Place) -> Iterator[ClusterJobs]:
 
 
 def until_is(door: ClusterJobs, name: str, state: str) -> EnvironmentRecord:
-    until(lambda: door.environments.get(name).state == state, lambda: str(door.environments.get(name)), 150)
+    until(lambda: door.environments.get(name).state == state, lambda: str(door.environments.get(name)), 400)
     return door.environments.get(name)
 
 
@@ -115,7 +115,7 @@ def test_ranks_on_every_host_find_the_environment_first_with_any_mpi_and_either_
             wanted = EnvironmentWanted(name=name, requirements=REQUIREMENTS, image=place.image(mpi))
             door.environments.put(wanted, owner="ann")
         for submitted in jobs:
-            submitted.wait_for("Succeeded", timeout=200)
+            submitted.wait_for("Succeeded", timeout=400)
             lines = [line for line in submitted.log().splitlines() if "rank " in line]
             assert sorted(lines) == [f"rank {rank} good-day True worker" for rank in (0, 1)]
 

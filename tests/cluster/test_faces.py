@@ -69,7 +69,7 @@ def test_a_command_runs_as_on_one_machine_and_leaves_its_story(face: Face, image
     assert "already" in again.stderr
 
     face.says("delete", "hello")
-    face.says("wait", "hello", "--for", "deleted", "--timeout", "60s")
+    face.says("wait", "hello", "--for", "deleted", "--timeout", "180s")
     assert face.says("list", "-o", "name").stdout == ""
     missing = face.says("describe", "hello", code=None)
     assert missing.returncode
@@ -103,7 +103,7 @@ def test_ctrl_c_stops_the_job_and_says_that_its_pods_go(face: Face, image: str) 
         assert running.stdout
         assert running.stdout.readline() == "[rank 0 long-worker-0] begun\n"
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=90)
+        _, said = running.communicate(timeout=180)
         assert running.returncode == 130
         assert "stopping long" in said
         assert "long was stopped after" in said
@@ -123,16 +123,16 @@ def test_a_log_is_followed_until_the_job_is_stopped(face: Face, image: str) -> N
         "echo one; until test -e /tmp/go; do sleep 0.1; done; echo two; sleep 600",
     )
     assert face.says("submit", "-n", "1", image, *words).stdout == "talker\n"
-    face.says("wait", "talker", "--for", "running", "--timeout", "90s")
+    face.says("wait", "talker", "--for", "running", "--timeout", "180s")
     with face.starts("logs", "--follow", "talker") as following, ended(following):
         assert following.stdout
         assert following.stdout.readline() == "[rank 0 talker-worker-0] one\n"
         face.cluster.run_in(face.namespace, "talker-worker-0", "touch", "/tmp/go")
         assert following.stdout.readline() == "[rank 0 talker-worker-0] two\n"
         face.says("stop", "talker")
-        following.communicate(timeout=60)
+        following.communicate(timeout=180)
         assert following.returncode == 0
-    assert face.says("wait", "talker", "--for", "failed", "--timeout", "60s")
+    assert face.says("wait", "talker", "--for", "failed", "--timeout", "180s")
     again = face.says("stop", "talker", code=None)
     assert again.returncode
     assert "has ended already" in again.stderr
@@ -144,21 +144,21 @@ def test_a_job_is_suspended_resumed_and_scaled(face: Face, cluster: Cluster) -> 
     manifest = mpijob("elastic", cluster.images["openmpi4"], waiting, workers=1, policy={"suspend": True})
     (face.home / "job.json").write_text(json.dumps(manifest))
     face.says("submit", "job.json")
-    face.says("wait", "elastic", "--for", "suspended", "--timeout", "60s")
+    face.says("wait", "elastic", "--for", "suspended", "--timeout", "180s")
     assert face.pods() == []
     face.says("resume", "elastic")
-    face.says("wait", "elastic", "--for", "running", "--timeout", "90s")
+    face.says("wait", "elastic", "--for", "running", "--timeout", "180s")
     face.says("scale", "elastic", "2")
     until(lambda: "pod/elastic-worker-1" in face.pods(), "a second worker comes")
     face.says("scale", "elastic", "1")
     until(lambda: "pod/elastic-worker-1" not in face.pods(), "the second worker goes")
     face.says("suspend", "elastic")
-    face.says("wait", "elastic", "--for", "suspended", "--timeout", "60s")
+    face.says("wait", "elastic", "--for", "suspended", "--timeout", "180s")
     until(lambda: face.pods() == [], "nothing of a suspended job is left")
     refused = face.says("scale", "elastic", "0", code=None)
     assert refused.returncode
     face.says("delete", "elastic")
-    face.says("wait", "elastic", "--for", "deleted", "--timeout", "60s")
+    face.says("wait", "elastic", "--for", "deleted", "--timeout", "180s")
 
 
 def test_the_doctor_finds_server_definition_operator_and_nodes(face: Face) -> None:
@@ -174,7 +174,7 @@ def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster)
         assert jobs.home == face.namespace
         manifest = mpijob("library", cluster.images["openmpi4"], workers=1)
         key = jobs.submit(manifest, environment={}, folder=face.home).job.key
-        phases = [record.status.phase for record in until_finished(jobs.watch(key, timeout=90))]
+        phases = [record.status.phase for record in until_finished(jobs.watch(key, timeout=180))]
         assert phases[-1] == "Succeeded"
         lines = [line.text for line in jobs.logs(key, LogQuery(ranks=(0,)))]
         assert lines == ["rank 0 of 1 on library-worker-0"]
@@ -182,7 +182,7 @@ def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster)
         assert [event.reason for event in jobs.events(key)][-1] == "MPIJobSucceeded"
         jobs.delete(key)
         with contextlib.suppress(NotFoundError):  # gone before it could be watched
-            for _ in jobs.watch(key, timeout=60):
+            for _ in jobs.watch(key, timeout=180):
                 pass
         with pytest.raises(NotFoundError):
             jobs.get(key)

@@ -27,7 +27,7 @@ from cluster.jobs import (
 from cluster.places import ROOT
 from cluster.together import Place, together
 
-pytestmark = pytest.mark.timeout(300)  # a body waits for others before it, and says more than a time limit
+pytestmark = pytest.mark.timeout(900)  # a body waits for others before it, and says more than a time limit
 
 MPIS = {"openmpi4": "OpenMPI", "openmpi5": "OpenMPI", "mpich": "MPICH"}
 PI = """

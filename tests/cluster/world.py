@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cluster.places import HERE
 
-PATIENCE = 60.0
+PATIENCE = 180.0  # seconds; only ends what hangs, however busy the machine is
 
 
 class World:

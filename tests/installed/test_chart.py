@@ -207,7 +207,7 @@ ROLES = ("view", "edit", "admin")
 
 def test_kubectl_shows_jobs_and_explains_them(applied: Applied) -> None:
     api = applied.cluster
-    api.kubectl("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=60s")
+    api.kubectl("wait", "--for=condition=Established", "crd/mpijobs.kubeflow.org", "--timeout=180s")
     with api.fresh_namespace() as namespace:
         shown_and_explained(api, namespace)
 

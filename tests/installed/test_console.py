@@ -17,11 +17,11 @@ from cluster.releases import Release
 from console.security.test_listening import make_certificate
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-pytestmark = pytest.mark.timeout(400)  # one test waits until a token that is gone is looked at again
+pytestmark = pytest.mark.timeout(900)  # one test waits until a token that is gone is looked at again
 # What a browser does by itself would only be refused here; a root user has no sandbox.
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
-PATIENCE = 60_000  # milliseconds; a page of a busy machine
-ENDS = 150_000  # a minute until a token is looked at again, and what the API server itself remembers
+PATIENCE = 180_000  # milliseconds; a page of a busy machine
+ENDS = 300_000  # a minute until a token is looked at again, and what the API server itself remembers
 
 
 @dataclass(frozen=True)

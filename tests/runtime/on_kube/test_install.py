@@ -10,11 +10,11 @@ from cluster.cluster import Cluster
 from cluster.kubectl import until
 
 from oarsman import names
-from oarsman.engines.kube.client import load_access, resources
+from oarsman.engines.kube.client import Kube, Resource, load_access, resources
 from oarsman.engines.kube.lease import micro_time, utc_now
 from oarsman.errors import ConflictError, RetryableError
 from oarsman.runtime.cluster import ClusterJobs, doctor, install, leases
-from oarsman.runtime.cluster.install import Settings, Step, documents
+from oarsman.runtime.cluster.install import Document, Settings, Step, documents
 from oarsman.runtime.operator_settings import LEASE_NAME
 
 WANTED = documents(Settings(namespace="oarsman-under-test"))
@@ -53,6 +53,22 @@ def test_what_somebody_changed_is_put_right(door: ClusterJobs) -> None:
     ]
 
 
+def test_what_a_controller_writes_meanwhile_is_no_change(door: ClusterJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on any busy cluster: between the look at an object and its writing, somebody else writes to it."""
+    applied(door)
+    look = install._found
+
+    async def looked_at_too_early(kube: Kube, resource: Resource, name: str, namespace: str | None) -> Document | None:
+        found = await look(kube, resource, name, namespace)
+        if resource == resources.DEPLOYMENTS:
+            await kube.patch(resource, name, {"metadata": {"annotations": {"controller": "was here"}}}, namespace)
+            await kube.patch(resource, name, {"status": {"collisionCount": 1}}, namespace, subresource="status")
+        return found
+
+    monkeypatch.setattr(install, "_found", looked_at_too_early)
+    assert {step.what for step in applied(door)} == {"unchanged"}
+
+
 def test_an_operator_that_does_not_start_is_not_waited_for_for_ever(door: ClusterJobs) -> None:
     applied(door)
     steps = door.stream(lambda kube: install.ready(kube, WANTED, 1.0))
@@ -73,6 +89,22 @@ def test_what_is_being_deleted_is_waited_for(door: ClusterJobs) -> None:
     applied(door)
     removed(door)
     assert {step.what for step in applied(door)} <= {"created", "unchanged"}
+
+
+def test_what_goes_with_its_namespace_is_not_taken_for_present(door: ClusterJobs) -> None:
+    def kept_by(*finalizers: str) -> None:
+        body = {"metadata": {"finalizers": list(finalizers)}}
+        door.ask(lambda kube: kube.patch(resources.DEPLOYMENTS, "oarsman", body, "oarsman-under-test"))
+
+    applied(door)
+    kept_by("oarsman.test/kept")
+    removed(door)
+    try:
+        found = {step.object: step.what for step in door.stream(lambda kube: install.preview(kube, WANTED))}
+    finally:
+        kept_by()
+    assert found.pop("customresourcedefinition mpijobs.kubeflow.org") == "present"
+    assert set(found.values()) == {"missing"}
 
 
 def test_the_doctor_finds_what_is_missing(door: ClusterJobs) -> None:

@@ -136,7 +136,7 @@ def _without_seccomp(document: Document) -> Document:
 async def _apply(kube: Kube, document: Document, merges: bool) -> str:
     resource, name, namespace = _address(document)
     before = await _found(kube, resource, name, namespace)
-    if before is not None and "deletionTimestamp" in before["metadata"]:
+    if before is not None and _leaves(before):
         await _gone(kube, document)
         before = None
     if before is not None and document["kind"] == "Namespace" and not _labelled(before):
@@ -152,7 +152,7 @@ async def _apply(kube: Kube, document: Document, merges: bool) -> str:
     if _release(before) is not None:
         await _take_from_helm(kube, document)
         return "configured"
-    return "unchanged" if _version(before) == _version(after) else "configured"
+    return "unchanged" if _said_of(before, document) == _said_of(after, document) else "configured"
 
 
 async def _gone(kube: Kube, document: Document) -> None:
@@ -220,9 +220,14 @@ async def preview(kube: Kube, wanted: Sequence[Document], *, force: bool = False
     """What `apply` would find. Changes nothing."""
     if not force:
         await _refuse_helms(kube, wanted, "helm upgrade")
+    leaving: set[str] = set()  # namespaces that are being deleted, with all that is in them
     for document in wanted:
-        found = await _found(kube, *_address(document))
-        yield Step("missing" if found is None else "present", name_of(document))
+        resource, name, namespace = _address(document)
+        found = await _found(kube, resource, name, namespace)
+        stays = found is not None and not _leaves(found) and (namespace or "") not in leaving
+        if document["kind"] == "Namespace" and not stays:
+            leaving.add(name)
+        yield Step("present" if stays else "missing", name_of(document))
 
 
 async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> AsyncGenerator[Step, None]:
@@ -366,5 +371,14 @@ async def _found(kube: Kube, resource: Resource, name: str, namespace: str | Non
         return None
 
 
-def _version(found: Mapping[str, Any]) -> Any:
-    return found["metadata"].get("resourceVersion")
+def _leaves(found: Mapping[str, Any]) -> bool:
+    return "deletionTimestamp" in found["metadata"]
+
+
+def _said_of(found: Mapping[str, Any], document: Mapping[str, Any]) -> Document:
+    """The parts that the document speaks of: the others are written by controllers, at any moment."""
+    parts = {part: found.get(part) for part in document if part not in ("metadata", "status")}
+    for marks in ("labels", "annotations"):
+        there = found["metadata"].get(marks) or {}
+        parts[marks] = {name: there.get(name) for name in document["metadata"].get(marks) or ()}
+    return parts
