@@ -24,6 +24,8 @@ ANNOTATION_NETWORK: Final = "oarsman.dev/network"
 ANNOTATION_OVERSUBSCRIBE: Final = "oarsman.dev/oversubscribe"
 # An integer; the higher one is admitted first. Default 0.
 ANNOTATION_PRIORITY: Final = "oarsman.dev/priority"
+# "node": the workers of a job are spread over the machines of a rack; "slot", the default: one machine is filled first.
+ANNOTATION_PLACEMENT: Final = "oarsman.dev/placement"
 # A path to, or the kind of, the MPI to use (openmpi, mpich, intel); default: what PATH offers.
 ANNOTATION_MPI: Final = "oarsman.dev/mpi"
 # Seconds a host may be silent before it counts as lost. Default 10.

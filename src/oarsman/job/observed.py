@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -67,6 +68,14 @@ class RankReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """On which machine a member of a job runs."""
+
+    member: str  # the name of a worker or of the launcher
+    machine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
     """Whether there is room. Engines that leave this to a scheduler always say admitted."""
 
@@ -75,6 +84,7 @@ class Admission:
     reason: str = ""
     impossible: bool = False  # it can never fit on this engine
     about: str = names.REASON_WAITING  # what it waits for: the reason of its condition
+    placement: tuple[Place, ...] = ()  # where each member goes; empty: the engine has one machine, or a scheduler knows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +108,7 @@ class Observed:
     ranks_report: bool = True  # False: ranks cannot tell where they ran; the launcher itself checks
     out_of_memory: tuple[str, ...] = ()  # hosts on which a process was killed at the memory limit
     refused: str | None = None  # a member that cannot be created as it is asked for, and why
+    machines: Mapping[str, str] = field(default_factory=dict)  # member -> machine; empty: each is one of its own
     outdated: tuple[str, ...] = ()  # fields that were edited and cannot reach members that exist
     _by_index: dict[int, Member] = field(init=False, repr=False, compare=False)
 
