@@ -17,7 +17,7 @@ from console.api.running import OARSMAN, ROOT, Served, served
 from oarsman import AsyncClient, Client, JobFailed, MPIJob, OarsmanError
 from oarsman.errors import ConflictError, ManifestError, NotFoundError
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 
 def greet(word: str) -> None:
@@ -93,14 +93,14 @@ def test_a_running_job_is_followed_stopped_and_waited_for(client: Client) -> Non
     assert next(lines).text == "begun"
     with pytest.raises(TimeoutError):
         job.wait(timeout=0.05)
-    assert job.wait(until="running", timeout=60).state == "Running"
+    assert job.wait(until="running", timeout=180).state == "Running"
     assert [line.text for line in job.logs(rank=0)] == ["begun"]
     with pytest.raises(ConflictError):
         client.submit(["true"], name="slow")
     job.stop()
     assert list(lines) == []
     with pytest.raises(JobFailed, match="slow failed: it was stopped"):
-        job.wait(timeout=60)
+        job.wait(timeout=180)
 
 
 def test_mistakes_are_the_same_both_ways(client: Client) -> None:
@@ -148,7 +148,7 @@ def test_a_log_goes_on_where_it_was_when_its_server_was_killed_and_came_back(tmp
                 found += [line.text for line in lines]
             finally:
                 again.send_signal(signal.SIGINT)
-                again.wait(60)
+                again.wait(180)
     assert found == ["a1", "a2", "a3", "b1", "b2", "b3"]
 
 
@@ -166,10 +166,10 @@ def test_an_interrupted_program_leaves_nothing_running(tmp_path: Path) -> None:
                 break
         started.send_signal(signal.SIGINT)
         said = started.stderr.read()
-        started.wait(60)
+        started.wait(180)
         assert "KeyboardInterrupt" in said
         listed = subprocess.run(
-            [OARSMAN, "list"], env=environment, capture_output=True, text=True, check=True, timeout=60
+            [OARSMAN, "list"], env=environment, capture_output=True, text=True, check=True, timeout=180
         )
         assert "Failed" in listed.stdout
     finally:
@@ -178,7 +178,7 @@ def test_an_interrupted_program_leaves_nothing_running(tmp_path: Path) -> None:
             started.wait()
         if started.stderr is not None:
             started.stderr.close()
-        subprocess.run([OARSMAN, "supervisor", "stop"], env=environment, check=True, capture_output=True, timeout=60)
+        subprocess.run([OARSMAN, "supervisor", "stop"], env=environment, check=True, capture_output=True, timeout=180)
 
 
 def test_two_jobs_run_at_once_from_one_event_loop(server: Served, token: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from console.api.running import Served, served
 from oarsman import Client
 from oarsman.sdk.handle import JobHandle
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_rank_that_is_stuck_is_named_until_it_goes_on(clients: list[Client], t
     """
     here, there = clients
     job = here.submit(["sh", "-c", script], name="uneven", workers=3)
-    job.wait(until="running", timeout=120)
+    job.wait(until="running", timeout=180)
     try:
         seen(job, 0, "step 40 loss: 0.60")
         seen(job, 2, "step 40 loss: 0.60")
@@ -66,7 +66,7 @@ def test_a_rank_that_is_stuck_is_named_until_it_goes_on(clients: list[Client], t
             assert {(rank.step, rank.lines, rank.behind) for rank in handle.progress().ranks} == {(40, 40, "")}
     finally:
         end.touch()
-    assert job.wait(timeout=120).state == "Succeeded"
+    assert job.wait(timeout=180).state == "Succeeded"
     for handle in (job, there.job("uneven")):
         found = handle.progress()
         assert found.complete
@@ -80,7 +80,7 @@ def test_a_rank_that_is_stuck_is_named_until_it_goes_on(clients: list[Client], t
 def test_a_log_longer_than_a_page_is_read_from_its_first_to_its_last_line(clients: list[Client]) -> None:
     script = 'seq 1 25000 | sed "s/.*/step & of 25000/"'
     job = clients[0].submit(["sh", "-c", script], name="long", workers=1)
-    job.wait(timeout=120)
+    job.wait(timeout=180)
     for client in clients:
         found = client.job("long").progress()
         (step,) = found.series
