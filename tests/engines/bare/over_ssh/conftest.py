@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from ssh_hosts.fixtures import rack, shared_rack  # noqa: F401
