@@ -1,10 +1,46 @@
-"""The hosts of a rack, as their owner wrote them down: an Open MPI hostfile, or YAML that says more."""
+"""The hosts of a rack, as their owner wrote them down: an Open MPI hostfile, or YAML that says more.
+
+A hostfile has a line per host: `[user@]name[:slots] [slots=N] [max_slots=N] [username=U] # comment`. A host without a
+number has as many slots as processors. Lines of the same name add up; then one without a number is one slot more, as
+in the lists that batch systems leave.
+
+In YAML the document is a list of hosts, or a mapping:
+
+    hosts       list of hosts: a mapping with the fields below, or a string, read like a line of a hostfile
+    defaults    fields for every host that does not have them; environment and labels are merged name by name
+    sshConfig   a file to use instead of the user's own ssh configuration, from the folder of the inventory
+
+    name         text, required        a word of letters, digits, '.', '_' and '-', or an IP address
+    slots        0 or more             processes it takes at most; 0: only as launcher
+    address      name or IP address    what to connect to, where it is not the name
+    user, port                         as for ssh
+    jump         [user@]host[:port]    hosts on the way, separated by commas; an IPv6 address in brackets
+    key          file here             a private key; ~ is your home, relative is from the folder of the inventory
+    interface    eth1 or 10.0.0.0/24   the network for MPI
+    memory       64Gi                  a Kubernetes quantity of bytes
+    gpus         0 or more
+    labels       mapping of texts
+    shared       folder or list        absolute folders that this machine and the host have in common
+    folder, mpi  folder on the host    absolute, or from the user's home there with ~/, which is left as it is
+    environment  mapping of texts      numbers and truths are taken as written
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from oarsman.engines.bare.over_ssh.inventory_hostfile import read_hostfile
+from oarsman.engines.bare.over_ssh.inventory_yaml import read_yaml
+from oarsman.errors import ManifestError, UserError
+from oarsman.manifest.problems import Problem
+from oarsman.manifest.source import MAX_BYTES
+
+_EXAMPLE = "a hostfile with lines such as 'node1 slots=8' will do"
+# What the first line that says something looks like in YAML, whatever is wrong further down; [::1] is an address.
+_YAML = re.compile(r"""---|%|-(\s|$)|\{|\[(?![0-9A-Fa-f.]*:[0-9A-Fa-f.:]*\])|("[^"]*"|'[^']*'|[^\s:#]+)\s*:(\s|$)""")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +77,49 @@ class Inventory:
 
     def host(self, name: str) -> RackHost | None:
         return next((host for host in self.hosts if host.name == name), None)
+
+
+def load(path: Path) -> Inventory:
+    """The inventory in a file. Raises ManifestError with all that is wrong in it, UserError where it is no text."""
+    try:
+        path = path.expanduser()
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"there is no file {path}", hint=_EXAMPLE) from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not text in UTF-8", hint=_EXAMPLE) from None
+    except (OSError, ValueError, RuntimeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{path} cannot be read: {reason}", hint=_EXAMPLE) from None
+    if len(raw) > MAX_BYTES:
+        raise UserError(f"{path} is larger than {MAX_BYTES // 1024 // 1024} MiB", hint=_EXAMPLE)
+    return read(text, path)
+
+
+def read(text: str, file: Path) -> Inventory:
+    """The inventory in a text that came from `file`. Raises ManifestError with all that is wrong with it."""
+    source = str(file)
+    if _is_yaml(text):
+        found = read_yaml(text, source, file.parent)
+        hosts = [RackHost(**fields) for fields in found.hosts]
+        return _sound(Inventory(file=file, hosts=tuple(hosts), ssh_config=found.ssh_config), found.problems)
+    named, problems = read_hostfile(text.removeprefix("\ufeff"), source)
+    hosts = [RackHost(name=name, slots=h.slots, user=h.user, line=h.line) for name, h in named.items()]
+    return _sound(Inventory(file=file, hosts=tuple(hosts)), problems)
+
+
+def _is_yaml(text: str) -> bool:
+    lines = (line.strip() for line in text.removeprefix("\ufeff").splitlines())
+    telling = next((line for line in lines if line and not line.startswith("#")), "")
+    return _YAML.match(telling) is not None
+
+
+def _sound(inventory: Inventory, problems: Sequence[Problem]) -> Inventory:
+    if not inventory.hosts and not problems:
+        nothing = Problem(source=str(inventory.file), line=1, column=1, field="", message="there is no host here")
+        problems = [replace(nothing, hint=_EXAMPLE)]
+    if problems:
+        raise ManifestError(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+    return inventory
