@@ -1,0 +1,183 @@
+"""How the system's ssh is called: its words, its answers, and what is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost
+from oarsman.engines.bare.over_ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, Trouble, trouble
+
+__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "on_all", "quietly", "trouble"]
+
+AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts take for an attack
+MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
+
+_ALWAYS = (
+    "ClearAllForwardings=yes",  # what the user forwards is for the user's own sessions, and would collide
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=2",
+    "LogLevel=ERROR",
+    "EscapeChar=none",
+)
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+    trouble: Trouble | None = None  # why the script did not run to its end; None: it did, whatever its code
+
+    @property
+    def good(self) -> bool:
+        return self.trouble is None and self.code == 0
+
+
+class Ssh:
+    def __init__(self, inventory: Inventory, *, program: str = "ssh") -> None:
+        self._inventory = inventory
+        self._program = program
+
+    def argv(
+        self,
+        host: RackHost,
+        *remote: str,
+        control: str | None = None,
+        master: bool = False,
+        batch: bool = True,
+        timeout: int = 10,
+        options: Sequence[str] = (),
+    ) -> list[str]:
+        """ssh takes the first value it meets: the caller's options, then ours, then the user's configuration."""
+        said = [*options, f"BatchMode={'yes' if batch else 'no'}", f"ConnectTimeout={timeout}", *_ALWAYS]
+        said += _connection(control, master)
+        words = [self._program, "-T", "-x", "-a", *(word for option in said for word in ("-o", option))]
+        if self._inventory.ssh_config:
+            words += ["-F", self._file(self._inventory.ssh_config)]
+        if host.user:
+            words += ["-l", host.user]
+        if host.port is not None:
+            words += ["-p", str(host.port)]
+        if host.jump:
+            words += ["-J", host.jump]
+        if host.key:  # that key and no other: an agent full of keys uses up the tries that a server allows
+            words += ["-i", self._file(host.key), "-o", "IdentitiesOnly=yes"]
+        return [*words, "--", host.target, *remote]  # after -- no name is an option
+
+    def _file(self, name: str) -> str:
+        """A supervisor has another working folder than whoever wrote the inventory."""
+        return str(self._inventory.file.parent / Path(name).expanduser())
+
+    async def run(
+        self,
+        host: RackHost,
+        script: str,
+        *,
+        timeout: float,  # noqa: ASYNC109 - what is ended when it is over is ours to end
+        control: str | None = None,
+    ) -> Answer:
+        """Run a script there with /bin/sh, whatever the user's shell is.
+
+        The script comes on standard input, of which shells read ahead: nothing in it may read standard input.
+        """
+        words = self.argv(host, "/bin/sh", control=control, timeout=max(1, round(timeout)))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # without a terminal nobody is asked, not even by the ssh of a jump host
+                env=quietly(os.environ),
+            )
+        except (FileNotFoundError, PermissionError) as error:
+            return Answer(NOT_STARTED, "", str(error), trouble(host, NOT_STARTED, str(error)))
+        try:
+            out, err = await asyncio.wait_for(_converse(process, script.encode()), timeout)
+            code = await process.wait()
+        except TimeoutError:
+            return Answer(TIMED_OUT, "", "", trouble(host, TIMED_OUT, ""))
+        finally:
+            await _end(process)
+        failed = code == SSH_FAILED or code < 0
+        return Answer(code, out, err, trouble(host, code, err) if failed else None)
+
+
+def quietly(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+    """The same environment in which no ssh opens a window to ask for a password."""
+    return {**environment, "SSH_ASKPASS_REQUIRE": "never", "SSH_ASKPASS": "/bin/false"}
+
+
+def _connection(control: str | None, master: bool) -> list[str]:
+    """Which connection is used.
+
+    Without a socket of ours one that the user holds open is used, as that may be the only way in (one-time passwords);
+    none is made to stay, as it would keep our pipes open behind our back.
+    """
+    if control is None:
+        return ["ControlMaster=no"]
+    path = control.replace("%", "%%")
+    path = f'ControlPath="{path}"' if " " in path else f"ControlPath={path}"
+    return ["ControlMaster=yes", path, "ControlPersist=no"] if master else ["ControlMaster=no", path]
+
+
+async def _converse(process: asyncio.subprocess.Process, text: bytes) -> tuple[str, str]:
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    assert stdin is not None
+    assert stdout is not None
+    assert stderr is not None
+    _, out, err = await asyncio.gather(_feed(stdin, text), _take(stdout), _take(stderr))
+    return out, err
+
+
+async def _feed(stdin: asyncio.StreamWriter, text: bytes) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # ssh ended before it had read everything; it says why itself
+        stdin.write(text)
+        await stdin.drain()
+        stdin.close()
+        await stdin.wait_closed()
+
+
+async def _take(stream: asyncio.StreamReader) -> str:
+    """What comes after the most that is kept is read and dropped, so that the other side does not stand still."""
+    kept = bytearray()
+    while part := await stream.read(1 << 16):
+        kept += part[: MOST_OUTPUT - len(kept)]
+    return kept.decode(errors="replace")
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """With the whole session: the ssh to a jump host is a child of ssh."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def on_all(
+    hosts: Iterable[RackHost], work: Callable[[RackHost], Awaitable[_Result]], *, at_once: int = AT_ONCE
+) -> dict[str, _Result]:
+    """Do it on all hosts, some at a time; if it raises for one, the others are ended and it is raised here."""
+    room = asyncio.Semaphore(at_once)
+    hosts = list(hosts)
+
+    async def one(host: RackHost) -> _Result:
+        async with room:
+            return await work(host)
+
+    tasks = [asyncio.ensure_future(one(host)) for host in hosts]
+    try:
+        results = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return {host.name: result for host, result in zip(hosts, results, strict=True)}

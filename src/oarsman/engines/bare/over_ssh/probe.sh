@@ -1,0 +1,214 @@
+#!/bin/sh
+# What a host says about itself: lines of a key and values, separated by tabs, between "oarsman-probe" and "end".
+#
+# Python puts three assignments before this text: oarsman_folder (where jobs would keep their files), oarsman_mpi (the MPI
+# that the inventory names) and oarsman_patience (seconds). Whatever hangs, a tool or a file server, hangs behind a pipe:
+# what has come through by then is the answer.
+exec 2>/dev/null # what tools complain about is not an answer
+LC_ALL=C # so that messages read the same everywhere
+export LC_ALL
+: "${oarsman_folder:=.oarsman}" "${oarsman_mpi:=}" "${oarsman_patience:=2}"
+limit=$((oarsman_patience > 1 ? oarsman_patience - 1 : 1)) # of one tool, so that a hanging one costs its own answer alone
+tab=$(printf '\t')
+home=${HOME:-/}
+
+say() {
+    key=$1
+    shift
+    for value in "$@"; do key=$key$tab$value; done
+    printf '%s\n' "$key"
+}
+
+# One line at a time, in a single write, so that lines of different writers do not mix.
+relay() { while IFS= read -r line; do printf '%s\n' "$line"; done; }
+
+bounded() {
+    if timeout 1 true; then
+        timeout -s KILL "$limit" "$@"
+    elif timeout -t 1 true; then # busybox before 1.30
+        timeout -t "$limit" -s KILL "$@"
+    else
+        "$@"
+    fi
+}
+
+who() {
+    now=$(date +%s.%N)
+    case $now in *[!0-9.]* | *.) now=$(date +%s) ;; esac
+    say clock "$now"
+    say hostname "$(uname -n)"
+    say user "$(id -un)" "$(id -u)"
+    say home "$home"
+    say system "$(uname -s)" "$(uname -m)"
+    say processors "$(nproc || getconf _NPROCESSORS_ONLN || grep -c '^processor' /proc/cpuinfo)"
+    say memory "$(sed -n 's/^MemTotal: *\([0-9]*\) kB.*/\1/p' /proc/meminfo)" \
+        "$(sed -n 's/^MemAvailable: *\([0-9]*\) kB.*/\1/p' /proc/meminfo)"
+    say load "$(sed 's/ .*//' /proc/loadavg)"
+    say path "$PATH"
+    # shellcheck disable=SC2086 # client's address and port, then this side's
+    set -- ${SSH_CONNECTION:-}
+    say reached "${3:-}"
+}
+
+link_flags() { # as words between < and >, or as the kernel's number
+    ip -o link show dev "$1" | sed -n 's/^[^<]*<\([^>]*\)>.*/\1/p' | grep . || cat "/sys/class/net/$1/flags"
+}
+
+networks() {
+    ip -o addr | sed -n 's/^[0-9]*: *\([^ @]*\)[^ ]* *inet6* \([^ ]*\) peer [^ ]*\/\([0-9]*\).*/\1 \2\/\3/p
+        t
+        s/^[0-9]*: *\([^ @]*\)[^ ]* *inet6* \([^ ]*\) .*/\1 \2/p' | while read -r name address; do
+        say address "$name" "$address"
+    done
+    # What there is without the command ip: addresses of this host, and the routes that tell where they belong.
+    last=
+    while read -r mark address kind; do
+        case $mark in
+        '|--') last=$address ;;
+        /32) [ "$address $kind" = "host LOCAL" ] && say local "$last" ;;
+        esac
+    done </proc/net/fib_trie
+    while read -r name destination _ _ _ _ _ mask _; do say route "$name" "$destination" "$mask"; done </proc/net/route
+    while read -r number _ prefix _ _ name; do say local6 "$name" "$number" "$prefix"; done </proc/net/if_inet6
+    while read -r destination prefix rest; do
+        [ "$destination$prefix" = 0000000000000000000000000000000000 ] && say route6 "${rest##* }"
+    done </proc/net/ipv6_route
+    sed -n 's/^ *\([^ :]*\):.*/\1/p' /proc/net/dev | while read -r name; do
+        say interface "$name" "$(link_flags "$name")" "$(cat "/sys/class/net/$name/speed")"
+    done
+    for device in /sys/class/infiniband/*; do
+        [ -e "$device" ] && say rdma "${device##*/}"
+    done
+}
+
+graphics() {
+    cards=$(bounded nvidia-smi --query-gpu=name --format=csv,noheader) ||
+        cards=$(cat /proc/driver/nvidia/gpus/*/information | sed -n "s/^Model:[ $tab]*//p")
+    printf '%s\n' "$cards" | grep -v -e '^$' -e '^No devices' | while IFS= read -r name; do say gpu "$name"; done
+}
+
+free() { # of the file system that a folder is in
+    # shellcheck disable=SC2046 # fields
+    set -- $(df -Pk "$1" | sed -n '$p')
+    printf '%s' "${4:-}"
+}
+
+# Really writes there, and leaves nothing: neither the file nor folders that were not there before.
+folder() {
+    work=$oarsman_folder
+    # shellcheck disable=SC2088 # as it was written, for this side to read
+    case $work in
+    '~') work=$home ;;
+    '~/'*) work=$home/${work#??} ;;
+    /*) ;;
+    *) work=$home/$work ;;
+    esac
+    there=$work
+    until [ -d "$there" ] || [ "$there" = / ]; do there=$(dirname "$there"); done
+    file=$work/.probe.$$
+    problem=$({ mkdir -p "$work" && echo oarsman | cat >"$file" && grep -q oarsman "$file"; } 2>&1) ||
+        problem=${problem:-what is written there cannot be read}
+    rm -f "$file"
+    made=$work
+    until [ "$made" = "$there" ] || [ "$made" = / ]; do
+        rmdir "$made"
+        made=$(dirname "$made")
+    done
+    say folder "$work" "$(printf '%s' "$problem" | sed -n '$p')" "$(free "$there")"
+    say temporary "$(free /tmp)"
+}
+
+login_environment() { # csh takes -l alone
+    case $SHELL in
+    *csh) printf 'echo oarsman-login\nenv\n' | bounded "$SHELL" -l ;;
+    *) bounded "$SHELL" -lc 'echo oarsman-login; env' ;;
+    esac
+}
+
+# mpi WHERE FOLDER: an MPI in a folder; Debian keeps several in one.
+mpi() {
+    first=
+    for name in mpirun mpiexec mpiexec.hydra orterun mpirun.openmpi mpirun.mpich; do
+        launcher=$2/$name
+        [ -f "$launcher" ] && [ -x "$launcher" ] || continue
+        case $name in *.openmpi | *.mpich) ;; *) [ -z "$first" ] || continue ;; esac
+        real=$(readlink -f "$launcher") || real=$launcher
+        [ "$real" = "$first" ] && continue
+        first=$real
+        daemons=
+        for daemon in orted prted hydra_pmi_proxy; do
+            [ -x "$2/$daemon" ] && daemons=$daemons${daemons:+ }$daemon
+        done
+        say mpi "$1" "$launcher" "$real" "$daemons"
+        case $asked in *"$tab$real$tab"*) continue ;; esac
+        asked=$asked$real$tab
+        version "$launcher" "$real" &
+    done
+}
+
+version() {
+    bounded "$1" --version 2>&1 | sed 6q | while IFS= read -r line; do say version "$2" "$line"; done
+    say asked "$2"
+}
+
+on_path() { # WHERE PATH
+    where=$1
+    ifs=$IFS
+    IFS=:
+    # shellcheck disable=SC2086 # folders
+    set -f -- $2
+    set +f
+    IFS=$ifs
+    for entry in "$@"; do
+        case $entry in /*) mpi "$where" "${entry%/}" ;; esac
+    done
+}
+
+mpis() {
+    asked=$tab
+    on_path path "$PATH"
+    case $oarsman_mpi in
+    '') ;;
+    *) for entry in "$oarsman_mpi" "$oarsman_mpi/bin" "$(dirname "$oarsman_mpi")"; do mpi named "$entry"; done ;;
+    esac
+    for entry in /usr/lib64/openmpi*/bin /usr/lib64/mpich*/bin /usr/lib/*/openmpi*/bin /usr/local/openmpi*/bin \
+        /usr/local/mpich*/bin /usr/local/bin /usr/mpi/*/*/bin /opt/openmpi*/bin /opt/mpich*/bin \
+        /opt/intel/oneapi/mpi/latest/bin /opt/intel/compilers_and_libraries/linux/mpi/intel64/bin; do
+        mpi usual "$entry"
+    done
+    login=$(login_environment | sed -n '/^oarsman-login$/,$s/^PATH=//p' | sed -n '$p')
+    say login "$login"
+    on_path login "$login"
+    wait
+}
+
+everything() {
+    who
+    graphics &
+    folder &
+    mpis &
+    networks
+    wait
+}
+
+# The relay alone holds the way back, so nothing else can keep it open.
+probe() {
+    printf '\noarsman-probe\t1\n' # what a shell's start-up files left may not end with its line
+    everything | relay &
+    relay=$!
+    (
+        trap 'kill $nap; exit' TERM
+        sleep "$oarsman_patience" &
+        nap=$!
+        wait "$nap"
+        kill -KILL "$relay"
+    ) >/dev/null &
+    watch=$!
+    if wait "$relay"; then
+        kill "$watch"
+        say end complete
+    else
+        say end late
+    fi
+}
+probe </dev/null
