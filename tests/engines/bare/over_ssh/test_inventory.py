@@ -193,10 +193,7 @@ WRONG_FIELDS: list[tuple[str, str, str | None]] = [
     ("name: -oProxyCommand=x", "'-oProxyCommand=x' is not a host name: it has '='", None),
     ("name: -v", "'-v' is not a host name: ssh would take it as an option", None),
     ("name: n1 n2", "'n1 n2' is not a host name: it has ' '", None),
-    (
-        "name: n1:8", "'n1:8' is neither a host name nor an IPv6 address",
-        "slots and port have fields of their own",
-    ),
+    ("name: n1:8", "'n1:8' is neither a host name nor an IPv6 address", "slots and port have fields of their own"),
     ('name: ""', "a host name is missing", None),
     ('name: "a\\nb"', "'a\\x0ab' is not a host name: it has '\\x0a'", None),
     ("slots: '8'", "must be a whole number, not '8'", "leave the quotes out"),
@@ -310,8 +307,8 @@ def test_a_file_is_loaded_by_its_content(tmp_path: Path, monkeypatch: pytest.Mon
     file = tmp_path / "rack"
     file.write_bytes("\ufeffn1 slots=8\r\n".encode())
     assert load(file) == Inventory(file=file, hosts=(RackHost(name="n1", slots=8, line=1),))
-    file.write_text("sshConfig: c\nhosts: [n1]\n")
     monkeypatch.setenv("HOME", str(tmp_path))
+    file.write_text("sshConfig: c\nhosts: [n1]\n")
     assert load(Path("~/rack")) == Inventory(
         file=file, hosts=(RackHost(name="n1", line=2),), ssh_config=f"{tmp_path}/c"
     )
@@ -392,10 +389,9 @@ USERS = st.just("") | st.from_regex(r"[a-z][a-z0-9._-]{0,8}", fullmatch=True)
 @settings(max_examples=200, deadline=None)
 @given(st.dictionaries(NAMES, st.tuples(COUNTS, USERS), min_size=1, max_size=6))
 def test_what_is_written_as_a_hostfile_is_read_as_it_was(hosts: Mapping[str, tuple[int | None, str]]) -> None:
-    lines = [
-        (f"{user}@" if user else "") + name + ("" if slots is None else f" slots={slots}")
-        for name, (slots, user) in hosts.items()
-    ]
+    lines = []
+    for name, (slots, user) in hosts.items():
+        lines.append(f"{user and user + '@'}{name}{'' if slots is None else f' slots={slots}'}")
     found = hosts_of("\n".join(lines))
     assert {host.name: (host.slots, host.user) for host in found} == hosts
     assert [host.line for host in found] == list(range(1, len(hosts) + 1))
