@@ -9,7 +9,7 @@
         subprocess.run(["ssh", "-F", hosts.ssh_config, "node2", "hostname"])
         subprocess.run(["ssh", "node2", "hostname"], env=hosts.environment)     # an ssh in PATH that knows the config
 
-A test asks for the fixture `rack` (four hosts; afterwards all that it planted is repaired, what it left running is ended,
+A test asks for the fixture `rack` (four hosts; afterwards all it planted is repaired, what it left running is ended and
 what it wrote is removed) or `shared_rack` (the same hosts, nothing is repaired), or makes its own rack. In a conftest:
 
     from ssh_hosts.fixtures import rack, shared_rack  # noqa: F401
@@ -23,7 +23,8 @@ hosts.ssh_config and to the hosts, not to the machine. On every host there are:
   /dev/shm (not kept);
 - all else of the machine, read-only: Debian's Open MPI as /usr/bin/mpirun, the environments in .mpi at their own paths;
 - the folder hosts.shared, the same on all of them and on this machine;
-- eth0 with its own address, and docker0, up, with 172.17.0.1/16 on every host, so that nobody can rely on luck;
+- eth0 with its own address, and docker0, up, with 172.17.0.1/16 on every host: Open MPI that is not told to use eth0
+  hangs or fails, as it does on real machines;
 - no trust in each other until hosts.trust() has given rower a key for all of them.
 
 Without ssh, as root and for looking behind the scenes:
@@ -37,7 +38,7 @@ Faults (see faults.py) are planted on one host, and undone by undo(), by the end
     with node1.faults.cut(): ...
     fault = node2.faults.full_disk("/home/rower"); ...; fault.undo()
 
-By hand: `python -m tests.ssh_hosts up [N]` and `python -m tests.ssh_hosts down`.
+By hand, at the top of the repository: `python -m tests.ssh_hosts up [N]` and `python -m tests.ssh_hosts down`.
 """
 
 import sys

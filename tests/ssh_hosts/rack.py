@@ -39,7 +39,7 @@ class Rack(Sequence[Host]):
     def __init__(self, folder: Path, count: int, *, owner: int | None) -> None:
         self.folder = folder
         self.home = folder / "home"
-        self.shared = Path(tempfile.mkdtemp(prefix="oarsman-shared-")) if owner is not None else folder / "shared"
+        self.shared = Path(tempfile.gettempdir(), folder.name.replace("rack", "shared"))
         self.ssh_config = self.home / ".ssh" / "config"
         self.known_hosts = self.home / ".ssh" / "known_hosts"
         self.key = self.home / ".ssh" / "id_ed25519"
@@ -133,7 +133,7 @@ class Rack(Sequence[Host]):
 
     def _prepare(self) -> None:
         self.key.parent.mkdir(parents=True, mode=0o700)
-        self.shared.mkdir(exist_ok=True)
+        self.shared.mkdir()
         self.shared.chmod(0o1777)
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "tests", "-f", str(self.key)]
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
