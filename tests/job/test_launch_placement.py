@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pytest
 
+from oarsman.job.job import Implementation
 from oarsman.job.launch import expected_placement, parse
+from oarsman.job.mpi import discover_hosts, hostfile
 
 HOSTS = ("w1", "w2", "w3")
 
 
-def placed(text: str, *, slots: int = 2, hydra: bool | None = None, hosts: tuple[str, ...] = HOSTS) -> str | None:
+Slots = int | Sequence[int] | Mapping[str, int]
+
+
+def placed(text: str, *, slots: Slots = 2, hydra: bool | None = None, hosts: tuple[str, ...] = HOSTS) -> str | None:
     line = parse(text.split())
     assert line is not None
     found = expected_placement(line, hosts, slots, hydra=hydra)
@@ -100,3 +107,42 @@ def test_thousands_of_hosts_are_placed_at_once() -> None:
 def test_horovod_and_jobs_without_hosts_are_not_predicted() -> None:
     assert placed("horovodrun -np 2 ./a") is None
     assert placed("mpirun -np 2 ./a", hosts=()) is None
+
+
+@pytest.mark.parametrize("slots", [(1, 3, 2), {"w3": 2, "w2": 3, "w1": 1, "w9": 4}])
+@pytest.mark.parametrize(
+    ("options", "ranks"),
+    [
+        ("", "w1 w2 w2 w2 w3 w3"),
+        ("-n 3", "w1 w2 w2"),
+        ("--map-by node", "w1 w2 w3 w2 w3 w2"),
+        ("--map-by node -n 4 --rank-by slot", "w1 w2 w2 w3"),
+        ("-npernode 1", "w1 w2 w3"),
+        ("-npernode 2", None),
+        ("--host w2:3,w1", "w2 w2 w2 w1"),
+        ("--host w1:2", None),
+    ],
+)
+def test_hosts_may_have_different_slots(options: str, ranks: str | None, slots: Slots) -> None:
+    assert placed(f"mpirun {options} ./a", slots=slots) == ranks
+
+
+def test_hydra_starts_over_on_hosts_with_different_slots() -> None:
+    assert placed("mpiexec.hydra -n 8 ./a", slots=(1, 3, 2)) == "w1 w2 w2 w2 w3 w3 w1 w2"
+    assert placed("mpiexec.hydra -n 1 ./a", slots=(0, 0, 0)) is None
+
+
+def test_one_number_of_slots_for_each_host() -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        placed("mpirun ./a", slots=(1, 2))
+
+
+@pytest.mark.parametrize("slots", [{"a": 4, "b": 2}, [("b", 2), ("a", 4)]])
+def test_a_hostfile_says_the_slots_of_each_host(slots: Mapping[str, int] | list[tuple[str, int]]) -> None:
+    assert hostfile(Implementation.OPENMPI, ["a", "b"], slots) == "a slots=4\nb slots=2\n"
+    assert hostfile(Implementation.MPICH, ["a", "b"], slots) == "a:4\nb:2\n"
+    assert discover_hosts(["b", "a"], slots) == "#!/bin/sh\necho b:2\necho a:4\n"
+
+
+def test_a_hostfile_takes_one_number_for_all() -> None:
+    assert hostfile(Implementation.INTEL, ["a", "b"], 3) == "a:3\nb:3\n"

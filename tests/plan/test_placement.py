@@ -95,3 +95,59 @@ def test_the_running_launcher_of_a_misplaced_job_is_ended_in_the_next_turn() -> 
     plan = reconcile(PLAIN, seen, at(10))
     after = reconcile(PLAIN, replace(seen, status=plan.status), at(10))
     assert [type(a).__name__ for a in after.actions] == ["DeleteLauncher"]
+
+
+# -- members that share machines -----------------------------------------------------------------------------
+FOUR = {f"pi-worker-{i}": f"node{1 + i // 2}" for i in range(4)}  # two workers on each of two machines
+SHARED = {"pi-launcher": "node1", **FOUR}
+INTERLEAVED = {f"pi-worker-{i}": f"node{1 + i % 2}" for i in range(4)}
+LONG_NAMES = {member: f"{machine}.lab.example" for member, machine in SHARED.items()}
+ADDRESSES = {member: f"10.0.0.{machine[-1]}" for member, machine in SHARED.items()}
+
+
+def line(processes: int | None, **given: str) -> LaunchLine:
+    return LaunchLine(launcher="mpirun", path="mpirun", processes=processes, program=("./pi",), **given)  # type: ignore[arg-type]
+
+
+def on(*workers: int | str) -> tuple[RankReport, ...]:
+    names_ = [f"pi-worker-{w}" if isinstance(w, int) else w for w in workers]
+    return tuple(a_rank(rank, host, size=len(names_)) for rank, host in enumerate(names_))
+
+
+@pytest.mark.parametrize(
+    ("launch", "machines", "ranks", "wrong"),
+    [
+        pytest.param(line(4), SHARED, on(0, 1, 2, 3), None, id="as planned"),
+        pytest.param(line(4), SHARED, on(1, 1, 3, 2), None, id="which worker of a machine is all the same"),
+        pytest.param(line(4), SHARED, on(0, 2, 1, 3), "rank 1 ran on node2, planned node1 (and 1 more)", id="swapped"),
+        pytest.param(line(4), SHARED, on(0, 1, 2, "pi-launcher"), "rank 3 ran on node1, planned node2",
+                     id="the launcher is on a machine too"),
+        pytest.param(line(2), SHARED, on(0, "pi-launcher"), None, id="the machine of the launcher is planned"),
+        pytest.param(line(4), SHARED, on(0, 1, 2), "rank 3 never ran, planned node2", id="one is missing"),
+        pytest.param(line(4), SHARED, on(0, 1, 2, "x"), "rank 3 ran on x, planned node2", id="a machine of others"),
+        pytest.param(line(4, map_by="node"), SHARED, on(0, 2, 0, 2), None, id="by node, machines take turns"),
+        pytest.param(line(4), INTERLEAVED, on(0, 2, 1, 3), None, id="a machine stands where its first worker does"),
+        pytest.param(line(4), INTERLEAVED, on(0, 1, 2, 3), "rank 1 ran on node2, planned node1 (and 1 more)",
+                     id="not one worker after the other"),
+        pytest.param(line(4), LONG_NAMES, on(0, 1, 2, "node2"), None, id="a machine with a longer name"),
+        pytest.param(line(4), ADDRESSES, on(0, 1, 2, 0), "rank 3 ran on 10.0.0.1, planned 10.0.0.2", id="addresses"),
+        pytest.param(replace(line(4), oversubscribe=True), SHARED, on(0, 0, 0, 0), None, id="plan unknown"),
+        pytest.param(replace(line(4), oversubscribe=True), LONG_NAMES, on(0, 0, 0, "node2"), None,
+                     id="plan unknown, machine known"),
+        pytest.param(replace(line(4), oversubscribe=True), SHARED, on(0, 0, 0, "node3"),
+                     "rank 3 ran on node3, which is not a host of this job", id="plan unknown, machine unknown"),
+    ],
+)  # fmt: skip
+def test_on_shared_machines_ranks_are_compared_by_machine(
+    launch: LaunchLine, machines: dict[str, str], ranks: tuple[RankReport, ...], wrong: str | None
+) -> None:
+    job = replace(a_job(workers=4, launch=launch), implementation=Implementation.OPENMPI, implementation_stated=True)
+    plan = reconcile(job, running(job, ranks=ranks, launcher=DONE, machines=machines), at(10))
+    failed = plan.status.condition(names.FAILED)
+    assert (failed.message if failed else None) == wrong
+    assert plan.status.is_true(names.SUCCEEDED) == (wrong is None)
+
+
+def test_workers_that_left_an_elastic_job_are_known_though_their_machine_is_not() -> None:
+    seen = running(ELASTIC, ranks=(a_rank(0), a_rank(1, "pi-worker-5")), launcher=DONE, machines={"pi-worker-0": "n"})
+    assert reconcile(ELASTIC, seen, at(10)).status.is_true(names.SUCCEEDED)

@@ -335,18 +335,23 @@ _LARGEST_WORLD = 1_000_000  # ranks; beyond it a placement is no use to anybody
 
 
 def expected_placement(
-    line: LaunchLine, hosts: Sequence[str], slots: int, *, hydra: bool | None = None
+    line: LaunchLine,
+    hosts: Sequence[str],
+    slots: int | Sequence[int] | Mapping[str, int],
+    *,
+    hydra: bool | None = None,
 ) -> tuple[str, ...] | None:
     """Rank -> host by the launcher's documented rules, or None where they do not settle it.
 
-    `hosts` and `slots` are those of the hostfile. `hydra` says that a plain mpirun is MPICH's or Intel's.
+    `hosts` and `slots` are those of the hostfile: one number for all, one each in the hosts' order, or by name.
+    `hydra` says that a plain mpirun is MPICH's or Intel's.
     """
     settled = line.contexts == 1 and not (line.elastic or line.oversubscribe or line.unclear or line.per_socket)
     if not settled or line.launcher == "horovodrun" or not hosts:
         return None
     if line.hostfile is not None and not line.hostfile.startswith("/etc/mpi/"):
         return None
-    room = _room(line, hosts, slots)
+    room = _room(line, _slots_of(hosts, slots))
     if room is None:
         return None
     if hydra or (hydra is None and line.launcher in HYDRA_ONLY):
@@ -354,11 +359,19 @@ def expected_placement(
     return _place_openmpi(line, room)
 
 
-def _room(line: LaunchLine, hosts: Sequence[str], slots: int) -> dict[str, int] | None:
+def _slots_of(hosts: Sequence[str], slots: int | Sequence[int] | Mapping[str, int]) -> dict[str, int]:
+    if isinstance(slots, int):
+        return dict.fromkeys(hosts, slots)
+    if isinstance(slots, Mapping):
+        return {host: slots[host] for host in hosts}
+    return dict(zip(hosts, slots, strict=True))
+
+
+def _room(line: LaunchLine, slots: dict[str, int]) -> dict[str, int] | None:
     """Host -> slots. --host chooses and orders: a name without a number has one slot, a name given twice two."""
     if not line.hosts:
-        return dict.fromkeys(hosts, slots)
-    known = {name: host for host in hosts for name in (host, host.split(".", 1)[0])}
+        return slots
+    known = {name: host for host in slots for name in (host, host.split(".", 1)[0])}
     named: dict[str, int] = {}
     for item in line.hosts:
         if item.host not in known:
@@ -366,7 +379,7 @@ def _room(line: LaunchLine, hosts: Sequence[str], slots: int) -> dict[str, int] 
         host = known[item.host]
         named[host] = named.get(host, 0) + (item.slots if item.slots is not None else 1)
     # Above the hostfile's number generation 4 obeys and generation 5 refuses.
-    return named if all(0 < count <= slots for count in named.values()) else None
+    return named if all(0 < count <= slots[host] for host, count in named.items()) else None
 
 
 def _place_openmpi(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | None:
@@ -405,6 +418,6 @@ def _place_hydra(line: LaunchLine, room: dict[str, int]) -> tuple[str, ...] | No
         return None
     once = _filled(room)
     wanted = len(once) if line.processes is None else line.processes
-    if wanted < 1 or wanted > _LARGEST_WORLD:
+    if not once or wanted < 1 or wanted > _LARGEST_WORLD:
         return None
     return tuple(once[rank % len(once)] for rank in range(wanted))

@@ -7,7 +7,7 @@ hostfile runs every rank on itself and reports success.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 
 from oarsman.job.job import Implementation
@@ -34,14 +34,24 @@ _IMPLEMENTATIONS = {
 }
 
 
-def hostfile(implementation: Implementation, hosts: Iterable[str], slots: int) -> str:
+Slots = int | Mapping[str, int] | Iterable[tuple[str, int]]  # of every host, or of each by its name
+
+
+def hostfile(implementation: Implementation, hosts: Iterable[str], slots: Slots) -> str:
     form = "{} slots={}\n" if implementation is Implementation.OPENMPI else "{}:{}\n"
-    return "".join(form.format(host, slots) for host in hosts)
+    return "".join(form.format(*each) for each in _with_slots(hosts, slots))
 
 
-def discover_hosts(hosts: Iterable[str], slots: int) -> str:
+def discover_hosts(hosts: Iterable[str], slots: Slots) -> str:
     """The script Horovod Elastic asks for the hosts of the moment. Slots are always said."""
-    return "#!/bin/sh\n" + "".join(f"echo {host}:{slots}\n" for host in hosts)
+    return "#!/bin/sh\n" + "".join(f"echo {host}:{count}\n" for host, count in _with_slots(hosts, slots))
+
+
+def _with_slots(hosts: Iterable[str], slots: Slots) -> Iterator[tuple[str, int]]:
+    if isinstance(slots, int):
+        return ((host, slots) for host in hosts)
+    by_name = dict(slots)
+    return ((host, by_name[host]) for host in hosts)
 
 
 def launcher_variables(*, hostfile: str, agent: str, slots: int) -> Mapping[str, str]:

@@ -3,11 +3,14 @@
 A launcher that does not find its hostfile runs every rank on itself and reports success. So each
 rank's report is compared with the plan: exactly, where the launch line says enough to know the plan,
 and loosely (a host of this job) where it does not.
+
+Where several members share a machine, MPI knows that machine as one host with all their slots: machines are compared.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
 
 from oarsman import names
 from oarsman.job.job import Implementation, Job
@@ -21,34 +24,54 @@ def seen(ranks: Sequence[RankReport]) -> Mapping[int, str]:
 
 
 def short(host: str) -> str:
-    """The first label: the name a host has in this job, however the resolver completed it."""
-    return host.split(".", 1)[0]
+    """The first label: the name a host has in this job, however the resolver completed it. An address has no labels."""
+    return host if host.replace(".", "").isdigit() else host.split(".", 1)[0]
 
 
-def mistake(job: Job, ranks: Sequence[RankReport], attempt: Attempt | None, *, complete: bool) -> str | None:
-    """What is wrong, in one line, or None. `complete`: every rank has had its chance to report."""
+def mistake(
+    job: Job,
+    ranks: Sequence[RankReport],
+    attempt: Attempt | None,
+    *,
+    complete: bool,
+    machines: Mapping[str, str] | None = None,
+) -> str | None:
+    """What is wrong, in one line, or None. `complete`: every rank has had its chance to report.
+
+    `machines`: member -> machine, where that is not one of its own.
+    """
     if not ranks:
         return None
-    found = seen(ranks)
+    machines = machines or {}
+    found = {rank: _machine(host, machines) for rank, host in seen(ranks).items()}
     hosts = _hosts_at_launch(job, attempt)
-    if job.elastic:
-        return _stranger(found, job, hosts)
-    planned = expected(job, hosts)
+    planned = None if job.elastic else expected(job, hosts, machines)
     if planned is None:
-        return _stranger(found, job, hosts)
+        return _stranger(found, job, {short(_machine(host, machines)) for host in (*job.hosts, *hosts)})
     return _misplaced(found, planned) or (_missing(found, planned) if complete else None)
 
 
-def expected(job: Job, hosts: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The plan of a launcher whose kind is not stated is known only where both kinds would do the same."""
+def expected(job: Job, hosts: Sequence[str], machines: Mapping[str, str] | None = None) -> tuple[str, ...] | None:
+    """The plan of a launcher whose kind is not stated is known only where both kinds would do the same.
+
+    A machine stands where its first member does, with the slots of all of them.
+    """
     if job.launch is None:
         return None
     hydra = True if job.implementation is not Implementation.OPENMPI else None
-    plan = expected_placement(job.launch, hosts, job.slots_per_worker, hydra=hydra)
+    slots = {
+        machine: job.slots_per_worker * count
+        for machine, count in Counter(_machine(host, machines or {}) for host in hosts).items()
+    }
+    plan = expected_placement(job.launch, tuple(slots), slots, hydra=hydra)
     if job.implementation_stated:
         return plan
-    other = expected_placement(job.launch, hosts, job.slots_per_worker, hydra=True if hydra is None else None)
+    other = expected_placement(job.launch, tuple(slots), slots, hydra=True if hydra is None else None)
     return plan if plan == other else None
+
+
+def _machine(member: str, machines: Mapping[str, str]) -> str:
+    return machines.get(member, member)
 
 
 def _hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:
@@ -64,7 +87,7 @@ def _misplaced(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
         if rank < len(expected)
         else f"rank {rank} ran on {host}, planned were {len(expected)} ranks"
         for rank, host in found.items()
-        if rank >= len(expected) or short(expected[rank]) != host
+        if rank >= len(expected) or short(expected[rank]) != short(host)
     ]
     return _first_of(wrong)
 
@@ -73,14 +96,13 @@ def _missing(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
     return _first_of([f"rank {r} never ran, planned {host}" for r, host in enumerate(expected) if r not in found])
 
 
-def _stranger(found: Mapping[int, str], job: Job, hosts: Sequence[str]) -> str | None:
+def _stranger(found: Mapping[int, str], job: Job, known: Set[str]) -> str | None:
     """An elastic job has had hosts that are no longer listed; they are known by their name."""
-    known = {*job.hosts, *hosts}
     ours = names.worker_name(job.name, 0)[:-1]
     wrong = [
         f"rank {rank} ran on {host}, which is not a host of this job"
         for rank, host in found.items()
-        if host not in known and not (job.elastic and host.startswith(ours))
+        if short(host) not in known and not (job.elastic and host.startswith(ours))
     ]
     return _first_of(wrong)
 

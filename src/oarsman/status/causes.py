@@ -196,7 +196,7 @@ def _named(job: Job, named: mpirun_words.Named, seen: Observed) -> Cause:
 def _who_and_where(job: Job, named: mpirun_words.Named, seen: Observed) -> tuple[int | None, str | None]:
     """What the launcher left out, from where ranks were seen, or else from where they were to run."""
     planned = _planned(job, seen)
-    rank, host = named.rank, named.host.split(".", 1)[0] if named.host else None
+    rank, host = named.rank, placement.short(named.host) if named.host else None
     if rank is None:
         fitting = [number for number, where in planned.items() if host in (None, where)]
         rank = fitting[0] if len(fitting) == 1 else None
@@ -212,7 +212,8 @@ def _planned(job: Job, seen: Observed) -> dict[int, str]:
         return {}
     if job.worker is not None and attempt is not None and attempt.workers is not None:
         job = replace(job, worker=replace(job.worker, replicas=attempt.workers))
-    return {rank: placement.short(host) for rank, host in enumerate(placement.expected(job, job.hosts) or ())}
+    planned = placement.expected(job, job.hosts, seen.machines) or ()
+    return {rank: placement.short(host) for rank, host in enumerate(planned)}
 
 
 def _hit_the_limit(exit_: Exit, host: str | None, seen: Observed) -> bool:

@@ -13,11 +13,11 @@ instead of crowding each other out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from oarsman import names
 from oarsman.job.job import Job
@@ -62,13 +62,17 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class _Resource:
-    amount: Callable[[Request], Decimal]
-    whole: Callable[[Capacity], Decimal]
+class Resource:
+    """One kind of what there is: how it is found in a request or a capacity, and how people hear of it."""
+
+    name: str
     one: str
     many: str
     shared: bool  # may be oversubscribed
     show: Callable[[Decimal], str]
+
+    def of(self, amounts: Request | Capacity) -> Decimal:
+        return Decimal(getattr(amounts, self.name))
 
     def named(self, amount: Decimal) -> str:
         shown = self.show(amount)
@@ -83,11 +87,11 @@ def _gibibytes(amount: Decimal) -> str:
     return _plain(amount / _GIB)
 
 
-_RESOURCES: Final = (
-    _Resource(lambda r: Decimal(r.gpus), lambda c: Decimal(c.gpus), "GPU", "GPUs", False, _plain),
-    _Resource(lambda r: r.cpus, lambda c: c.cpus, "CPU", "CPUs", True, _plain),
-    _Resource(lambda r: r.memory, lambda c: c.memory, "GiB of memory", "GiB of memory", True, _gibibytes),
-)
+GPUS: Final = Resource("gpus", "GPU", "GPUs", False, _plain)
+CPUS: Final = Resource("cpus", "CPU", "CPUs", True, _plain)
+SLOTS: Final = Resource("cpus", "slot", "slots", True, _plain)  # what the CPUs of a rack are called
+MEMORY: Final = Resource("memory", "GiB of memory", "GiB of memory", True, _gibibytes)
+_RESOURCES: Final = (GPUS, CPUS, MEMORY)
 
 
 def request_of(job: Job, now: datetime) -> Request:
@@ -96,13 +100,13 @@ def request_of(job: Job, now: datetime) -> Request:
     if job.worker is not None:
         members.append((job.worker, job.worker.replicas))
     priority = job.annotation(names.ANNOTATION_PRIORITY, "0")
-    cpus = sum((_sum(role, "cpu") * count for role, count in members), Decimal(0))
+    cpus = sum((sum_of(role, "cpu") * count for role, count in members), Decimal(0))
     return Request(
         key=job.key,
         cpus=cpus or Decimal(job.slots),
         cpus_assumed=not cpus,
-        memory=sum((_sum(role, "memory") * count for role, count in members), Decimal(0)),
-        gpus=sum(sum(c.resources.gpus for c in role.containers) * count for role, count in members),
+        memory=sum((sum_of(role, "memory") * count for role, count in members), Decimal(0)),
+        gpus=sum(gpus_of(role) * count for role, count in members),
         priority=int(priority) if priority.removeprefix("-").isdigit() else 0,
         waited=max(now - job.created_at, timedelta(0)) if job.created_at else timedelta(0),
         oversubscribe=job.annotation(names.ANNOTATION_OVERSUBSCRIBE).lower() == "true",
@@ -118,65 +122,48 @@ def holds(request: Request, capacity: Capacity) -> Capacity:
 
 def admit(waiting: Sequence[Request], running: Sequence[Request], capacity: Capacity) -> list[Decision]:
     """One decision per waiting job, in the order of the queue."""
-    holders = list(running)
+    return in_turn(waiting, _OneMachine(capacity, list(running)))
+
+
+# -- the queue, whatever the room is ----------------------------------------------------------------------
+Asker = TypeVar("Asker", bound=Request, contravariant=True)
+Waiting = TypeVar("Waiting", bound=Request)
+
+
+class Room(Protocol[Asker]):
+    """What a queue is let into."""
+
+    def impossible(self, asker: Asker) -> str | None:
+        """Why it can never fit."""
+
+    def short_of(self, asker: Asker) -> str | None:
+        """Why it does not fit now."""
+
+    def gathers(self, asker: Asker) -> bool:
+        """Whether room for it gathers while nothing else starts."""
+
+    def take(self, asker: Asker) -> Admission:
+        """Lets it in; it fits."""
+
+
+def in_turn(waiting: Iterable[Waiting], room: Room[Waiting]) -> list[Decision]:
     decisions: list[Decision] = []
     blocker: Request | None = None  # passed over, and has waited long enough
     position = 0
     for request in sorted(waiting, key=lambda r: (-r.priority, -r.waited, r.key)):
-        impossible = _impossible(request, capacity)
-        short = _short_of(request, holders, capacity)
+        impossible = room.impossible(request)
+        short = None if impossible else room.short_of(request)
         if impossible:
             admission = Admission(admitted=False, impossible=True, reason=impossible)
         elif blocker is None and short is None:
-            holders.append(request)
-            admission = Admission()
+            admission = room.take(request)
         else:
             position += 1
             admission = Admission(admitted=False, position=position, reason=short or _behind(request, blocker))
-            if blocker is None and request.waited >= PATIENCE:
+            if blocker is None and request.waited >= PATIENCE and room.gathers(request):
                 blocker = request
         decisions.append(Decision(key=request.key, admission=admission))
     return decisions
-
-
-def _need(request: Request, resource: _Resource, capacity: Capacity) -> Decimal:
-    if request.oversubscribe and resource.shared:
-        return Decimal(0)
-    asked = resource.amount(request)
-    return min(asked, resource.whole(capacity)) if request.cpus_assumed and resource.one == "CPU" else asked
-
-
-def _impossible(request: Request, capacity: Capacity) -> str | None:
-    for resource in _RESOURCES:
-        whole = resource.whole(capacity)
-        if _need(request, resource, capacity) > whole:
-            way_out = " (--oversubscribe starts it all the same)" if resource.shared else ""
-            asked = resource.named(resource.amount(request))
-            return f"asks for {asked}, the machine has {resource.show(whole)}{way_out}"
-    return None
-
-
-def _short_of(request: Request, holders: Sequence[Request], capacity: Capacity) -> str | None:
-    """What there is too little of, and who has it, or None when the whole gang fits."""
-    missing = []
-    for resource in _RESOURCES:
-        need, whole = _need(request, resource, capacity), resource.whole(capacity)
-        held = [(_need(h, resource, capacity), h) for h in holders]
-        free = max(whole - sum((amount for amount, _ in held), Decimal(0)), Decimal(0))
-        if need > free:
-            of = f"{resource.show(free)} of {resource.show(whole)} are free"
-            missing.append(f"needs {resource.named(need)}, {of}{_held_by(request, held, resource)}")
-    return "; ".join(missing) or None
-
-
-def _held_by(asker: Request, held: Sequence[tuple[Decimal, Request]], resource: _Resource) -> str:
-    named = [(amount, h.key) for amount, h in held if amount and asker.may_name(h)]
-    others = sum((amount for amount, h in held if not asker.may_name(h)), Decimal(0))
-    most = sorted([*named, *([(others, "others")] if others else [])], key=lambda h: (-h[0], h[1]))
-    if not most:
-        return ""
-    more = f" and {len(most) - 3} more" if len(most) > 3 else ""
-    return f" (held by {', '.join(f'{key}: {resource.show(amount)}' for amount, key in most[:3])}{more})"
 
 
 def _behind(asker: Request, blocker: Request | None) -> str:
@@ -185,5 +172,63 @@ def _behind(asker: Request, blocker: Request | None) -> str:
     return f"waits behind {who}, which has waited {int(blocker.waited.total_seconds() // 60)} min"
 
 
-def _sum(role: Role, resource: str) -> Decimal:
+def held_by(asker: Request, held: Iterable[tuple[Decimal, Request]], resource: Resource) -> str:
+    """Who has how much of it, the largest first."""
+    holders = [(amount, h) for amount, h in held if amount]
+    named = [(amount, h.key) for amount, h in holders if asker.may_name(h)]
+    others = sum((amount for amount, h in holders if not asker.may_name(h)), Decimal(0))
+    most = sorted([*named, *([(others, "others")] if others else [])], key=lambda h: (-h[0], h[1]))
+    if not most:
+        return ""
+    more = f" and {len(most) - 3} more" if len(most) > 3 else ""
+    return f" (held by {', '.join(f'{key}: {resource.show(amount)}' for amount, key in most[:3])}{more})"
+
+
+# -- one machine ------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _OneMachine:
+    capacity: Capacity
+    holders: list[Request]
+
+    def impossible(self, asker: Request) -> str | None:
+        for resource in _RESOURCES:
+            whole = resource.of(self.capacity)
+            if _need(asker, resource, self.capacity) > whole:
+                way_out = " (--oversubscribe starts it all the same)" if resource.shared else ""
+                asked = resource.named(resource.of(asker))
+                return f"asks for {asked}, the machine has {resource.show(whole)}{way_out}"
+        return None
+
+    def short_of(self, asker: Request) -> str | None:
+        missing = []
+        for resource in _RESOURCES:
+            need, whole = _need(asker, resource, self.capacity), resource.of(self.capacity)
+            held = [(_need(h, resource, self.capacity), h) for h in self.holders]
+            free = max(whole - sum((amount for amount, _ in held), Decimal(0)), Decimal(0))
+            if need > free:
+                of = f"{resource.show(free)} of {resource.show(whole)} are free"
+                missing.append(f"needs {resource.named(need)}, {of}{held_by(asker, held, resource)}")
+        return "; ".join(missing) or None
+
+    def gathers(self, asker: Request) -> bool:
+        return True
+
+    def take(self, asker: Request) -> Admission:
+        self.holders.append(asker)
+        return Admission()
+
+
+def _need(request: Request, resource: Resource, capacity: Capacity) -> Decimal:
+    if request.oversubscribe and resource.shared:
+        return Decimal(0)
+    asked = resource.of(request)
+    return min(asked, resource.of(capacity)) if request.cpus_assumed and resource is CPUS else asked
+
+
+def sum_of(role: Role, resource: str) -> Decimal:
+    """What one member asks for, all its containers together."""
     return sum((c.resources.effective(resource) for c in role.containers), Decimal(0))
+
+
+def gpus_of(role: Role) -> int:
+    return sum(c.resources.gpus for c in role.containers)

@@ -16,7 +16,7 @@ def launcher_succeeded(turn: Turn) -> Turn:
     launcher = turn.launcher
     if launcher is None or launcher.phase is not Phase.SUCCEEDED:
         return turn
-    wrong = placement.mistake(turn.job, turn.seen.ranks, turn.open_attempt, complete=True)
+    wrong = _misplaced(turn, complete=True)
     if wrong:
         return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong))
     if turn.job.launch is not None and not turn.seen.ranks and turn.seen.ranks_report:
@@ -28,5 +28,10 @@ def placement_while_running(turn: Turn) -> Turn:
     """Ranks on the wrong host are not waited for: the answer would be right and the numbers wrong."""
     if not turn.launcher_alive:
         return turn
-    wrong = placement.mistake(turn.job, turn.seen.ranks, turn.open_attempt, complete=False)
+    wrong = _misplaced(turn, complete=False)
     return finish.fail(turn, names.REASON_PLACEMENT, wrong, Cause(summary=wrong)) if wrong else turn
+
+
+def _misplaced(turn: Turn, *, complete: bool) -> str | None:
+    seen = turn.seen
+    return placement.mistake(turn.job, seen.ranks, turn.open_attempt, complete=complete, machines=seen.machines)

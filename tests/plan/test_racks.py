@@ -1,0 +1,478 @@
+"""Gangs on a rack. A row of machines is written `4 4 2+1g`: slots, and GPUs behind a plus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oarsman import names
+from oarsman.job.job import Job
+from oarsman.job.observed import Admission, Place
+from oarsman.job.role import Container, Resources, Role
+from oarsman.plan.policies.gang import Capacity
+from oarsman.plan.policies.racks import Gang, Machine, Placed, admit, extend, fit, gang_of, holds
+from tests.builders import a_job, at
+
+GIB = 1024**3
+
+
+def rack(row: str, *, memory_gib: int = 16) -> list[Machine]:
+    machines = []
+    for number, written in enumerate(row.split(), 1):
+        slots, _, gpus = written.partition("+")
+        gpu_count = int(gpus.removesuffix("g") or 0)
+        machines.append(Machine(name=f"node{number}", slots=int(slots), memory=memory_gib * GIB, gpus=gpu_count))
+    return machines
+
+
+def left_out(machines: Sequence[Machine], **why: str) -> list[Machine]:
+    return [replace(machine, left_out=why.get(machine.name, "")) for machine in machines]
+
+
+def labelled(machines: Sequence[Machine], **labels: dict[str, str]) -> list[Machine]:
+    return [replace(machine, labels=labels.get(machine.name, {})) for machine in machines]
+
+
+def ask(
+    name: str = "pi", workers: int = 1, slots: int = 1, *, gpus: int = 0, memory_gib: int = 0, minutes: float = 0,
+    launcher_slots: int = 0, apart: bool = False, **given: Any,
+) -> Gang:  # fmt: skip
+    need = Capacity(cpus=Decimal(slots), memory=Decimal(memory_gib * GIB), gpus=gpus)
+    launcher = Capacity(cpus=Decimal(launcher_slots), memory=Decimal(0))
+    return Gang(
+        key=f"default/{name}", waited=timedelta(minutes=minutes), launcher=names.launcher_name(name),
+        workers=tuple(names.worker_name(name, i) for i in range(workers)), worker_need=need, launcher_need=launcher,
+        launcher_apart=apart, cpus=need.cpus * workers + launcher.cpus, memory=need.memory * workers,
+        gpus=gpus * workers, **given,
+    )  # fmt: skip
+
+
+def runs(name: str, *nodes: int, slots: int = 1, **given: Any) -> Placed:
+    """A job with one worker on each of these nodes, its launcher beside the first."""
+    gang = ask(name, len(nodes), slots, **given)
+    return Placed(gang=gang, placement=places(gang, (nodes[0], *nodes)))
+
+
+def places(gang: Gang, nodes: Sequence[int]) -> tuple[Place, ...]:
+    members = (gang.launcher, *gang.workers)
+    return tuple(Place(member=m, machine=f"node{n}") for m, n in zip(members, nodes, strict=True))
+
+
+def where(placement: Sequence[Place], *, launcher: bool = False) -> str:
+    """`1 1 2`: the nodes of the workers, in order."""
+    seats = [seat for seat in placement if launcher or not seat.member.endswith("-launcher")]
+    return " ".join(seat.machine.removeprefix("node") for seat in seats)
+
+
+def answer(gang: Gang, machines: Sequence[Machine], *running: Placed) -> Admission:
+    [decision] = admit([gang], running, machines)
+    return decision.admission
+
+
+# -- where -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("row", "gang", "running", "nodes"),
+    [
+        pytest.param("4 4", ask(workers=6), [], "1 1 1 1 2 2", id="one machine is filled first"),
+        pytest.param("4 4", ask(workers=3, slots=2), [], "1 1 2", id="a worker is not cut in two"),
+        pytest.param("1 4", ask(workers=4), [], "2 2 2 2", id="as few machines as possible"),
+        pytest.param("1 2 3 3", ask(workers=5), [], "2 2 3 3 3", id="of the smallest choices the earliest"),
+        pytest.param("4 4", ask(workers=3), [runs("r", 1, slots=3)], "2 2 2", id="what is held is not free"),
+        pytest.param("4 4+2g", ask(workers=2, gpus=1), [], "2 2", id="GPUs count"),
+        pytest.param("4 4 4", ask(workers=4, spread=True), [], "1 2 3 1", id="by node"),
+        pytest.param("1 2 9", ask(workers=6, spread=True), [], "1 2 3 2 3 3", id="by node, the full ones left out"),
+        pytest.param("4 4", ask(workers=2, launcher_slots=1, slots=2), [], "1 2", id="a launcher takes room"),
+        pytest.param("2 3", ask(workers=2, launcher_slots=1, slots=2), [], "2 1", id="only one takes the launcher"),
+        pytest.param("2 3 4", ask(workers=2, launcher_slots=1, slots=2, spread=True), [], "2 1", id="and by node"),
+        pytest.param("4 4", ask(workers=8, slots=9, oversubscribe=True), [], "1 2 1 2 1 2 1 2", id="crowded evenly"),
+        pytest.param("8 4", ask(workers=6, oversubscribe=True), [], "1 1 2 1 1 2", id="by what they have"),
+        pytest.param("4 4", ask(oversubscribe=True), [runs("r", 1, slots=2)], "2", id="crowded where least is"),
+        pytest.param("4 4", ask(oversubscribe=True), [runs("r", 1, oversubscribe=True)], "2", id="beside the crowd"),
+        pytest.param("4+1g 4+1g", ask(workers=2, gpus=1, oversubscribe=True), [], "1 2", id="GPUs are not shared"),
+    ],
+)  # fmt: skip
+def test_every_worker_has_a_machine(row: str, gang: Gang, running: list[Placed], nodes: str) -> None:
+    decision = answer(gang, rack(row), *running)
+    assert decision.admitted, decision.reason
+    assert where(decision.placement) == nodes
+
+
+def test_the_launcher_sits_beside_the_first_worker() -> None:
+    decision = answer(ask("pi", 2, 2, launcher_slots=1), rack("2 3"))
+    assert decision.placement == (
+        Place(member="pi-launcher", machine="node2"), Place(member="pi-worker-0", machine="node2"),
+        Place(member="pi-worker-1", machine="node1"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("workers", "nodes"), [(0, "1"), (2, "1 1 2"), (3, "1 1 2 2")])
+def test_a_launcher_that_takes_ranks_has_a_place_of_its_own(workers: int, nodes: str) -> None:
+    decision = answer(ask("pi", workers, 2, launcher_slots=2, apart=True), rack("4 4"))
+    assert where(decision.placement, launcher=True) == nodes
+
+
+@pytest.mark.parametrize(
+    ("selector", "nodes"),
+    [
+        ({"disk": "ssd"}, "2 2"), ({"disk": "ssd", "zone": "b"}, "3 3"), ({"kubernetes.io/hostname": "node3"}, "3 3"),
+        ({}, "1 1"),
+    ],
+)  # fmt: skip
+def test_workers_go_where_the_labels_are(selector: dict[str, str], nodes: str) -> None:
+    machines = labelled(rack("4 4 4"), node2={"disk": "ssd"}, node3={"disk": "ssd", "zone": "b"})
+    assert where(answer(ask(workers=2, selector=selector), machines).placement) == nodes
+
+
+# -- who ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("waiting", "running", "starts"),
+    [
+        pytest.param([ask("a", 8)], [], "a", id="the whole rack"),
+        pytest.param([ask("a", 2, 3), ask("b", 1, 2)], [], "a", id="no machine has two slots left"),
+        pytest.param([ask("a", 2, 3), ask("b", 2, 1)], [], "a b", id="one slot on each"),
+        pytest.param([ask("young", 8), ask("old", 8, minutes=1)], [], "old", id="older first"),
+        pytest.param([ask("old", 8, minutes=9), ask("vip", 8, priority=1)], [], "vip", id="priority before age"),
+        pytest.param([ask("big", 8, minutes=9), ask("small", 1)], [runs("r", 1)], "small", id="passing over"),
+        pytest.param([ask("big", 8, minutes=10), ask("small", 1)], [runs("r", 1)], "", id="none past a long wait"),
+        pytest.param([ask("huge", 9, minutes=60), ask("b", 8)], [], "b", id="the impossible block nobody"),
+        pytest.param([ask("w", 8)], [runs("o", 1, 2, slots=9, oversubscribe=True)], "w", id="who crowds holds nothing"),
+        pytest.param([ask("m", 2, memory_gib=9)], [runs("r", 1, memory_gib=8)], "", id="memory counts"),
+    ],
+)  # fmt: skip
+def test_who_may_start(waiting: list[Gang], running: list[Placed], starts: str) -> None:
+    decisions = admit(waiting, running, rack("4 4"))
+    started = [decision.key.removeprefix("default/") for decision in decisions if decision.admission.admitted]
+    assert " ".join(started) == starts
+
+
+def test_a_job_that_waits_for_a_machine_that_is_away_holds_nobody_up() -> None:
+    machines = left_out(rack("4 4"), node2="no route to host")
+    big, small = admit([ask("big", 8, minutes=60), ask("small", 1)], [], machines)
+    assert (big.admission.admitted, big.admission.impossible) == (False, False)
+    assert small.admission.admitted
+
+
+# -- why not -----------------------------------------------------------------------------------------------
+OTHER = runs("other", 3, slots=3)
+LEFT_OUT = left_out(rack("4 4"), node2="no route to host")
+ALL_OUT = left_out(rack("1 1 1 1 1"), **{f"node{n}": f"fault {n}" for n in range(1, 6)})
+
+
+@pytest.mark.parametrize(
+    ("machines", "gang", "running", "reason"),
+    [
+        (rack("4+1g 4+2g 4+2g"), ask(workers=4, slots=2, gpus=1), [OTHER],
+         "needs 4 workers with 2 slots and 1 GPU each; 3 fit now: "
+         "node3 has 1 of 4 slots free (held by default/other: 3)"),
+        (rack("4 4"), ask(workers=4, slots=2), [runs("a", 1), runs("b", 1)],
+         "needs 4 workers with 2 slots each; 3 fit now: "
+         "node1 has 2 of 4 slots free (held by default/a: 1, default/b: 1)"),
+        (rack("4"), ask(slots=4), [runs("a", 1)],
+         "needs 1 worker with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)"),
+        (rack("2 2"), ask(workers=2, slots=2), [runs("a", 1)],
+         "needs 2 workers with 2 slots each; 1 fits now: node1 has 1 of 2 slots free (held by default/a: 1)"),
+        (rack("2 2"), ask(workers=2, slots=2), [runs("a", 1, 2)],
+         "needs 2 workers with 2 slots each; none fits now: node1 has 1 of 2 slots free (held by default/a: 1)"),
+        (rack("1+1g"), ask(gpus=1, oversubscribe=True), [runs("a", 1, gpus=1)],
+         "needs 1 worker with 1 GPU; it does not fit now: node1 has 0 of 1 GPU free (held by default/a: 1)"),
+        (rack("8"), ask(memory_gib=12), [runs("a", 1, memory_gib=8)],
+         "needs 1 worker with 1 slot and 12 GiB of memory; it does not fit now: "
+         "node1 has 8 of 16 GiB of memory free (held by default/a: 8)"),
+        (rack("4"), ask(workers=0, launcher_slots=4, apart=True), [runs("a", 1)],
+         "needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)"),
+        (rack("4 4"), ask(workers=3, slots=2, launcher_slots=2, apart=True), [runs("a", 1)],
+         "needs 1 launcher and 3 workers with 2 slots each; 3 fit now: "
+         "node1 has 3 of 4 slots free (held by default/a: 1)"),
+        (rack("3"), ask(workers=1, slots=2, launcher_slots=1), [runs("a", 1)],
+         "needs 1 worker with 2 slots and 1 launcher with 1 slot; it does not fit now: "
+         "node1 has 2 of 3 slots free (held by default/a: 1)"),
+        (rack("8"), ask(workers=8, owner="ada"), [runs("a", 1, owner="ada"), runs("b", 1, slots=3, owner="eve")],
+         "needs 8 workers with 1 slot each; 4 fit now: node1 has 4 of 8 slots free (held by others: 3, default/a: 1)"),
+        (LEFT_OUT, ask(workers=8), [],
+         "asks for 8 slots, the rack has 4; --oversubscribe starts it all the same; "
+         "node2 is left out: no route to host"),
+        (LEFT_OUT, ask(workers=4), [runs("a", 1)],
+         "needs 4 workers with 1 slot each; 3 fit now: node1 has 3 of 4 slots free (held by default/a: 1); "
+         "node2 is left out: no route to host"),
+        (ALL_OUT, ask(), [],
+         "no host can be used now; node1 is left out: fault 1; node2 is left out: fault 2; node3 is left out: fault 3; "
+         "so are 2 more"),
+    ],
+)  # fmt: skip
+def test_a_waiting_job_is_told_what_it_waits_for(
+    machines: list[Machine], gang: Gang, running: list[Placed], reason: str
+) -> None:
+    decision = answer(gang, machines, *running)
+    assert decision.reason == reason
+    assert (decision.position, decision.impossible, decision.placement) == (1, False, ())
+
+
+def test_a_machine_that_is_left_out_is_not_mentioned_where_it_would_not_help() -> None:
+    machines = left_out(rack("4 1"), node2="no route to host")
+    assert "left out" not in answer(ask(slots=4), machines, runs("a", 1)).reason
+
+
+def test_behind_a_long_wait_the_reason_names_it() -> None:
+    decisions = admit([ask("big", 8, minutes=12), ask("small")], [runs("r", 1)], rack("4 4"))
+    assert decisions[1].admission.reason == "waits behind default/big, which has waited 12 min"
+
+
+WAY_OUT = "; --oversubscribe starts it all the same"
+
+
+@pytest.mark.parametrize(
+    ("machines", "gang", "reason"),
+    [
+        ([], ask(), "the rack has no hosts"),
+        (rack("8 4"), ask(slots=16), f"no host has 16 slots for one worker (node1 has most: 8){WAY_OUT}"),
+        (rack("8 8 8 8"), ask(workers=40), f"asks for 40 slots, the rack has 32{WAY_OUT}"),
+        (rack("8+2g 8+1g"), ask(gpus=4), "no host has 4 GPUs for one worker (node1 has most: 2)"),
+        (rack("8 8"), ask(gpus=1), "no host has 1 GPU for one worker (none has any)"),
+        (rack("8 8"), ask(gpus=1, oversubscribe=True), "no host has 1 GPU for one worker (none has any)"),
+        (rack("8+2g 8+2g"), ask(workers=5, gpus=1), "asks for 5 GPUs, the rack has 4"),
+        (rack("8"), ask(memory_gib=17),
+         f"no host has 17 GiB of memory for one worker (node1 has most: 16){WAY_OUT}"),
+        (rack("8 4+1g"), ask(slots=8, gpus=1),
+         f"no host has 8 slots and 1 GPU together for one worker{WAY_OUT}"),
+        (rack("5 5"), ask(workers=3, slots=3),
+         f"even with nothing else on them, the hosts have room for 2 of 3 workers{WAY_OUT}"),
+        (rack("4 4"), ask(slots=4, launcher_slots=1),
+         f"no host has 5 slots for the launcher and a worker (node1 has most: 4){WAY_OUT}"),
+        (rack("4 4"), ask(workers=0, launcher_slots=5, apart=True),
+         f"no host has 5 slots for the launcher (node1 has most: 4){WAY_OUT}"),
+        (rack("4 4"), ask(selector={"zone": "b", "disk": "ssd"}),
+         "no host has the labels for one worker: disk=ssd, zone=b"),
+        (labelled(rack("4 8"), node1={"disk": "ssd"}), ask(slots=5, selector={"disk": "ssd"}),
+         f"no host with its labels has 5 slots for one worker (node1 has most: 4){WAY_OUT}"),
+        (labelled(rack("4 8"), node1={"disk": "ssd"}), ask(workers=5, selector={"disk": "ssd"}),
+         f"asks for 5 slots, the hosts with its labels have 4{WAY_OUT}"),
+    ],
+)  # fmt: skip
+def test_what_can_never_fit_is_impossible(machines: list[Machine], gang: Gang, reason: str) -> None:
+    decision = answer(gang, machines)
+    assert (decision.reason, decision.impossible, decision.placement) == (reason, True, ())
+
+
+# -- scaling what runs ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("row", "nodes", "gang", "others", "after"),
+    [
+        pytest.param("4 4", [1, 1, 2], ask(workers=4), [], "1 2 1 1", id="its own machines first"),
+        pytest.param("2 4 4", [1, 1, 1], ask(workers=4), [runs("r", 2, slots=3)], "1 1 3 3", id="few new ones"),
+        pytest.param("4 4 4", [1, 1, 2], ask(workers=4, spread=True), [], "1 2 3 1", id="by node"),
+        pytest.param("4 4", [1, 1, 2], ask(workers=1), [], "1", id="the highest leave"),
+        pytest.param("4 4", [2, 2, 1], ask(workers=2), [], "2 1", id="nothing changed"),
+        pytest.param("1 4", [1, 1], ask(workers=3, oversubscribe=True), [], "1 2 2", id="crowded evenly"),
+    ],
+)  # fmt: skip
+def test_a_running_job_keeps_its_places_when_it_is_scaled(
+    row: str, nodes: list[int], gang: Gang, others: list[Placed], after: str
+) -> None:
+    before = places(ask(workers=len(nodes) - 1), nodes)
+    answered = extend(before, gang, others, rack(row))
+    assert answered.admitted, answered.reason
+    assert where(answered.placement) == after
+    assert [seat.member for seat in answered.placement] == [gang.launcher, *gang.workers]
+
+
+@pytest.mark.parametrize(
+    ("machines", "reason"),
+    [
+        (rack("4 4"), "needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free "
+         "(held by default/pi: 2, default/r: 2)"),
+        (left_out(rack("4 4 8"), node3="its clock is wrong"), "needs 3 more workers with 2 slots each; 2 fit now: "
+         "node1 has 0 of 4 slots free (held by default/pi: 2, default/r: 2); node3 is left out: its clock is wrong"),
+    ],
+)  # fmt: skip
+def test_more_workers_get_their_places_together_or_not_at_all(machines: list[Machine], reason: str) -> None:
+    before = places(ask(workers=1, slots=2), [1, 1])
+    answered = extend(before, ask(workers=4, slots=2), [runs("r", 1, slots=2)], machines)
+    assert (answered.admitted, answered.placement, answered.reason) == (False, before, reason)
+
+
+# -- what a job asks for ------------------------------------------------------------------------------------
+def a_role(replicas: int = 1, template: dict[str, Any] | None = None, **requests: int) -> Role:
+    amounts = {name.replace("gpu", "nvidia.com/gpu"): Decimal(amount) for name, amount in requests.items()}
+    container = Container(name="c", resources=Resources(requests=amounts))
+    return Role(containers=(container,), replicas=replicas, template=template or {})
+
+
+def needs(gang: Gang) -> tuple[str, str]:
+    return tuple(f"{n.cpus} {n.memory} {n.gpus}" for n in (gang.launcher_need, gang.worker_need))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "worker", "as_worker", "expected"),
+    [
+        pytest.param(a_role(), a_role(3), False, ("0 0 0", "2 0 0"), id="slots where nothing is said"),
+        pytest.param(a_role(), a_role(3, cpu=5, gpu=1), False, ("0 0 0", "5 0 1"), id="CPUs where they are"),
+        pytest.param(a_role(cpu=1, memory=7), a_role(3), False, ("1 7 0", "2 0 0"), id="a launcher that asks"),
+        pytest.param(a_role(), a_role(3, memory=9), True, ("2 0 0", "2 9 0"), id="a launcher that takes ranks"),
+        pytest.param(a_role(memory=7), None, False, ("2 7 0", "0 0 0"), id="a launcher alone"),
+    ],
+)
+def test_a_gang_asks_member_by_member(
+    launcher: Role, worker: Role | None, as_worker: bool, expected: tuple[str, str]
+) -> None:
+    job = Job(name="pi", launcher=launcher, worker=worker, slots_per_worker=2, run_launcher_as_worker=as_worker)
+    gang = gang_of(job, at(0))
+    assert needs(gang) == expected
+    assert gang.launcher_apart == (as_worker or worker is None)
+    assert gang.cpus == gang.launcher_need.cpus + 3 * gang.worker_need.cpus
+
+
+def test_labels_and_the_way_of_placing_come_from_the_manifest() -> None:
+    template = {"spec": {"nodeSelector": {"disk": "ssd"}}}
+    job = replace(a_job(), worker=a_role(2, template), annotations={names.ANNOTATION_PLACEMENT: "node"}, owner="ada")
+    gang = gang_of(job, at(90))
+    assert (gang.selector, gang.launcher_selector, gang.spread) == ({"disk": "ssd"}, {}, True)
+    assert (gang.key, gang.owner, gang.waited) == ("default/pi", "ada", timedelta(seconds=90))
+    assert not gang_of(a_job(), at(0)).spread
+
+
+def test_what_a_job_holds_is_summed_by_machine() -> None:
+    job = runs("pi", 1, 1, 2, slots=2, gpus=1, launcher_slots=1)
+    assert holds(job) == {
+        "node1": Capacity(cpus=Decimal(5), memory=Decimal(0), gpus=2),
+        "node2": Capacity(cpus=Decimal(2), memory=Decimal(0), gpus=1),
+    }
+    crowding = replace(job, gang=replace(job.gang, oversubscribe=True))
+    assert {name: (held.cpus, held.gpus) for name, held in holds(crowding).items()} == {
+        "node1": (0, 2),
+        "node2": (0, 1),
+    }
+
+
+def test_a_preview_says_what_the_queue_will() -> None:
+    machines, running = left_out(rack("4 4 4"), node3="away"), [runs("r", 1, slots=3)]
+    found = fit(ask(workers=4), [], running, machines)
+    assert (found.now, found.ever, where(found.placement)) == (True, True, "2 2 2 2")
+    assert (found.wanted.cpus, found.free.cpus, found.total.cpus) == (4, 5, 8)
+    later = fit(ask(workers=4), [ask("before", 4, minutes=1)], running, machines)
+    assert (later.now, later.ever, later.placement) == (False, True, ())
+    assert later.reason.startswith("needs 4 workers with 1 slot each; 1 fits now: node2 has 0 of 4 slots free")
+    assert not fit(ask(slots=5), [], running, machines).ever
+
+
+# -- whatever comes ----------------------------------------------------------------------------------------
+LABELS = st.sampled_from([{}, {"disk": "ssd"}])
+machines_of_all_kinds = st.lists(
+    st.builds(
+        Machine, name=st.just(""), slots=st.integers(0, 8), memory=st.integers(0, 8), gpus=st.integers(0, 2),
+        labels=LABELS, left_out=st.sampled_from(["", "", "", "away"]),
+    ),
+    max_size=5,
+).map(lambda machines: [replace(machine, name=f"node{n}") for n, machine in enumerate(machines, 1)])  # fmt: skip
+
+
+@st.composite
+def gangs(draw: st.DrawFn) -> Gang:
+    name, workers = draw(st.uuids().map(str)), draw(st.integers(0, 6))
+    number = st.integers(0, 3)
+    need = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
+    launcher = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
+    return Gang(
+        key=name, launcher=f"{name}-launcher", workers=tuple(f"{name}-worker-{i}" for i in range(workers)),
+        worker_need=need, launcher_need=launcher, launcher_apart=not workers or draw(st.booleans()),
+        cpus=launcher.cpus + need.cpus * workers, memory=launcher.memory + need.memory * workers,
+        gpus=launcher.gpus + need.gpus * workers, selector=draw(LABELS), launcher_selector=draw(LABELS),
+        spread=draw(st.booleans()), oversubscribe=draw(st.sampled_from([False, False, True])),
+        priority=draw(st.integers(0, 1)), waited=timedelta(minutes=draw(st.integers(0, 20))),
+    )  # fmt: skip
+
+
+queues = st.lists(gangs(), max_size=6, unique_by=lambda gang: gang.key)
+
+
+def started(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> list[Placed]:
+    by_key = {gang.key: gang for gang in waiting}
+    return [
+        Placed(gang=by_key[decision.key], placement=decision.admission.placement)
+        for decision in admit(waiting, running, machines)
+        if decision.admission.admitted
+    ]
+
+
+def assert_within(machines: Sequence[Machine], jobs: Sequence[Placed]) -> None:
+    for machine in machines:
+        shares = [holds(job).get(machine.name) for job in jobs]
+        for what in ("cpus", "memory", "gpus"):
+            assert sum(getattr(share, what) for share in shares if share) <= getattr(machine.capacity, what)
+
+
+@given(machines_of_all_kinds, queues)
+def test_no_machine_is_ever_given_more_than_it_has(machines: list[Machine], waiting: list[Gang]) -> None:
+    running = started(waiting[:3], [], machines)
+    later = started(waiting[3:], running, machines)
+    assert_within(machines, [*running, *later])
+    usable = {machine.name: machine for machine in machines if not machine.left_out}
+    for job in later:
+        for seat in job.placement:
+            worker = seat.member != job.gang.launcher
+            labels = job.gang.selector if worker or not job.gang.launcher_apart else job.gang.launcher_selector
+            assert labels.items() <= usable[seat.machine].labels.items()
+
+
+@given(machines_of_all_kinds, queues)
+def test_all_members_have_a_place_or_none_has(machines: list[Machine], waiting: list[Gang]) -> None:
+    by_key = {gang.key: gang for gang in waiting}
+    decisions = admit(waiting, [], machines)
+    assert sorted(by_key) == sorted(decision.key for decision in decisions)
+    for decision in decisions:
+        gang, answered = by_key[decision.key], decision.admission
+        members = [seat.member for seat in answered.placement]
+        assert members == ([gang.launcher, *gang.workers] if answered.admitted else [])
+        assert bool(answered.reason) == (not answered.admitted)
+        if answered.admitted and not gang.launcher_apart:
+            assert answered.placement[0].machine == answered.placement[1].machine
+    assert decisions == admit(waiting[::-1], [], machines)
+
+
+@given(machines_of_all_kinds, queues)
+def test_whoever_fits_on_the_empty_rack_starts_in_the_end(machines: list[Machine], waiting: list[Gang]) -> None:
+    possible = {gang.key for gang in waiting if started([gang], [], machines)}
+    done: set[str] = set()
+    for _ in waiting:
+        left = [replace(gang, waited=gang.waited + timedelta(minutes=11)) for gang in waiting if gang.key not in done]
+        done |= {job.gang.key for job in started(left, [], machines)}  # and all of them end before the next round
+    assert done == possible
+
+
+@given(machines_of_all_kinds, gangs())
+def test_while_small_jobs_keep_coming_a_large_one_starts(machines: list[Machine], large: Gang) -> None:
+    if not started([large], [], machines):
+        return
+    running: list[Placed] = []
+    for minute in range(20):
+        small = [replace(ask(f"small-{minute}-{n}", slots=1), waited=timedelta(0)) for n in range(8)]
+        waiting = [replace(large, waited=timedelta(minutes=minute)), *small]
+        new = started(waiting, running, machines)
+        if large.key in {job.gang.key for job in new}:
+            return
+        running = [*running[8:], *new]  # the oldest end
+    raise AssertionError("it never started")
+
+
+@given(machines_of_all_kinds, gangs(), gangs(), st.integers(0, 8))
+def test_scaling_moves_nobody_and_overfills_nothing(
+    machines: list[Machine], gang: Gang, other: Gang, workers: int
+) -> None:
+    running = started([gang, other], [], machines)
+    mine = next((job for job in running if job.gang.key == gang.key), None)
+    if mine is None or not gang.workers:
+        return
+    others = [job for job in running if job is not mine]
+    scaled = replace(gang, workers=tuple(f"{gang.key}-worker-{i}" for i in range(max(workers, 1))))
+    answered = extend(mine.placement, scaled, others, machines)
+    kept = [seat for seat in mine.placement if seat.member in {scaled.launcher, *scaled.workers}]
+    assert list(answered.placement[: len(kept)]) == kept
+    assert answered.admitted or len(answered.placement) == len(kept)
+    assert not answered.admitted or len(answered.placement) == 1 + len(scaled.workers)
+    assert_within(machines, [*others, Placed(gang=scaled, placement=answered.placement)])
