@@ -34,7 +34,7 @@ def make(group: str) -> None:
                 (above / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
 
 
-def remove(group: str, patience: float = 20.0) -> None:
+def remove(group: str, patience: float = 60.0) -> None:
     """From the bottom up; the kernel needs a moment to let go of processes that were just killed."""
     deadline = time.monotonic() + patience
     for hierarchy in _hierarchies():

@@ -27,8 +27,8 @@ _APPLY_SINCE: Final = (1, 18)
 _LABEL: Final = ("app.kubernetes.io/name", "oarsman")
 _SECCOMP_SINCE: Final = (1, 19)
 _KUBECTL_IMAGE: Final = "--kubectl-delivery-image="
-_ESTABLISHED_SECONDS: Final = 60.0
-_GONE_SECONDS: Final = 120.0
+_ESTABLISHED_SECONDS: Final = 120.0
+_GONE_SECONDS: Final = 300.0  # kubelets take half a minute for a pod that has ended, and longer when they are busy
 _LOOK_SECONDS: Final = 5.0  # between two looks at what pods wait for
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _RELEASE: Final = ("meta.helm.sh/release-name", "meta.helm.sh/release-namespace")
