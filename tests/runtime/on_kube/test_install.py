@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -56,13 +57,14 @@ def test_what_somebody_changed_is_put_right(door: ClusterJobs) -> None:
 def test_what_a_controller_writes_meanwhile_is_no_change(door: ClusterJobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on any busy cluster: between the look at an object and its writing, somebody else writes to it."""
     applied(door)
-    look = install._found
+    look, looks = install._found, count(1)
 
     async def looked_at_too_early(kube: Kube, resource: Resource, name: str, namespace: str | None) -> Document | None:
         found = await look(kube, resource, name, namespace)
         if resource == resources.DEPLOYMENTS:
-            await kube.patch(resource, name, {"metadata": {"annotations": {"controller": "was here"}}}, namespace)
-            await kube.patch(resource, name, {"status": {"collisionCount": 1}}, namespace, subresource="status")
+            turn = next(looks)  # the same words once more would be no change
+            await kube.patch(resource, name, {"metadata": {"annotations": {"controller": f"turn {turn}"}}}, namespace)
+            await kube.patch(resource, name, {"status": {"collisionCount": turn}}, namespace, subresource="status")
         return found
 
     monkeypatch.setattr(install, "_found", looked_at_too_early)
