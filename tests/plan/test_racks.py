@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from sdk.spoken.latin import english_words
 
 from oarsman import names
 from oarsman.job.job import Job
@@ -18,9 +17,11 @@ from oarsman.job.observed import Admission, Place
 from oarsman.job.role import Container, Resources, Role
 from oarsman.plan.policies.gang import Capacity
 from oarsman.plan.policies.racks import Gang, Machine, Placed, admit, extend, fit, gang_of, holds
+from oarsman.sdk.spoken import in_chinese
 from tests.builders import a_job, at
 
 GIB = 1024**3
+WORDS_OF_OTHERS = ("no route to host", "its clock is wrong", "silent", "disk=ssd", "zone=b")
 
 
 def rack(row: str, *, memory_gib: int = 16) -> list[Machine]:
@@ -74,6 +75,12 @@ def where(placement: Sequence[Place], *, launcher: bool = False) -> str:
 def answer(gang: Gang, machines: Sequence[Machine], *running: Placed) -> Admission:
     [decision] = admit([gang], running, machines)
     return decision.admission
+
+
+def assert_has_chinese(reason: str) -> None:
+    said = in_chinese(reason)
+    assert said != reason
+    assert english_words(said, WORDS_OF_OTHERS) == [], said
 
 
 # -- where -------------------------------------------------------------------------------------------------
@@ -162,7 +169,7 @@ def test_a_job_that_waits_for_a_machine_that_is_away_holds_nobody_up() -> None:
 # -- why not -----------------------------------------------------------------------------------------------
 OTHER = runs("other", 3, slots=3)
 LEFT_OUT = left_out(rack("4 4"), node2="no route to host")
-ALL_OUT = left_out(rack("1 1 1 1 1"), **{f"node{n}": f"fault {n}" for n in range(1, 6)})
+ALL_OUT = left_out(rack("1 1 1 1 1"), **{f"node{n}": f"silent {n}" for n in range(1, 6)})
 
 
 @pytest.mark.parametrize(
@@ -202,8 +209,8 @@ ALL_OUT = left_out(rack("1 1 1 1 1"), **{f"node{n}": f"fault {n}" for n in range
          "needs 4 workers with 1 slot each; 3 fit now: node1 has 3 of 4 slots free (held by default/a: 1); "
          "node2 is left out: no route to host"),
         (ALL_OUT, ask(), [],
-         "no host can be used now; node1 is left out: fault 1; node2 is left out: fault 2; node3 is left out: fault 3; "
-         "so are 2 more"),
+         "no host can be used now; node1 is left out: silent 1; node2 is left out: silent 2; "
+         "node3 is left out: silent 3; so are 2 more"),
     ],
 )  # fmt: skip
 def test_a_waiting_job_is_told_what_it_waits_for(
@@ -211,6 +218,7 @@ def test_a_waiting_job_is_told_what_it_waits_for(
 ) -> None:
     decision = answer(gang, machines, *running)
     assert decision.reason == reason
+    assert_has_chinese(reason)
     assert (decision.position, decision.impossible, decision.placement) == (1, False, ())
 
 
@@ -258,6 +266,7 @@ WAY_OUT = "; --oversubscribe starts it all the same"
 def test_what_can_never_fit_is_impossible(machines: list[Machine], gang: Gang, reason: str) -> None:
     decision = answer(gang, machines)
     assert (decision.reason, decision.impossible, decision.placement) == (reason, True, ())
+    assert_has_chinese(reason)
 
 
 # -- scaling what runs ---------------------------------------------------------------------------------------
@@ -295,6 +304,7 @@ def test_more_workers_get_their_places_together_or_not_at_all(machines: list[Mac
     before = places(ask(workers=1, slots=2), [1, 1])
     answered = extend(before, ask(workers=4, slots=2), [runs("r", 1, slots=2)], machines)
     assert (answered.admitted, answered.placement, answered.reason) == (False, before, reason)
+    assert_has_chinese(reason)
 
 
 # -- what a job asks for ------------------------------------------------------------------------------------
@@ -359,120 +369,3 @@ def test_a_preview_says_what_the_queue_will() -> None:
     assert (later.now, later.ever, later.placement) == (False, True, ())
     assert later.reason.startswith("needs 4 workers with 1 slot each; 1 fits now: node2 has 0 of 4 slots free")
     assert not fit(ask(slots=5), [], running, machines).ever
-
-
-# -- whatever comes ----------------------------------------------------------------------------------------
-LABELS = st.sampled_from([{}, {"disk": "ssd"}])
-machines_of_all_kinds = st.lists(
-    st.builds(
-        Machine, name=st.just(""), slots=st.integers(0, 8), memory=st.integers(0, 8), gpus=st.integers(0, 2),
-        labels=LABELS, left_out=st.sampled_from(["", "", "", "away"]),
-    ),
-    max_size=5,
-).map(lambda machines: [replace(machine, name=f"node{n}") for n, machine in enumerate(machines, 1)])  # fmt: skip
-
-
-@st.composite
-def gangs(draw: st.DrawFn) -> Gang:
-    name, workers = draw(st.uuids().map(str)), draw(st.integers(0, 6))
-    number = st.integers(0, 3)
-    need = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
-    launcher = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
-    return Gang(
-        key=name, launcher=f"{name}-launcher", workers=tuple(f"{name}-worker-{i}" for i in range(workers)),
-        worker_need=need, launcher_need=launcher, launcher_apart=not workers or draw(st.booleans()),
-        cpus=launcher.cpus + need.cpus * workers, memory=launcher.memory + need.memory * workers,
-        gpus=launcher.gpus + need.gpus * workers, selector=draw(LABELS), launcher_selector=draw(LABELS),
-        spread=draw(st.booleans()), oversubscribe=draw(st.sampled_from([False, False, True])),
-        priority=draw(st.integers(0, 1)), waited=timedelta(minutes=draw(st.integers(0, 20))),
-    )  # fmt: skip
-
-
-queues = st.lists(gangs(), max_size=6, unique_by=lambda gang: gang.key)
-
-
-def started(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> list[Placed]:
-    by_key = {gang.key: gang for gang in waiting}
-    return [
-        Placed(gang=by_key[decision.key], placement=decision.admission.placement)
-        for decision in admit(waiting, running, machines)
-        if decision.admission.admitted
-    ]
-
-
-def assert_within(machines: Sequence[Machine], jobs: Sequence[Placed]) -> None:
-    for machine in machines:
-        shares = [holds(job).get(machine.name) for job in jobs]
-        for what in ("cpus", "memory", "gpus"):
-            assert sum(getattr(share, what) for share in shares if share) <= getattr(machine.capacity, what)
-
-
-@given(machines_of_all_kinds, queues)
-def test_no_machine_is_ever_given_more_than_it_has(machines: list[Machine], waiting: list[Gang]) -> None:
-    running = started(waiting[:3], [], machines)
-    later = started(waiting[3:], running, machines)
-    assert_within(machines, [*running, *later])
-    usable = {machine.name: machine for machine in machines if not machine.left_out}
-    for job in later:
-        for seat in job.placement:
-            worker = seat.member != job.gang.launcher
-            labels = job.gang.selector if worker or not job.gang.launcher_apart else job.gang.launcher_selector
-            assert labels.items() <= usable[seat.machine].labels.items()
-
-
-@given(machines_of_all_kinds, queues)
-def test_all_members_have_a_place_or_none_has(machines: list[Machine], waiting: list[Gang]) -> None:
-    by_key = {gang.key: gang for gang in waiting}
-    decisions = admit(waiting, [], machines)
-    assert sorted(by_key) == sorted(decision.key for decision in decisions)
-    for decision in decisions:
-        gang, answered = by_key[decision.key], decision.admission
-        members = [seat.member for seat in answered.placement]
-        assert members == ([gang.launcher, *gang.workers] if answered.admitted else [])
-        assert bool(answered.reason) == (not answered.admitted)
-        if answered.admitted and not gang.launcher_apart:
-            assert answered.placement[0].machine == answered.placement[1].machine
-    assert decisions == admit(waiting[::-1], [], machines)
-
-
-@given(machines_of_all_kinds, queues)
-def test_whoever_fits_on_the_empty_rack_starts_in_the_end(machines: list[Machine], waiting: list[Gang]) -> None:
-    possible = {gang.key for gang in waiting if started([gang], [], machines)}
-    done: set[str] = set()
-    for _ in waiting:
-        left = [replace(gang, waited=gang.waited + timedelta(minutes=11)) for gang in waiting if gang.key not in done]
-        done |= {job.gang.key for job in started(left, [], machines)}  # and all of them end before the next round
-    assert done == possible
-
-
-@given(machines_of_all_kinds, gangs())
-def test_while_small_jobs_keep_coming_a_large_one_starts(machines: list[Machine], large: Gang) -> None:
-    if not started([large], [], machines):
-        return
-    running: list[Placed] = []
-    for minute in range(20):
-        small = [replace(ask(f"small-{minute}-{n}", slots=1), waited=timedelta(0)) for n in range(8)]
-        waiting = [replace(large, waited=timedelta(minutes=minute)), *small]
-        new = started(waiting, running, machines)
-        if large.key in {job.gang.key for job in new}:
-            return
-        running = [*running[8:], *new]  # the oldest end
-    raise AssertionError("it never started")
-
-
-@given(machines_of_all_kinds, gangs(), gangs(), st.integers(0, 8))
-def test_scaling_moves_nobody_and_overfills_nothing(
-    machines: list[Machine], gang: Gang, other: Gang, workers: int
-) -> None:
-    running = started([gang, other], [], machines)
-    mine = next((job for job in running if job.gang.key == gang.key), None)
-    if mine is None or not gang.workers:
-        return
-    others = [job for job in running if job is not mine]
-    scaled = replace(gang, workers=tuple(f"{gang.key}-worker-{i}" for i in range(max(workers, 1))))
-    answered = extend(mine.placement, scaled, others, machines)
-    kept = [seat for seat in mine.placement if seat.member in {scaled.launcher, *scaled.workers}]
-    assert list(answered.placement[: len(kept)]) == kept
-    assert answered.admitted or len(answered.placement) == len(kept)
-    assert not answered.admitted or len(answered.placement) == 1 + len(scaled.workers)
-    assert_within(machines, [*others, Placed(gang=scaled, placement=answered.placement)])

@@ -149,6 +149,7 @@ _OURS: Mapping[str, Any] = {
     names.ANNOTATION_NETWORK: _one_of("private", "host"),
     names.ANNOTATION_OVERSUBSCRIBE: _one_of(*_BOOLEAN),
     names.ANNOTATION_PRIORITY: _whole,
+    names.ANNOTATION_PLACEMENT: _one_of("slot", "node"),
     names.ANNOTATION_MPI: _mpi,
     names.ANNOTATION_SILENCE: _seconds,
     names.ANNOTATION_DESCRIPTION: lambda _: None,

@@ -11,7 +11,7 @@ _SAME = {
     "mpirun", "ssh", "sshd", "hostfile", "kubectl", "oarsman", "operator", "horovodrun", "openmpi", "mpich", "intel",
     "ip", "pip", "describe", "job", "apply", "metrics", "server", "medium", "env", "value", "kind", "true", "false",
     "no", "host", "slots", "shell", "sh", "x", "spec", "private", "stop", "delete",
-    "create", "namespace", "metadata",
+    "create", "namespace", "metadata", "slot", "node",
 }  # fmt: skip
 
 

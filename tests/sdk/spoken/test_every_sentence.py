@@ -23,6 +23,13 @@ SENTENCE = re.compile(r"[a-z]{2,}[ ,:]| [a-z]{2,}")
 # What stands in a gap whose content is translated too; in all others a 7 does.
 SAMPLES = {
     "plan/policies/barrier.py": {"waited": "2 min"},
+    "plan/policies/rack_reasons.py": {
+        "who": "one worker", "has": "none has any", "have": "the rack has", "_counted(gang)": "2 workers",
+        "_no_host(selector)": "no host with its labels has", "resource.named(resource.of(need))": "2 slots",
+        "resource.named(resource.of(needs))": "1 GPU", "_amounts(need)": "2 slots and 1 GPU",
+        "asked": "2 workers with 1 slot each", "fits": "1 fits now", "full": "node1 has 0 of 1 slot free",
+        "reason": "the rack has no hosts",
+    },
     "status/messages.py": {"', '.join(changes)": "-x became --x"},
     "runtime/cluster/fit.py": {
         "kind.word": "worker", "named(name, amount)": "2 CPUs", "named(what, need)": "2 pods",
@@ -48,6 +55,13 @@ FRAGMENTS = {
         "7 of 7 are free", "needs 7, 77", " and 7 more", " (held by 77)", "a job of somebody else",
     },
     "plan/policies/barrier.py": {"it is 7"},
+    "plan/policies/rack_reasons.py": {
+        " and ", "1 fits now", "1 launcher", "1 launcher and 7", "1 launcher with 7", "2 slots and 1 GPU each",
+        "2 workers with 7", "7 and 1 launcher with 7", "7 fit now", "7 has 7 of 7 free7", "7 has most: 7",
+        "7 more worker7 with 7", "7 worker7", "7 worker7 with 7", "it does not fit now", "no host has",
+        "no host with its labels has", "none fits now", "none has any", "one worker", "the hosts with its labels have",
+        "the launcher", "the launcher and a worker", "the rack has",
+    },
     "plan/placement.py": {" (and 7 more)"},
     "status/causes.py": {
         "rank 7 on 7", "a rank", "rank 7", " on 7", "called MPI_Abort with code 7", "failed (7)", "the launcher 7",
@@ -115,6 +129,7 @@ FRAGMENTS = {
 FILES = [
     "plan/reconcile.py", "plan/placement.py", "plan/policies/admission.py", "plan/policies/barrier.py",
     "plan/policies/deadline.py", "plan/policies/elastic.py", "plan/policies/gang.py", "plan/policies/replacement.py",
+    "plan/policies/racks.py", "plan/policies/rack_places.py", "plan/policies/rack_reasons.py",
     "plan/policies/retry.py", "plan/policies/stop.py", "plan/policies/success.py", "plan/policies/suspend.py",
     "plan/policies/ttl.py", "status/causes.py", "status/messages.py", "status/stragglers.py", "runtime/attaching.py",
     "runtime/cluster/environments_state.py", "runtime/cluster/fit.py", "runtime/cluster/leases.py",

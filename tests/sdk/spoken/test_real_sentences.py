@@ -71,6 +71,40 @@ def test_the_queue_says_what_is_waited_for(waiting: list[Request], running: list
     assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
 
 
+@pytest.mark.parametrize(
+    ("reason", "chinese"),
+    [
+        ("needs 4 workers with 2 slots and 1 GPU each; 3 fit now: node3 has 1 of 4 slots free (held by a/b: 3)",
+         "需要 4 个 Worker（每个 2 个槽位 和 1 个 GPU）；现在放得下 3 个：node3 共 4 个槽位，空闲 1（占用：a/b 3）"),
+        ("needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by others: 1)",
+         "需要 1 个启动器（4 个槽位）；现在放不下：node1 共 4 个槽位，空闲 3（占用：其他人 1）"),
+        ("needs 1 launcher and 3 workers with 2 slots each; none fits now: node1 has 0 of 16 GiB of memory free",
+         "需要 1 个启动器和 3 个 Worker（每个 2 个槽位）；现在一个也放不下：node1 共 16 GiB 内存，空闲 0"),
+        ("needs 2 workers with 2 slots each and 1 launcher with 1 slot; 1 fits now",
+         "需要 2 个 Worker（每个 2 个槽位）和 1 个启动器（1 个槽位）；现在放得下 1 个"),
+        ("needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free (held by a/b: 2, c/d: 2); "
+         "node3 is left out: its host was lost; node4 is left out: its host was lost; so are 2 more",
+         "需要另外 3 个 Worker（每个 2 个槽位）；现在放得下 2 个：node1 共 4 个槽位，空闲 0（占用：a/b 2，c/d 2）；"
+         "node3 未被使用：它的主机失联了；node4 未被使用：它的主机失联了；另有 2 台也是"),
+        ("no host has 16 slots for one worker (node1 has most: 8); --oversubscribe starts it all the same",
+         "没有主机能为一个 Worker 提供 16 个槽位（最多的是 node1：8）；加 --oversubscribe 仍可启动"),
+        ("no host with its labels has 5 GPUs for the launcher and a worker (none has any)",
+         "标签相符的主机都不能为启动器和一个 Worker 提供 5 个 GPU（都没有）"),
+        ("asks for 40 slots, the rack has 32", "要求 40 个槽位，所有主机共有 32"),
+        ("no host has 8 slots and 1 GPU together for the launcher",
+         "没有主机能同时为启动器提供 8 个槽位 和 1 个 GPU"),
+        ("even with nothing else on them, the hosts have room for 2 of 3 workers",
+         "即使没有别的作业，这些主机也只放得下 3 个 Worker 中的 2 个"),
+        ("no host can be used now; node1 is left out: its host was lost",
+         "现在没有可用的主机；node1 未被使用：它的主机失联了"),
+    ],
+)  # fmt: skip
+def test_a_rack_says_what_is_waited_for(reason: str, chinese: str) -> None:
+    assert spoken(reason) == chinese
+    assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
+    assert spoken(messages.failed("default/a", reason)) == f"MPIJob default/a 失败：{chinese}"
+
+
 def a_node(name: str, *, cpu: int = 4, free: int = 4, gpus: int = 0, **given: Any) -> Machine:
     has = {"cpu": Decimal(cpu), "memory": 8 * GIB, "pods": Decimal(10), "nvidia.com/gpu": Decimal(gpus)}
     held = {"cpu": Decimal(cpu - free)}

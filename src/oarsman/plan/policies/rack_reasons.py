@@ -80,10 +80,10 @@ def _too_much(gang: Gang, machines: Sequence[Machine]) -> str | None:
     those = _with_labels(machines, gang.first_selector)
     needs = gang.counted(Capacity(cpus=gang.cpus, memory=gang.memory, gpus=gang.gpus))
     for resource in RESOURCES:
-        has = resource.of(total(machine.capacity for machine in those))
-        if resource.of(needs) > has:
-            who = "the hosts with its labels have" if gang.first_selector else "the rack has"
-            return f"asks for {resource.named(resource.of(needs))}, {who} {resource.show(has)}"
+        whole = resource.of(total(machine.capacity for machine in those))
+        if resource.of(needs) > whole:
+            have = "the hosts with its labels have" if gang.first_selector else "the rack has"
+            return f"asks for {resource.named(resource.of(needs))}, {have} {resource.show(whole)}"
     return None
 
 

@@ -47,6 +47,7 @@ SENTENCES = {
 PIECES = {
     "amount": {
         "{n:n} CPU": "{n} 个 CPU", "{n:n} CPUs": "{n} 个 CPU", "{n:n} GPU": "{n} 个 GPU", "{n:n} GPUs": "{n} 个 GPU",
+        "{n:n} slot": "{n} 个槽位", "{n:n} slots": "{n} 个槽位",
         "{n:n} pod": "{n} 个 Pod", "{n:n} pods": "{n} 个 Pod",
         "{n:n} CPU limit": "{n} 个 CPU 的上限", "{n:n} CPU limits": "{n} 个 CPU 的上限",
         "{n:n} GiB of memory": "{n} GiB 内存", "{n:n} GiB of memory limits": "{n} GiB 内存上限",

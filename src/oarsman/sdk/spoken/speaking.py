@@ -6,13 +6,25 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from oarsman.sdk.spoken import accounts, asking, cluster, environments, failures, jobs, machine, manifest, room, sweeps
+from oarsman.sdk.spoken import (
+    accounts,
+    asking,
+    cluster,
+    environments,
+    failures,
+    jobs,
+    machine,
+    manifest,
+    racks,
+    room,
+    sweeps,
+)
 from oarsman.sdk.spoken.phrases import Book, Translate
 
 _LONGEST: Final = 4096  # a message has at most 1024 characters; what is longer was not written by us
 _DEEPEST: Final = 6  # sentences within sentences
 _MOST_PARTS: Final = 12  # of a list of sentences
-_FILES: Final = (jobs, room, failures, machine, cluster, environments, manifest, sweeps, accounts, asking)
+_FILES: Final = (jobs, room, racks, failures, machine, cluster, environments, manifest, sweeps, accounts, asking)
 
 
 @lru_cache(maxsize=4096)
