@@ -77,7 +77,12 @@ class Host:
         self.start_sshd()
 
     def kill(self) -> None:
-        """As if it had lost its power: every process ends at once, nobody says good-bye to the network."""
+        """As if it had lost its power: every process ends at once, and the network hears nothing of it."""
+        self._switch.set_cable(self.name, "down")  # the kernel would say good-bye for each connection
+        self.end()
+
+    def end(self) -> None:
+        """For good, whatever state it is in."""
         self._world.kill()
         self.sshd.forget()
 

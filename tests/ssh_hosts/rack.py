@@ -8,10 +8,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cluster.world import PATIENCE, World
 
@@ -21,6 +21,7 @@ from .wiring import ROOM, Switch
 ROOT = Path(__file__).resolve().parents[2]
 MEMORY = Path("/dev/shm")  # a layer over /etc needs a file system that is none of layers itself
 NEEDED = ("sshd", "ssh", "ssh-keygen", "unshare", "nsenter", "ip", "iptables", "mount")
+T = TypeVar("T")
 CONFIG = """\
 Host *
     User {user}
@@ -63,10 +64,10 @@ class Rack(Sequence[Host]):
         """Of this machine, as the hosts see it."""
         return self._switch.machine
 
-    def each(self, do: Any, hosts: Sequence[Host] | None = None) -> list[Any]:
+    def each(self, do: Callable[[Host], T]) -> list[T]:
         """On all hosts at once."""
         with ThreadPoolExecutor(16) as pool:
-            return list(pool.map(do, self.hosts if hosts is None else hosts))
+            return list(pool.map(do, self.hosts))
 
     def repair(self) -> None:
         """Undoes every fault that was planted on any host."""
@@ -150,7 +151,7 @@ class Rack(Sequence[Host]):
 
     def stop(self) -> None:
         """Also after a start that failed half-way."""
-        self.each(lambda host: host.kill(), [host for host in self.hosts if host.is_up])
+        self.each(lambda host: host.end())
         self._switch.stop()
         shutil.rmtree(self.shared, ignore_errors=True)
         shutil.rmtree(self.folder, ignore_errors=True)

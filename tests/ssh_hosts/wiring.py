@@ -59,7 +59,7 @@ class Switch:
         _ip("link", "set", self.link, "up")
 
     def plug_in(self, host: World, number: int) -> None:
-        """A host that comes back finds its cable gone, or about to go with the old namespace."""
+        """A host that comes back finds its cable gone, or about to go with the old namespace. Its card is the same."""
         self._world.sh(f"ip link del {host.name} 2>/dev/null || true")
         _ip("link", "add", "name", host.name, "netns", str(self._world.pid), "type", "veth",
             "peer", "name", "eth0", "netns", str(host.pid))  # fmt: skip
@@ -67,7 +67,7 @@ class Switch:
         # A bridge is up only with something in it, and an interface that is not up would be too easy to leave out.
         host.sh(f"""
             ip addr add {self.address(number)}/24 dev eth0
-            ip link set eth0 up
+            ip link set eth0 address 02:88:00:00:{self.number:02x}:{10 + number:02x} up
             ip link add docker0 type bridge
             ip link add veth0 type veth peer name container
             ip link set veth0 master docker0 up
