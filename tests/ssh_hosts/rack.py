@@ -37,7 +37,7 @@ Host *
 class Rack(Sequence[Host]):
     """Made by rack(). A sequence of its hosts; the folder has what ssh on this machine needs to know."""
 
-    def __init__(self, folder: Path, count: int, *, owner: int | None) -> None:
+    def __init__(self, folder: Path, count: int, *, owner: int | None, visible: Sequence[Path] = ()) -> None:
         self.folder = folder
         self.home = folder / "home"
         self.shared = Path(tempfile.gettempdir(), folder.name.replace("rack", "shared"))
@@ -47,6 +47,7 @@ class Rack(Sequence[Host]):
         self.hosts: list[Host] = []
         self._count = count
         self._owner = owner
+        self._visible = (ROOT / ".mpi", Path(sys.base_prefix), *visible)
         self._switch = Switch(self._world("switch"))
 
     # -- the hosts -----------------------------------------------------------------------------------------
@@ -142,9 +143,10 @@ class Rack(Sequence[Host]):
     def _make_hosts(self) -> None:
         names = {f"node{number}": self._switch.address(number) for number in range(1, self._count + 1)}
         key = self.key.with_suffix(".pub").read_text().strip()
-        visible = (ROOT / ".mpi", Path(sys.base_prefix))
         for number, name in enumerate(names, 1):
-            self.hosts.append(Host(self._world(name), Place(number, names, key, visible, self.shared), self._switch))
+            self.hosts.append(
+                Host(self._world(name), Place(number, names, key, self._visible, self.shared), self._switch)
+            )
 
     def _world(self, name: str) -> World:
         return World(name, self.folder / name, network=True, owner=self._owner)
@@ -158,15 +160,19 @@ class Rack(Sequence[Host]):
 
 
 @contextlib.contextmanager
-def rack(count: int = 4) -> Iterator[Rack]:
-    """Hosts node1, node2, ... that are gone without a trace at the end, also when this process is killed."""
+def rack(count: int = 4, *, visible: Sequence[Path] = ()) -> Iterator[Rack]:
+    """Hosts node1, node2, ... that are gone without a trace at the end, also when this process is killed.
+
+    visible: folders of the machine that hosts shall see, read-only, though they lie in its /tmp or behind a folder that
+    not everybody may enter.
+    """
     if reason := why_no_racks():
         raise RuntimeError(reason)
     if count > ROOM:
         raise ValueError(f"a rack has room for {ROOM} hosts")
     reading, writing = os.pipe()
     folder = Path(tempfile.mkdtemp(prefix="oarsman-rack-", dir=MEMORY))
-    found = Rack(folder, count, owner=reading)
+    found = Rack(folder, count, owner=reading, visible=visible)
     # Whoever kills this process leaves nobody else to remove the folders; worlds end by the end of the same pipe.
     cleaner = subprocess.Popen(
         ["sh", "-c", 'cat; exec rm -rf "$@"', "sh", folder, found.shared], stdin=reading, start_new_session=True

@@ -62,6 +62,9 @@ CASES = {
     "the user is missing": Case(lambda host, _: host.faults.no_user(), "hostname", "node1", "Permission denied"),
     "the user has another number": Case(lambda host, _: host.faults.other_uid(), "id -u", "5001", "6001"),
     "the user has another shell": Case(
+        lambda host, _: host.faults.login_shell("/usr/bin/tcsh"), "ps -o comm= -p $$", "^sh", "^tcsh"
+    ),
+    "the user has no shell": Case(
         lambda host, _: host.faults.login_shell("/usr/sbin/nologin"), "hostname", "node1", "not available"
     ),
 }  # fmt: skip

@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -108,6 +109,20 @@ def test_racks_do_not_meet(rack: Rack) -> None:
         assert other[0].address != rack[0].address
         assert other.ssh("node1", "hostname").stdout == "node1\n"
         assert other[0].public_key != rack[0].public_key
+
+
+def test_a_folder_is_visible_wherever_it_lies(tmp_path: Path) -> None:
+    insist_on_racks()
+    (ROOT / "build").mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=ROOT / "build") as closed:
+        folders = [tmp_path / "a" / "b", Path(closed, "only root", "c"), Path(closed, "only root", "d")]
+        for folder in folders:
+            folder.mkdir(parents=True)
+            (folder / "file").write_text(folder.name)
+        with make(1, visible=folders) as rack:
+            for folder in folders:
+                assert rack.ssh("node1", f"cat '{folder}/file'").stdout == folder.name
+                assert "Read-only" in rack.ssh("node1", f"touch '{folder}/file'", user="root").stderr
 
 
 @pytest.mark.mpi
