@@ -40,6 +40,12 @@ Primary job  terminated normally, but 1 process returned
 a non-zero exit code. Per user-direction, the job has been aborted.
 --------------------------------------------------------------------------
 oh no"""
+# The whole log of one run in ten, with one rank failing as soon as it is started and the others at work.
+OPENMPI4_NAMES_NOBODY_SILENT = """\
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------"""
 OPENMPI4_SILENT = """\
 --------------------------------------------------------------------------
 Primary job  terminated normally, but 1 process returned
@@ -52,6 +58,8 @@ the job to be terminated. The first process to do so was:
   Process name: [[43144,1],0]
   Exit code:    3
 --------------------------------------------------------------------------"""
+# Under load mpirun now and then adds a warning that concerns nobody, before anything else.
+WARNING = "[pi-launcher:00034] plm:rsh: Warning: setpgid(39,39) failed in parent with errno=Permission denied(13)\n"
 OPENMPI5 = """\
 part missing
 --------------------------------------------------------------------------
@@ -106,7 +114,9 @@ def read(job: Job, text: str, code: int, **given: object) -> Cause:
     [
         pytest.param(JOB, OPENMPI4, "rank 1 on pi-worker-1 exited with code 3: oh no", id="Open MPI 4"),
         pytest.param(JOB, OPENMPI4_NAMES_NOBODY, "a rank exited with code 3: oh no", id="Open MPI 4 names nobody"),
+        pytest.param(JOB, OPENMPI4_NAMES_NOBODY_SILENT, "a rank exited with code 3", id="names nobody, silent"),
         pytest.param(JOB, OPENMPI4_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="Open MPI 4, silent"),
+        pytest.param(JOB, WARNING + OPENMPI4_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="with a warning"),
         pytest.param(JOB, OPENMPI5, "rank 1 on pi-worker-1 exited with code 3: part missing", id="Open MPI 5"),
         pytest.param(JOB, OPENMPI5_SILENT, "rank 0 on pi-worker-0 exited with code 3", id="Open MPI 5, silent"),
         pytest.param(MPICH_JOB, MPICH, "the launcher exited with code 3: part missing", id="MPICH"),

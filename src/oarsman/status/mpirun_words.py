@@ -63,6 +63,7 @@ _BOILERPLATE: Final = re.compile(
     r"Process name:\s+\[|Exit code:\s+-?\d+$|"
     r"\[\S+:\d+\] \d+ more process(?:es)? (?:has|have) sent help message|"
     r"(?:\[\S+:\d+\] )?Set MCA parameter \"?\w*help_aggregate|"
+    r"(?:\[\S+:\d+\] )?plm:[rsh|]+: Warning: setpgid\(|"  # Open MPI's quarrel with its own child, now and then
     r"=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ",
 )
 # The lines in which Hydra's own programs report, whoever failed.
@@ -76,7 +77,10 @@ def blamed(lines: Sequence[str]) -> Named | None:
 
 
 def tells_of_a_rank(lines: Sequence[str]) -> bool:
-    """Whether Open MPI 4 says that a rank failed. Where ranks fail together it often leaves out which one."""
+    """Whether Open MPI 4 says that a rank failed.
+
+    It leaves out which one if it hears that all ranks run only after one has failed: "running" overwrites "failed".
+    """
     return _ONE_FAILED.search(re.sub(r"\s+", " ", " ".join(lines))) is not None
 
 
