@@ -1,0 +1,88 @@
+"""The whole check, from the first step to a real mpirun; whoever asked is told of each step when it is known."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from oarsman.engines.bare.over_ssh.checking.alike import alike
+from oarsman.engines.bare.over_ssh.checking.asking import ask
+from oarsman.engines.bare.over_ssh.checking.findings import FAIL, Finding, HostSeen
+from oarsman.engines.bare.over_ssh.checking.reaching import reached
+from oarsman.engines.bare.over_ssh.checking.surroundings import clock, surroundings
+from oarsman.engines.bare.over_ssh.checking.trying import try_ways
+from oarsman.engines.bare.over_ssh.checking.ways import way
+from oarsman.engines.bare.over_ssh.client import Ssh, on_all
+from oarsman.engines.bare.over_ssh.interfaces import Networks, connecting
+from oarsman.engines.bare.over_ssh.inventory import RackHost
+from oarsman.engines.bare.over_ssh.trouble import Trouble
+
+
+@dataclass
+class Course:
+    """One run of it: what was found so far, and what it was found from."""
+
+    ssh: Ssh
+    hosts: Sequence[RackHost]
+    tell: Callable[[Sequence[Finding]], None] = lambda findings: None
+    stage: Callable[[str], None] = lambda name: None  # for those who watch
+    real_run: Callable[[Course], Awaitable[Finding]] | None = None  # a job over all hosts that passed
+    findings: list[Finding] = field(default_factory=list)
+    seen: dict[str, HostSeen] = field(default_factory=dict)
+    networks: Networks | None = None
+
+    async def run(self) -> list[Finding]:
+        self.stage("hosts")
+        self.seen = await on_all(self.hosts, self._ask)
+        self._found(alike(list(self.seen.values())))
+        there = [seen for seen in self.seen.values() if seen.facts is not None]
+        self._choose_network(there)
+        self.stage("ways")
+        await self._try_ways(there)
+        if self.real_run is not None and self.passed:
+            self.stage("real run")
+            self._found([await self.real_run(self)])
+        return self.findings
+
+    @property
+    def passed(self) -> list[RackHost]:
+        """Hosts without a failure, neither of their own nor on a way to or from them."""
+        failed = {name for finding in self.findings if finding.level == FAIL for name in (finding.host, finding.other)}
+        return [host for host in self.hosts if host.name not in failed]
+
+    async def _ask(self, host: RackHost) -> HostSeen:
+        seen = await ask(self.ssh, host)
+        findings = list(reached(seen))
+        if seen.facts is not None:
+            findings += surroundings(host, seen.facts)
+        self._found(findings)
+        return seen
+
+    def _choose_network(self, there: Sequence[HostSeen]) -> None:
+        if len(there) < 2:
+            return
+        facts = {seen.host.name: seen.facts for seen in there if seen.facts is not None}
+        chosen = connecting(
+            {name: own.addresses for name, own in facts.items()},
+            {seen.host.name: seen.host.interface for seen in there if seen.host.interface},
+            reached={name: own.reached for name, own in facts.items()},
+            rdma=[name for name, own in facts.items() if own.rdma],
+        )
+        if isinstance(chosen, Trouble):
+            self._found([Finding(host="", step="network", level=FAIL, message=chosen.message, hint=chosen.hint)])
+        else:
+            self.networks = chosen
+
+    async def _try_ways(self, there: Sequence[HostSeen]) -> None:
+        addresses = {name: end.address for name, end in self.networks.ends.items()} if self.networks else {}
+        seen, ways = await try_ways(self.ssh, there, addresses)
+        self.seen |= seen
+        self._found([clock(each) for each in seen.values()])
+        for name in seen:
+            self._found(finding for each in ways if each.host == name for finding in way(each))
+
+    def _found(self, findings: Iterable[Finding]) -> None:
+        found = list(findings)
+        self.findings += found
+        if found:
+            self.tell(found)
