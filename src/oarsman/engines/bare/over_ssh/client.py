@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import TypeVar
 from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost
 from oarsman.engines.bare.over_ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, Trouble, trouble
 
-__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "on_all", "quietly", "trouble"]
+__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "end", "on_all", "quietly", "trouble"]
 
 AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts take for an attack
 MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
@@ -83,12 +83,16 @@ class Ssh:
         *,
         timeout: float,  # noqa: ASYNC109 - what is ended when it is over is ours to end
         control: str | None = None,
+        options: Sequence[str] = (),
+        answering: Mapping[str, str] | None = None,
     ) -> Answer:
         """Run a script there with /bin/sh, whatever the user's shell is.
 
         The script comes on standard input, of which shells read ahead: nothing in it may read standard input.
+        `answering` is an environment in which ssh gets an answer when it asks for a password.
         """
-        words = self.argv(host, "/bin/sh", control=control, timeout=max(1, round(timeout)))
+        batch, patience = answering is None, max(1, round(timeout))
+        words = self.argv(host, "/bin/sh", control=control, batch=batch, timeout=patience, options=options)
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
@@ -96,7 +100,7 @@ class Ssh:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,  # without a terminal nobody is asked, not even by the ssh of a jump host
-                env=quietly(os.environ),
+                env=quietly(os.environ) if answering is None else dict(answering),
             )
         except (FileNotFoundError, PermissionError) as error:
             return Answer(NOT_STARTED, "", str(error), trouble(host, NOT_STARTED, str(error)))
@@ -106,7 +110,7 @@ class Ssh:
         except TimeoutError:
             return Answer(TIMED_OUT, "", "", trouble(host, TIMED_OUT, ""))
         finally:
-            await _end(process)
+            await end(process)
         failed = code == SSH_FAILED or code < 0
         return Answer(code, out, err, trouble(host, code, err) if failed else None)
 
@@ -154,7 +158,7 @@ async def _take(stream: asyncio.StreamReader) -> str:
     return kept.decode(errors="replace")
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
+async def end(process: asyncio.subprocess.Process) -> None:
     """With the whole session: the ssh to a jump host is a child of ssh."""
     if process.returncode is None:
         with suppress(ProcessLookupError):

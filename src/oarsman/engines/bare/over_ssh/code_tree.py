@@ -1,0 +1,237 @@
+"""What of a job's folder is copied to hosts that do not share it.
+
+A file `.oarsmanignore` at its top says what is left out, in the way of git: one pattern per line, the last one that
+matches decides, and what lies in a folder that is left out cannot be taken back.
+
+    # text        a comment; empty lines are passed over
+    name          files and folders of that name, at any depth
+    *.ckpt        `*` stands for any characters but `/`, `?` for one of them
+    name/         only folders
+    /name         only at the top; the same goes for every pattern with a `/` in its middle
+    a/**/b        `**` stands for any number of folders, also none; `a/**` for all that is in a
+    !name         is taken back, also from those left out by default
+    \\#, \\*        the character itself
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from oarsman import names
+from oarsman.errors import UserError
+
+IGNORE_FILE = ".oarsmanignore"
+ALWAYS_IGNORED = (
+    ".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache", "*.pyc",
+)  # fmt: skip
+LIMIT_BYTES = 256 << 20
+LIMIT_FILES = 20_000
+_MEASURED = 5  # times the limit: how far a folder that is too large is looked through to name its largest parts
+
+
+class Kind(Enum):
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    OTHER = "other"  # only ever found on a host
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A path below the folder; what cannot be decoded in it is kept as Python keeps it for the file system."""
+
+    path: str
+    kind: Kind
+    size: int = 0
+    mtime: int = 0  # whole seconds, which is what every host can tell
+    executable: bool = False
+    target: str = ""  # of a link
+    young: bool = False  # changed in this very second, so that one more change would look the same
+
+    @property
+    def is_folder(self) -> bool:
+        return self.kind is Kind.FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    folder: Path
+    entries: tuple[Entry, ...]  # a folder before what is in it
+
+    @property
+    def bytes(self) -> int:
+        return sum(entry.size for entry in self.entries)
+
+
+def plan_copy(folder: Path, *, limit_bytes: int = LIMIT_BYTES, limit_files: int = LIMIT_FILES) -> Tree:
+    """All that would be copied. Raises UserError if that is too much, or cannot be read."""
+    size = _Size(folder, limit_bytes, limit_files)
+    entries = []
+    try:
+        for entry in _walk(str(folder), "", _patterns(folder)):
+            size.add(entry)
+            if not size.too_large:
+                entries.append(entry)
+            elif size.files > _MEASURED * limit_files:
+                break
+    except OSError as error:
+        raise unreadable(error) from error
+    if size.too_large:
+        raise size.error()
+    return Tree(folder, tuple(entries))
+
+
+# -- looking -----------------------------------------------------------------------------------------------------
+def _walk(top: str, below: str, patterns: Sequence[_Pattern]) -> Iterator[Entry]:
+    with os.scandir(os.path.join(top, below)) as found:
+        children = sorted(found, key=lambda child: child.name)
+    for child in children:
+        path = f"{below}/{child.name}" if below else child.name
+        is_folder = child.is_dir(follow_symlinks=False)
+        if is_ignored(path, is_folder, patterns):
+            continue
+        try:
+            entry = _entry(path, child)
+        except FileNotFoundError:  # removed since
+            continue
+        if entry is not None:
+            yield entry
+        if is_folder:
+            yield from _walk(top, path, patterns)
+
+
+def _entry(path: str, child: os.DirEntry[str]) -> Entry | None:
+    """Links stay links, wherever they lead; sockets, pipes and devices are no code."""
+    found = child.stat(follow_symlinks=False)
+    if stat.S_ISDIR(found.st_mode):
+        return Entry(path, Kind.FOLDER)
+    if stat.S_ISLNK(found.st_mode):
+        return Entry(path, Kind.LINK, target=os.readlink(child.path))
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    if not os.access(child.path, os.R_OK, effective_ids=True):
+        raise PermissionError(13, "Permission denied", child.path)
+    return file_entry(path, found)
+
+
+def file_entry(path: str, found: os.stat_result) -> Entry:
+    mtime = int(found.st_mtime // 1)
+    executable = bool(found.st_mode & stat.S_IXUSR)
+    return Entry(path, Kind.FILE, found.st_size, mtime, executable, young=mtime == int(time.time()))
+
+
+def unreadable(error: OSError) -> UserError:
+    hint = f"make it readable, or put it into {IGNORE_FILE}" if isinstance(error, PermissionError) else None
+    return UserError(f"the job's folder cannot be copied: {error.filename}: {error.strerror}", hint=hint)
+
+
+# -- how much ----------------------------------------------------------------------------------------------------
+@dataclass(slots=True)
+class _Size:
+    folder: Path
+    limit_bytes: int
+    limit_files: int
+    bytes: int = 0
+    files: int = 0
+    bytes_of: Counter[str] = field(default_factory=Counter)  # by what lies at the top
+    files_of: Counter[str] = field(default_factory=Counter)
+
+    def add(self, entry: Entry) -> None:
+        part, inside, _ = entry.path.partition("/")
+        part += "/" if inside or entry.is_folder else ""
+        self.bytes += entry.size
+        self.files += 1
+        self.bytes_of[part] += entry.size
+        self.files_of[part] += 1
+
+    @property
+    def too_large(self) -> bool:
+        return self.bytes > self.limit_bytes or self.files > self.limit_files
+
+    def error(self) -> UserError:
+        if self.bytes > self.limit_bytes:
+            parts = [f"{part} {_mebibytes(size)}" for part, size in self.bytes_of.most_common(3)]
+            much = f"{_mebibytes(self.bytes)} or more; at most {_mebibytes(self.limit_bytes)} are copied"
+        else:
+            parts = [f"{part} {count:,} files" for part, count in self.files_of.most_common(3)]
+            much = f"{self.files:,} files or more; at most {self.limit_files:,} are copied"
+        return UserError(
+            f"the folder {self.folder} is too large to be copied to the hosts: {much}. Largest: {', '.join(parts)}",
+            hint=f"put patterns for what the job does not need into {self.folder / IGNORE_FILE}; or set the annotation "
+            f"{names.ANNOTATION_CODE}: none, and nothing is copied; or, if the hosts have the folder too, declare it "
+            "under 'shared' in the inventory",
+        )
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / (1 << 20):,.1f} MiB"
+
+
+# -- what is left out --------------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    matches: re.Pattern[str]  # the whole path
+    only_folders: bool
+    takes_back: bool
+
+
+def _patterns(folder: Path) -> list[_Pattern]:
+    try:
+        text = os.fsdecode((folder / IGNORE_FILE).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        text = ""
+    return read_patterns([*ALWAYS_IGNORED, *text.split("\n")])
+
+
+def read_patterns(lines: Iterable[str]) -> list[_Pattern]:
+    return [pattern for line in lines if (pattern := _pattern(line.removesuffix("\r"))) is not None]
+
+
+def _pattern(line: str) -> _Pattern | None:
+    text = re.sub(r"(?<!\\) +$", "", line)
+    if not text or text.startswith("#"):
+        return None
+    takes_back = text.startswith("!")
+    text = text.removeprefix("!")
+    only_folders = text.endswith("/")
+    text = text.rstrip("/") if only_folders else text
+    if not text:
+        return None
+    anchored = "/" in text
+    expression = ("" if anchored else "(?:.*/)?") + _expression(text.removeprefix("/"))
+    return _Pattern(re.compile(expression, re.DOTALL), only_folders, takes_back)
+
+
+_PARTS = re.compile(r"(?P<above>(?:^|(?<=/))\*\*/)|(?P<inside>(?<=/)\*\*$)|\*+|\?|\\.|.", re.DOTALL)
+
+
+def _expression(text: str) -> str:
+    return "".join(_translated(part) for part in _PARTS.finditer(text))
+
+
+def _translated(part: re.Match[str]) -> str:
+    if part["above"]:
+        return "(?:.*/)?"
+    if part["inside"]:
+        return ".+"
+    if part[0].startswith("*"):
+        return "[^/]*"
+    if part[0] == "?":
+        return "[^/]"
+    return re.escape(part[0][1:] if len(part[0]) > 1 else part[0])
+
+
+def is_ignored(path: str, is_folder: bool, patterns: Sequence[_Pattern]) -> bool:
+    """Itself; whoever walks does not enter folders that are left out."""
+    for pattern in reversed(patterns):
+        if (is_folder or not pattern.only_folders) and pattern.matches.fullmatch(path):
+            return not pattern.takes_back
+    return False
