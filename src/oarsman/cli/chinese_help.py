@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oarsman.cli.chinese_console import CONSOLE
 from oarsman.cli.chinese_env import ENV
+from oarsman.cli.chinese_hosts_trust import HOSTS_TRUST
 from oarsman.cli.chinese_kube import KUBE
 from oarsman.cli.chinese_operator import OPERATOR
 from oarsman.cli.chinese_serve import SERVE
@@ -205,4 +206,7 @@ _EXAMPLES = {
     "in ~/.config/fish/config.fish": "写入 ~/.config/fish/config.fish",
 }
 
-HELP = {**_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV, **SWEEP}
+HELP = {
+    **_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV, **SWEEP,
+    **HOSTS_TRUST,
+}  # fmt: skip

@@ -21,8 +21,9 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     t("Run"): ("run", "submit", "wait", "sweep"),
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
     t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
-    t("Check"): ("validate", "plan", "convert", "doctor"),
+    t("Check"): ("validate", "plan", "convert", "doctor", "hosts"),
     t("Packages"): ("env",),
+    t("Hosts"): ("hosts",),
     t("Console"): ("serve", "users", "tokens"),
     t("Other"): ("install", "uninstall", "supervisor", "operator", "completion", "version"),
 }

@@ -1,0 +1,22 @@
+"""`oarsman hosts`: the machines of a rack that are reached over ssh."""
+
+from __future__ import annotations
+
+from oarsman.cli import hosts_check, hosts_list, hosts_named
+from oarsman.cli.messages import t
+from oarsman.cli.verbs import family
+
+command = family(
+    "hosts",
+    help=t(
+        "Look at the hosts of a rack: machines that are reached over ssh and have an MPI, and nothing else. A file names "
+        "them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml in ~/.config/oarsman."
+    ),
+    examples=[
+        ("oarsman hosts --hosts hostfile list", t("what there is, and what is free")),
+        ("oarsman hosts check", t("every host, and every way between two of them")),
+    ],
+)
+command.params.insert(0, hosts_named.option())
+command.add_command(hosts_list.command)
+command.add_command(hosts_check.command)

@@ -1,0 +1,357 @@
+"""`oarsman hosts trust`: every host of an inventory may log in to every other, set up from here and taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oarsman.cli import documents, options, render
+from oarsman.cli.failures import INTERRUPTED, note
+from oarsman.cli.messages import of, t
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.verbs import verb
+from oarsman.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from oarsman.engines.bare.over_ssh.trouble import Trouble
+    from oarsman.engines.bare.over_ssh.trusting import Pair, Plan, Trust
+    from oarsman.engines.bare.over_ssh.trusting_plans import Change
+
+_TRIES = 3  # for a password that somebody types
+_WIDE = 12  # hosts; a table of more is no help to the eye
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How the command was called."""
+
+    yes: bool
+    dry_run: bool
+    undo: bool
+    password: str | None
+    same_password: bool
+    output: str | None
+    quiet: bool
+
+    def say(self, text: str = "") -> None:
+        """For people; where a program reads standard output they are told beside it."""
+        if not self.quiet:
+            click.echo(text, err=self.output is not None)
+
+    def table(self, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        if not self.quiet and self.output is None:
+            render.table(headers, rows, indent="  ")
+        elif not self.quiet:
+            for row in rows:
+                note("  " + "  ".join(row))
+
+
+@verb(
+    "trust",
+    help=t(
+        "Let all hosts of an inventory log in to each other by ssh, set up from here. Says first what it will change, "
+        "and asks. Each host makes a key pair of its own; host keys are pinned; a password is asked for only where no "
+        "key opens a host. Run again, it adds what is missing. At the end every pair is tried.\n\n"
+        "Only the folder ~/.ssh is changed: lines and blocks marked oarsman-trust, and the key pair id_oarsman. "
+        "--undo removes exactly these."
+    ),
+    examples=[
+        ("oarsman hosts trust --hosts hosts.txt --dry-run", t("only say what would be changed")),
+        ("oarsman hosts trust --hosts hosts.txt --same-password", t("one password opens all hosts")),
+        (
+            "oarsman hosts trust --hosts hosts.txt --key ~/.ssh/id_ed25519.pub --yes",
+            t("a key of yours opens them later"),
+        ),
+        ("oarsman hosts trust --hosts hosts.txt --undo", t("as it was before")),
+    ],
+)
+@click.option("--hosts", "file", required=True, metavar="FILE", type=click.Path(path_type=Path),
+              help=t("The inventory: an Open MPI hostfile, or YAML that says more."))  # fmt: skip
+@click.option("-y", "--yes", is_flag=True, help=t("Do not ask; host keys that are new here are accepted as they are."))
+@click.option("--dry-run", is_flag=True, help=t("Change nothing, only say what would be changed."))
+@click.option("--undo", is_flag=True, help=t("Remove what was set up, here and on all hosts."))
+@click.option("--key", metavar="FILE", type=click.Path(path_type=Path),
+              help=t("A public key of yours that is to open all hosts; default: one you have, or a new."))  # fmt: skip
+@click.option("--password-file", metavar="FILE", type=click.Path(allow_dash=True),
+              help=t("The password of all hosts is the first line of this file; -: of standard input."))  # fmt: skip
+@click.option("--same-password", is_flag=True, help=t("Ask once for a password that opens all hosts."))
+@options.output("json")
+@pass_session
+def command(
+    session: Session, /, file: Path, yes: bool, dry_run: bool, undo: bool, key: Path | None,
+    password_file: str | None, same_password: bool, output: str | None,
+) -> int:  # fmt: skip
+    from oarsman.engines.bare.over_ssh.inventory import load
+    from oarsman.engines.bare.over_ssh.trusting import Trust
+    from oarsman.engines.bare.over_ssh.trusting_start import public_key
+
+    if undo and key is not None:
+        raise UsageError(t("--undo removes every key that was installed; --key makes no sense with it"))
+    inventory = load(file)
+    if key is not None:
+        key = key.expanduser().absolute()
+        public_key(key)  # a mistake is told before anything is asked
+    password = _from_file(password_file) if password_file else None
+    asked = Asked(yes, dry_run, undo, password, same_password, output, session.quiet)
+    with Trust(inventory, home=Path.home(), key=key) as trust:
+        try:
+            return _go(trust, asked)
+        except (KeyboardInterrupt, click.Abort):
+            _interrupted(trust, asked)
+            return INTERRUPTED
+
+
+def _go(trust: Trust, asked: Asked) -> int:
+    if not asked.yes and not asked.dry_run and not sys.stdin.isatty():
+        raise UsageError(t("there is no terminal to ask on"), hint=t("use --yes, or --dry-run to look first"))
+    asyncio.run(trust.look())
+    _show_keys(trust, asked)
+    _open_locked(trust, asked)
+    _show_left_out(trust, asked)
+    plan = asyncio.run(trust.plan_undo() if asked.undo else trust.plan())
+    _show_plan(trust, plan, asked)
+    if asked.dry_run:
+        if asked.output:
+            documents.emit(_data(trust, plan, None), asked.output)
+        return 1 if trust.troubles else 0
+    if plan.changes:
+        _confirm(t("Change this?"), asked)
+        asyncio.run(trust.carry_out_undo(plan) if asked.undo else trust.carry_out(plan))
+    return _undone(trust, plan, asked) if asked.undo else _tried(trust, plan, asked)
+
+
+def _confirm(question: str, asked: Asked) -> None:
+    if not asked.yes and not click.confirm(question, err=True):
+        asked.say(t("nothing was changed"))
+        raise click.exceptions.Exit(1)
+
+
+# -- who lets us in ------------------------------------------------------------------------------------------------
+
+
+def _show_keys(trust: Trust, asked: Asked) -> None:
+    """Before a password is typed: whoever is not the host that it seems to be would get it."""
+    if trust.learned:
+        asked.say(t("Host keys that are not known here yet:"))
+        rows = [[name, key.kind, key.fingerprint] for name, key in trust.learned.items()]
+        asked.table([t("HOST"), t("KIND"), t("FINGERPRINT")], rows)
+        if not asked.dry_run:
+            _confirm(t("Are these the keys of these hosts?"), asked)
+
+
+def _open_locked(trust: Trust, asked: Asked) -> None:
+    """Passwords, where they are needed. A wrong one ends it all, as long as nothing is changed."""
+    if not trust.locked or (asked.dry_run and asked.password is None):
+        return
+    tries = 1 if asked.password is not None else _TRIES
+    wrong: list[str] = []
+    for _ in range(tries):
+        wrong = asyncio.run(trust.try_passwords(_passwords(trust, asked)))
+        if not wrong:
+            return
+        note(t("wrong password for {names}", names=", ".join(wrong)))
+    raise UserError(
+        t("{names} cannot be logged in to with this password; nothing was changed", names=", ".join(wrong)),
+        hint=t("correct the password or the user, or leave the host out of the inventory"),
+    )
+
+
+def _passwords(trust: Trust, asked: Asked) -> dict[str, str]:
+    hosts = trust.locked
+    if asked.password is not None:
+        return {host.name: asked.password for host in hosts}
+    if not sys.stdin.isatty():
+        raise UsageError(
+            t(
+                "{names} want a password, and there is no terminal to ask for it",
+                names=", ".join(h.name for h in hosts),
+            ),
+            hint=t("use --password-file"),
+        )
+    if asked.same_password:
+        password = _typed(t("Password of {count} hosts", count=len(hosts)))
+        return {host.name: password for host in hosts}
+    return {host.name: _typed(t("Password of {login}", login=trust.login_name(host))) for host in hosts}
+
+
+def _typed(question: str) -> str:
+    password: str = click.prompt(question, hide_input=True, err=True)
+    return password
+
+
+def _from_file(name: str) -> str:
+    try:
+        with click.open_file(name, encoding="utf-8") as file:
+            line = str(file.readline()).removesuffix("\n").removesuffix("\r")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UsageError(t("{file} cannot be read: {reason}", file=name, reason=reason)) from None
+    if not line:
+        raise UsageError(t("there is no password in {file}", file=name))
+    return line
+
+
+def _show_left_out(trust: Trust, asked: Asked) -> None:
+    if trust.troubles:
+        asked.say(t("Left out:"))
+        for found in trust.troubles.values():
+            asked.say(f"  {_sentence(found)}")
+    for name, files in trust.warnings.items():
+        asked.say(
+            t("{host}: others may write to {files}, so its sshd may ignore the keys; chmod go-w there",
+              host=name, files=", ".join(f"~/{file}" if file != "." else "~" for file in files))
+        )  # fmt: skip
+
+
+def _sentence(found: Trouble) -> str:
+    hint = f"; {of(found.hint)}" if found.hint else ""
+    return render.shown(of(found.message) + hint)
+
+
+# -- what is changed -----------------------------------------------------------------------------------------------
+
+
+def _show_plan(trust: Trust, plan: Plan, asked: Asked) -> None:
+    for place, work in plan.work.items():
+        for name in work.refused:
+            asked.say(
+                t("{place}: its known_hosts has another key for {host}, which is left as it is; "
+                  "if {host} was installed anew, run 'ssh-keygen -R {host}' there", place=place, host=name)
+            )  # fmt: skip
+    if asked.undo:
+        for name, marks in trust.left_by_others().items():
+            asked.say(
+                t("{host}: what other inventories set up stays: {marks}", host=name, marks=", ".join(sorted(marks)))
+            )
+    if plan.changes:
+        asked.say(t("Will be changed:"))
+        _show_changes(trust, plan.changes, asked)
+    else:
+        asked.say(t("nothing to do"))
+
+
+def _show_changes(trust: Trust, changes: Sequence[Change], asked: Asked) -> None:
+    rows = [[change.place or t("here"), _file(trust, change), _what(change)] for change in changes]
+    asked.table([t("HOST"), t("FILE"), t("CHANGE")], rows)
+
+
+def _file(trust: Trust, change: Change) -> str:
+    return f"~/.ssh/{change.file}" if change.place else trust.file_here(change.file)
+
+
+def _what(change: Change) -> str:
+    match change.action, change.file:
+        case "make", _:
+            return t("a new key pair without a passphrase")
+        case "delete", _:
+            return t("the key pair is deleted")
+        case "add", "config":
+            return t("hosts in a block of ours: {count}", count=change.count)
+        case "remove", "config":
+            return t("our block is removed")
+        case "add", _:
+            return t("lines added: {count}", count=change.count)
+        case "replace", _:
+            return t("lines of ours replaced: {count}", count=change.count)
+        case _:
+            return t("lines removed: {count}", count=change.count)
+
+
+def _undone(trust: Trust, plan: Plan, asked: Asked) -> int:
+    if trust.done:
+        asked.say(t("Removed:"))
+        _show_changes(trust, trust.done, asked)
+    if trust.troubles:
+        names = ", ".join(trust.troubles)
+        asked.say(
+            t("not done: {names}; run it again with --undo when they can be reached. "
+              "What is set up here is kept until then", names=names)
+        )  # fmt: skip
+    if asked.output:
+        documents.emit(_data(trust, plan, None), asked.output)
+    return 1 if trust.troubles else 0
+
+
+def _interrupted(trust: Trust, asked: Asked) -> None:
+    note("")
+    if not trust.done:
+        note(t("interrupted; nothing was changed"))
+        return
+    note(t("interrupted. Changed until then:"))
+    for change in trust.done:
+        note(f"  {change.place or t('here')}  {_file(trust, change)}  {_what(change)}")
+    note(t("run it again to go on, or with --undo to take it back"))
+
+
+# -- does it work? -------------------------------------------------------------------------------------------------
+
+
+def _tried(trust: Trust, plan: Plan, asked: Asked) -> int:
+    pairs = asyncio.run(trust.verify())
+    failed = [pair for pair in pairs if pair.trouble is not None]
+    if asked.output:
+        documents.emit(_data(trust, plan, pairs), asked.output)
+    else:
+        _show_pairs(trust, pairs, asked)
+    for pair in failed:
+        if pair.trouble is not None and pair.trouble not in trust.troubles.values():
+            where = pair.source or t("here")
+            note(t("{source} -> {target} fails: {why}", source=where, target=pair.target, why=_sentence(pair.trouble)))
+    if failed:
+        good = len(pairs) - len(failed)
+        note(t("{good} of {count} logins work", good=good, count=len(pairs)))
+        for name, found in trust.troubles.items():
+            note(t("left out: {host}: {why}", host=name, why=_sentence(found)))
+        note(t("run it again when this is repaired: only what is missing is done"))
+    else:
+        asked.say(t("every login works: {count} of {count}", count=len(pairs)))
+    return 1 if failed else 0
+
+
+def _show_pairs(trust: Trust, pairs: Sequence[Pair], asked: Asked) -> None:
+    names = [host.name for host in trust.inventory.hosts]
+    if len(names) > _WIDE:
+        return
+    state = {(pair.source, pair.target): "ok" if pair.trouble is None else t("no") for pair in pairs}
+    rows = [[source or t("here"), *(state.get((source, to), "") for to in names)] for source in ("", *names)]
+    asked.table([t("FROM"), *names], rows)
+
+
+def _data(trust: Trust, plan: Plan, pairs: Sequence[Pair] | None) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "inventory": str(trust.inventory.file),
+        "mark": trust.mark,
+        "newHostKeys": [
+            {"host": name, "kind": key.kind, "fingerprint": key.fingerprint} for name, key in trust.learned.items()
+        ],
+        "plan": [_change(trust, change) for change in plan.changes],
+        "done": [_change(trust, change) for change in trust.done],
+        "refused": [{"on": place, "host": name} for place, work in plan.work.items() for name in work.refused],
+        "leftOut": [
+            {"host": name, "reason": found.kind, "message": found.message, "hint": found.hint}
+            for name, found in trust.troubles.items()
+        ],
+    }
+    if pairs is not None:
+        data["logins"] = [
+            {
+                "from": p.source,
+                "to": p.target,
+                "works": p.trouble is None,
+                "why": p.trouble.message if p.trouble else "",
+            }
+            for p in pairs
+        ]
+    return data
+
+
+def _change(trust: Trust, change: Change) -> dict[str, Any]:
+    return {
+        "host": change.place, "file": _file(trust, change), "action": change.action, "count": change.count,
+    }  # fmt: skip
