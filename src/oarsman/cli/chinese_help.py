@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from oarsman.cli.chinese_console import CONSOLE
 from oarsman.cli.chinese_env import ENV
+from oarsman.cli.chinese_hosts import HOSTS
 from oarsman.cli.chinese_hosts_trust import HOSTS_TRUST
 from oarsman.cli.chinese_kube import KUBE
 from oarsman.cli.chinese_operator import OPERATOR
@@ -208,5 +209,5 @@ _EXAMPLES = {
 
 HELP = {
     **_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV, **SWEEP,
-    **HOSTS_TRUST,
+    **HOSTS, **HOSTS_TRUST,
 }  # fmt: skip

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from oarsman.cli import hosts_check, hosts_list, hosts_named
+from oarsman.cli import hosts_check, hosts_list, hosts_named, hosts_trust
 from oarsman.cli.messages import t
 from oarsman.cli.verbs import family
 
 command = family(
     "hosts",
     help=t(
-        "Look at the hosts of a rack: machines that are reached over ssh and have an MPI, and nothing else. A file names "
-        "them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml in ~/.config/oarsman."
+        "Look at the hosts of a rack: machines that are reached over ssh and have an MPI, and nothing else. A file "
+        "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml in ~/.config/oarsman."
     ),
     examples=[
         ("oarsman hosts --hosts hostfile list", t("what there is, and what is free")),
@@ -20,3 +20,4 @@ command = family(
 command.params.insert(0, hosts_named.option())
 command.add_command(hosts_list.command)
 command.add_command(hosts_check.command)
+command.add_command(hosts_trust.command)

@@ -21,7 +21,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     t("Run"): ("run", "submit", "wait", "sweep"),
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
     t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
-    t("Check"): ("validate", "plan", "convert", "doctor", "hosts"),
+    t("Check"): ("validate", "plan", "convert", "doctor"),
     t("Packages"): ("env",),
     t("Hosts"): ("hosts",),
     t("Console"): ("serve", "users", "tokens"),

@@ -37,6 +37,7 @@ class Session:
     namespace: str | None = None
     context: str | None = None  # of the kubeconfig
     kubeconfig: str | None = None
+    hosts: str | None = None  # the file with the hosts of a rack
     everywhere: bool = False  # --all-namespaces
     quiet: bool = False
     debug: bool = False

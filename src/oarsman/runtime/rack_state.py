@@ -90,7 +90,7 @@ def checked(
     inventory: Inventory, findings: Iterable[Finding], *, fit: Iterable[str], unfit: Mapping[str, str],
     clock: Clock = time.time,
 ) -> None:  # fmt: skip
-    """The outcome of a check: who is fit takes part again, who is unfit does not, and nothing changes for the others."""
+    """The outcome of a check: who is fit takes part again, who is unfit does not; nothing changes for others."""
     with _changing(inventory) as document:
         hosts = document["hosts"]
         for name in fit:

@@ -19,7 +19,8 @@ MEBIBYTES = 64  # sent for each bandwidth
 _SECONDS = 60.0
 _RTT = re.compile(r"= ([\d.]+)/([\d.]+)/")  # of ping's last line: least/average/...
 
-LATENCY_IS = "round trip of ping"
+ROUND_TRIPS = 50  # of a line through ssh, where there is no ping
+LATENCY_IS = "round trip of ping, or of a line through ssh where there is no ping"
 BANDWIDTH_IS = f"{MEBIBYTES} MiB through ssh, so at most what its encryption does on one core"
 
 
@@ -27,7 +28,8 @@ BANDWIDTH_IS = f"{MEBIBYTES} MiB through ssh, so at most what its encryption doe
 class Speed:
     host: str
     other: str
-    latency: float | None = None  # seconds; None: could not be measured
+    latency: float | None = None  # seconds there and back; None: could not be measured
+    latency_by: str = ""  # ping or ssh
     bandwidth: float | None = None  # bytes per second
     why: str = ""  # what could not be measured, and why
 
@@ -90,30 +92,50 @@ async def _pair(ssh: Ssh, host: RackHost, other: RackHost, address: str, trustin
 
 
 def script(other: RackHost, address: str, trusting: bool) -> str:
-    """Times come from the shell of the host, so that ours does not matter."""
+    """Times come from the clock of the host, so that the way from here does not matter."""
     ping = f"LC_ALL=C ping -q -c 10 -i 0.2 -w 5 {shlex.quote(address)} 2>/dev/null </dev/null\n"
     if not trusting:
         return ping
     words = ["ssh", "-T", "-x", "-a", "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", "-o", "Compression=no"]
     words += [word for name, value in (("-l", other.user), ("-p", other.port)) if value for word in (name, str(value))]
     reach = shlex.join([*words, "--", other.target])
-    # The time of an empty transfer, which is that of logging in, is taken off.
-    return ping + (
-        f"send() {{ head -c $(($1 * 1048576)) /dev/zero | {reach} cat '>/dev/null'; }}\n"
-        "send 0; date '+time %s.%N'; send 0; date '+time %s.%N'; "
-        f"send {MEBIBYTES} && date '+time %s.%N'\n"
-    )
+    return _SCRIPT.format(ping=ping, reach=reach, trips=ROUND_TRIPS, mebibytes=MEBIBYTES)
+
+
+# The first line through ssh is not counted, as that is logging in; of the bandwidth an empty transfer is taken off.
+_SCRIPT = """\
+{ping}
+moment() {{ date "+$1 %s.%N"; }}
+folder=$(mktemp -d) && mkfifo "$folder/there" "$folder/back" && {{
+    {reach} cat <"$folder/there" >"$folder/back" 2>/dev/null &
+    exec 3>"$folder/there" 4<"$folder/back"
+    echo >&3; read -r _ <&4 && {{
+        moment trip
+        n=0; while [ "$n" -lt {trips} ]; do echo >&3; read -r _ <&4; n=$((n + 1)); done
+        moment trip
+    }}
+    exec 3>&- 4<&-
+}}
+rm -rf "$folder"
+send() {{ head -c $(($1 * 1048576)) /dev/zero | {reach} 'cat >/dev/null'; }}
+moment send; send 0; moment send; send {mebibytes} && moment send
+"""
 
 
 def parsed(host: str, other: str, text: str, trusting: bool) -> Speed:
-    trip = _RTT.search(text)
-    latency = float(trip[1]) / 1000 if trip else None
-    times = [float(word) for word in re.findall(r"^time ([\d.]+)$", text, re.MULTILINE)]
+    ping, trips, sends = _RTT.search(text), _moments(text, "trip"), _moments(text, "send")
+    latency, by = (float(ping[1]) / 1000, "ping") if ping else (None, "")
+    if latency is None and len(trips) == 2:
+        latency, by = (trips[1] - trips[0]) / ROUND_TRIPS, "ssh"
     bandwidth = None
-    if len(times) == 3:
-        empty, full = times[1] - times[0], times[2] - times[1]
+    if len(sends) == 3:
+        empty, full = sends[1] - sends[0], sends[2] - sends[1]
         bandwidth = MEBIBYTES * (1 << 20) / max(full - empty, 0.001)
-    why = [] if trip else [f"ping did not work on {host}"]
+    why = [] if latency is not None else [f"there is no ping on {host}"]
     if bandwidth is None:
         why.append(f"sending failed on {host}" if trusting else f"{host} cannot log in to {other}")
-    return Speed(host=host, other=other, latency=latency, bandwidth=bandwidth, why="; ".join(why))
+    return Speed(host=host, other=other, latency=latency, latency_by=by, bandwidth=bandwidth, why="; ".join(why))
+
+
+def _moments(text: str, what: str) -> list[float]:
+    return [float(word) for word in re.findall(rf"^{what} ([\d.]+)$", text, re.MULTILINE)]

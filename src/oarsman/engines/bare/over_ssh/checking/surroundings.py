@@ -17,7 +17,9 @@ def clock(seen: HostSeen) -> Finding:
     """What the way there and back took is not the clock's fault: only what is beyond it counts."""
     name, off = seen.host.name, max(abs(seen.skew) - seen.within, 0.0)
     if off <= SKEW_ODD:
-        return Finding(host=name, step="clock", level=OK, message=f"its clock is right within {abs(seen.skew):.1f} s")
+        return Finding(
+            host=name, step="clock", level=OK, message=f"its clock is right within {max(abs(seen.skew), 0.1):.1f} s"
+        )
     where = "ahead" if seen.skew > 0 else "behind"
     return Finding(
         host=name,

@@ -1,0 +1,178 @@
+"""`oarsman hosts list`: the hosts of a rack, each with what it has, what is free of it, and how it is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from oarsman.cli import documents, hosts_named, options, render
+from oarsman.cli.messages import of, t
+from oarsman.cli.progress import Progress
+from oarsman.cli.session import Session, pass_session
+from oarsman.cli.times import age, rfc3339
+from oarsman.cli.verbs import verb
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost
+    from oarsman.runtime.rack_state import Held, Known
+
+FRESH_SECONDS = 60.0  # so long an answer of a host is repeated
+LEFT_OUT = "left-out"
+
+
+@verb(
+    "list",
+    help=t(
+        "List the hosts: slots, load, memory, GPUs and MPI of each, and what jobs have of it. Hosts that said nothing "
+        "within the last minute are asked again; those that cannot be reached show why."
+    ),
+    examples=[
+        ("oarsman hosts list", ""),
+        ("oarsman hosts list --hosts hostfile --refresh", t("as it is right now")),
+        ("oarsman hosts list -o json", t("for programs")),
+    ],
+)
+@click.option("--refresh", is_flag=True, help=t("Ask every host, however fresh its last answer is."))
+@options.output("json", "wide", "name")
+@hosts_named.inventory_option
+@pass_session
+def command(session: Session, refresh: bool, output: str | None) -> None:
+    inventory = hosts_named.inventory_of(session)
+    if output == "name":
+        for host in inventory.hosts:
+            click.echo(host.name)
+        return
+    from oarsman.runtime import rack_state
+
+    _ask(session, inventory, refresh=refresh)
+    known, held = rack_state.known(inventory), rack_state.held(inventory)
+    rows = [Row(host, known[host.name], held.get(host.name)) for host in inventory.hosts]
+    if output == "json":
+        documents.emit([row.document() for row in rows], "json")
+    else:
+        _show(rows, session.now(), wide=output == "wide")
+
+
+def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
+    import asyncio
+
+    from oarsman.engines.bare.over_ssh.checking import HostSeen, ask
+    from oarsman.engines.bare.over_ssh.client import Ssh, on_all
+    from oarsman.runtime import rack_state
+
+    oldest = session.now().timestamp() - FRESH_SECONDS
+    known = rack_state.known(inventory)
+    stale = [host for host in inventory.hosts if refresh or (known[host.name].at or 0) < oldest]
+    if not stale:
+        return
+    ssh, progress = Ssh(inventory), Progress(wanted=not session.quiet)
+    left = {host.name for host in stale}
+
+    async def one(host: RackHost) -> HostSeen:
+        seen = await ask(ssh, host)
+        left.discard(host.name)
+        if left:
+            progress.show(t("waiting for {names}", names=", ".join(sorted(left))))
+        return seen
+
+    progress.show(t("waiting for {names}", names=", ".join(sorted(left))))
+    try:
+        seen = asyncio.run(on_all(stale, one))
+    finally:
+        progress.end()
+    rack_state.remember(inventory, seen.values(), clock=lambda: session.now().timestamp())
+
+
+class Row:
+    """One host, as it is shown."""
+
+    def __init__(self, host: RackHost, known: Known, held: Held | None) -> None:
+        self.host, self.known, self.facts, self.held = host, known, known.facts, held
+
+    @property
+    def state(self) -> str:
+        if self.known.left_out:
+            return LEFT_OUT
+        if self.known.trouble is not None:
+            return self.known.trouble.kind
+        return "ready" if self.known.ready else "unknown"
+
+    @property
+    def why(self) -> str:
+        trouble = self.known.trouble
+        return self.known.left_out or (trouble.message if trouble else "")
+
+    @property
+    def slots(self) -> int | None:
+        return self.host.slots if self.host.slots is not None else self.facts.processors if self.facts else None
+
+    @property
+    def used(self) -> int:
+        return self.held.slots if self.held else 0
+
+    @property
+    def free(self) -> int | None:
+        """Of a host that cannot be used, nothing is free."""
+        return None if self.slots is None or not self.known.ready else max(self.slots - self.used, 0)
+
+    @property
+    def gpus(self) -> int | None:
+        return self.host.gpus if self.host.gpus is not None else len(self.facts.gpus) if self.facts else None
+
+    @property
+    def mpi(self) -> str:
+        from oarsman.engines.bare.over_ssh.checking.alike import first_mpi
+
+        found = first_mpi(self.facts) if self.facts else None
+        return str(found) if found else ""
+
+    def cells(self, now: datetime, *, wide: bool) -> list[str]:
+        facts = self.facts
+        memory = f"{render.size(facts.memory_available)}/{render.size(facts.memory)}" if facts else ""
+        mpi = self.mpi if wide else self.mpi.partition(" (")[0]
+        at = datetime.fromtimestamp(self.known.at, UTC) if self.known.at else None
+        cells = [
+            self.host.name, self.state, _text(self.slots), _text(self.free), str(self.used),
+            f"{facts.load:.2f}" if facts else "", memory, _text(self.gpus), mpi, age(at, now),
+        ]  # fmt: skip
+        if wide:
+            who = f"{facts.user} ({facts.uid})" if facts else self.host.user
+            cells += [facts.reached if facts else self.host.address, who, facts.folder if facts else self.host.folder]
+        return cells
+
+    def document(self) -> dict[str, Any]:
+        facts, known = self.facts, self.known
+        found: dict[str, Any] = {
+            "name": self.host.name, "state": self.state, "slots": self.slots, "free": self.free, "used": self.used,
+            "gpus": self.gpus, "mpi": self.mpi, "labels": self.host.labels,
+            "lastCheck": rfc3339(datetime.fromtimestamp(known.at, UTC)) if known.at else None,
+        }  # fmt: skip
+        if facts:
+            found |= {"load": facts.load, "memoryFree": facts.memory_available, "memory": facts.memory}
+            found |= {"hostname": facts.hostname, "address": facts.reached, "user": facts.user, "uid": facts.uid}
+            found |= {"processors": facts.processors, "gpuNames": facts.gpus, "folder": facts.folder}
+        if known.trouble:
+            trouble = known.trouble
+            found["trouble"] = {"kind": trouble.kind, "message": trouble.message, "hint": trouble.hint}
+        if known.left_out:
+            since = rfc3339(datetime.fromtimestamp(known.left_out_at, UTC)) if known.left_out_at else None
+            found["leftOut"] = {"why": known.left_out, "since": since}
+        return found
+
+
+def _text(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _show(rows: Sequence[Row], now: datetime, *, wide: bool) -> None:
+    headers = [
+        t("NAME"), t("STATE"), t("SLOTS"), t("FREE"), t("USED"), t("LOAD"), t("MEMORY"), t("GPUS"), "MPI", t("CHECKED"),
+    ]  # fmt: skip
+    headers += [t("ADDRESS"), t("USER"), t("FOLDER")] if wide else []
+    troubled = any(row.why for row in rows)
+    table = [row.cells(now, wide=wide) + ([of(row.why)] if troubled else []) for row in rows]
+    render.table([*headers, t("REASON")] if troubled else headers, table)

@@ -1,0 +1,163 @@
+"""What a check found, for human eyes: good steps together, each that is not good by itself, with what to do."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from oarsman.cli import render
+from oarsman.cli.messages import of, t
+from oarsman.cli.text import pad, safe
+
+if TYPE_CHECKING:
+    from oarsman.cli.progress import Progress
+    from oarsman.engines.bare.over_ssh.checking import Finding
+    from oarsman.engines.bare.over_ssh.checking.network import Speed, Summary
+
+_MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red"), "skipped": ("-", "cyan")}
+_WIDEST = len("skipped")
+
+
+class Shown:
+    def __init__(self, *, every_step: bool, quiet: bool, progress: Progress) -> None:
+        self._every_step, self._quiet, self._progress = every_step, quiet, progress
+        self._advised: set[str] = set()
+
+    def show(self, findings: Sequence[Finding]) -> None:
+        """What belongs together comes together: a host's own steps, or its ways to all others."""
+        self._progress.pause()
+        good = [finding for finding in findings if finding.level == "ok"]
+        if self._every_step:
+            for finding in findings:
+                self._line(finding.level, _ends(finding), f"{_step(finding.step)}: {of(finding.message)}", finding.hint)
+            return
+        if not self._quiet:
+            for ends, steps in _together(good):
+                self._line("ok", ends, steps)
+        for finding in _folded(finding for finding in findings if finding.level != "ok"):
+            if finding.level == "fail" or not self._quiet:
+                self._line(finding.level, "", of(finding.message), finding.hint)
+
+    def _line(self, level: str, ends: str, text: str, hint: str = "") -> None:
+        lead = f"{ends}  " if ends else ""
+        click.echo(f"{_mark(level)} {lead}{_harmless(text)}")
+        if hint and level != "ok" and hint not in self._advised:  # once is enough
+            self._advised.add(hint)
+            click.echo(f"  {click.style(t('hint:'), fg='cyan')} {_harmless(of(hint))}")
+
+    def summary(self, findings: Sequence[Finding], hosts: int) -> None:
+        if self._quiet:
+            return
+        count = Counter(finding.level for finding in findings)
+        click.echo(
+            t("{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}", hosts=hosts,
+              ways=hosts * (hosts - 1), failed=count["fail"], warned=count["warn"])
+        )  # fmt: skip
+
+
+def _mark(level: str) -> str:
+    """Signs need a terminal and colours; everything else gets the word."""
+    if sys.stdout.isatty() and render.coloured(sys.stdout):
+        sign, colour = _MARKS[level]
+        return click.style(sign, fg=colour)
+    return pad(level, _WIDEST)
+
+
+def _harmless(text: str) -> str:
+    return safe(text) if sys.stdout.isatty() else text
+
+
+def _ends(finding: Finding) -> str:
+    return f"{finding.host} -> {finding.other}" if finding.other else finding.host
+
+
+def _together(good: Iterable[Finding]) -> list[tuple[str, str]]:
+    """(who, steps): hosts by themselves, or the ways of a host with the same good steps."""
+    steps: dict[tuple[str, str], list[str]] = {}
+    for finding in good:
+        steps.setdefault((finding.host, finding.other), []).append(_said(finding))
+    others: dict[tuple[str, str], list[str]] = {}
+    for (host, other), names in steps.items():
+        others.setdefault((host, ", ".join(names)), []).append(other)
+    return [(f"{host} -> {', '.join(far)}" if any(far) else host, names) for (host, names), far in others.items()]
+
+
+def _said(finding: Finding) -> str:
+    """What was found where it is news, otherwise the step alone."""
+    return of(finding.message) if finding.step in ("MPI", "user", "clock", "real run") else _step(finding.step)
+
+
+def _folded(findings: Iterable[Finding]) -> list[Finding]:
+    """The same about several other hosts is said once, of all of them."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        sentence = _without(finding.message, finding.other) if finding.other else finding.message
+        groups.setdefault((finding.host, finding.step, finding.level, sentence), []).append(finding)
+    folded = []
+    for (_, _, _, sentence), same in groups.items():
+        if len(same) > 1 and sentence.count("\0") == 1:
+            folded.append(replace(same[0], message=sentence.replace("\0", ", ".join(one.other for one in same))))
+        else:
+            folded += same
+    return folded
+
+
+def _without(message: str, name: str) -> str:
+    return re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", "\0", message)
+
+
+def _step(name: str) -> str:
+    words = {
+        "name": t("name"), "port": t("port"), "host key": t("host key"), "login": t("login"), "user": t("user"),
+        "clock": t("clock"), "folder": t("folder"), "disk": t("disk"), "call-back": t("call-back"),
+        "network": t("network"), "real run": t("real run"),
+    }  # fmt: skip
+    return words.get(name, name)
+
+
+# -- the network -------------------------------------------------------------------------------------
+
+
+def network_table(speeds: Sequence[Speed]) -> None:
+    """Every way that was measured, then what sticks out."""
+    from oarsman.engines.bare.over_ssh.checking.network import BANDWIDTH_IS, LATENCY_IS, summary
+
+    if not speeds:
+        click.echo(t("no network was measured: it takes two hosts that a network connects"))
+        return
+    render.heading(t("Network"))
+    rows = [
+        [speed.host, speed.other, _milliseconds(speed.latency), _rate(speed.bandwidth), of(speed.why)]
+        for speed in sorted(speeds, key=lambda speed: (speed.host, speed.other))
+    ]
+    why = any(row[-1] for row in rows)
+    headers = [t("FROM"), t("TO"), t("LATENCY"), t("BANDWIDTH"), *([t("REASON")] if why else [])]
+    render.table(headers, rows if why else [row[:-1] for row in rows])
+    latency, bandwidth = summary(speeds, "latency"), summary(speeds, "bandwidth")
+    if latency is not None:
+        _summary(t("latency ({what})", what=of(LATENCY_IS)), latency, _milliseconds, latency.most)
+    if bandwidth is not None:
+        _summary(t("bandwidth ({what})", what=of(BANDWIDTH_IS)), bandwidth, _rate, bandwidth.least)
+    click.echo()
+
+
+def _summary(what: str, found: Summary, form: Callable[[float], str], worst: float) -> None:
+    click.echo(
+        t("{what}: least {least}, median {middle}; slowest: {host} -> {other}, {worst}", what=what,
+          least=form(found.least), middle=form(found.middle), host=found.slowest.host, other=found.slowest.other,
+          worst=form(worst))
+    )  # fmt: skip
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1000:.3f} ms"
+
+
+def _rate(bytes_per_second: float | None) -> str:
+    return "" if bytes_per_second is None else f"{render.size(int(bytes_per_second))}/s"
