@@ -125,6 +125,12 @@ def test_a_launcher_that_takes_ranks_has_a_place_of_its_own(workers: int, nodes:
     assert where(decision.placement, launcher=True) == nodes
 
 
+@pytest.mark.parametrize(("workers", "nodes"), [(1, "1 3"), (2, "2 1 3")])
+def test_by_node_such_a_launcher_leaves_the_machines_to_workers_if_it_must(workers: int, nodes: str) -> None:
+    decision = answer(ask("pi", workers, 2, launcher_slots=1, apart=True, spread=True), rack("3 1 2"))
+    assert where(decision.placement, launcher=True) == nodes
+
+
 @pytest.mark.parametrize(
     ("selector", "nodes"),
     [

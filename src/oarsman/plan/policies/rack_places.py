@@ -36,8 +36,7 @@ class Machine:
         return Capacity(cpus=Decimal(self.slots), memory=Decimal(self.memory), gpus=self.gpus)
 
     def takes(self, selector: Mapping[str, str]) -> bool:
-        own = {*self.labels.items(), (_NAME_LABEL, self.name)}
-        return own.issuperset(selector.items())
+        return not selector or {*self.labels.items(), (_NAME_LABEL, self.name)}.issuperset(selector.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +91,10 @@ class Spot:
     crowd: Decimal = Decimal(0)  # slots that members on it asked for, also of those who hold none
     own: int = 0  # parties of this gang on it
 
-    def with_party(self, gang: Gang, need: Capacity) -> Spot:
+    def holding(self, gang: Gang, need: Capacity, *, own: int = 0) -> Spot:
+        """With this much less of it free."""
         free = minus(self.free, gang.counted(need))
-        return replace(self, free=free, crowd=self.crowd + need.cpus, own=self.own + 1)
+        return Spot(machine=self.machine, free=free, crowd=self.crowd + need.cpus, own=self.own + own)
 
 
 def plus(one: Capacity, other: Capacity) -> Capacity:
@@ -118,10 +118,9 @@ def total(amounts: Iterable[Capacity]) -> Capacity:
 
 def fitting(need: Capacity, free: Capacity, most: int) -> int:
     """How many times `need` goes into what is free, up to `most`."""
-    for resource in RESOURCES:
-        each = resource.of(need)
+    for each, there in ((need.gpus, free.gpus), (need.cpus, free.cpus), (need.memory, free.memory)):
         if each > 0:
-            most = min(most, int(max(resource.of(free), Decimal(0)) // each))
+            most = min(most, int(max(there, 0) // each))
     return most
 
 
@@ -132,7 +131,7 @@ def place(gang: Gang, spots: Sequence[Spot]) -> tuple[Place, ...] | None:
     if chosen is None:
         return None
     after = list(spots)
-    after[chosen] = after[chosen].with_party(gang, gang.first_need)
+    after[chosen] = after[chosen].holding(gang, gang.first_need, own=1)
     others = place_workers(gang, gang.others, after)
     assert others is not None
     machine = spots[chosen].machine.name
@@ -175,7 +174,7 @@ def _best_first(gang: Gang, spots: Sequence[Spot]) -> int | None:
         if gang.oversubscribe:
             return _crowding(gang, spots[index], 1)
         if gang.spread:
-            return -sum(1 for i, count in enumerate(counts) if count and i != index)
+            return -min(sum(1 for i, count in enumerate(counts) if count and i != index), wanted)
         return _further_machines(counts, wanted, [index])
 
     able = [(liking(index, counts), index) for index, counts in _firsts(gang, spots) if sum(counts) >= wanted]
@@ -188,7 +187,7 @@ def _firsts(gang: Gang, spots: Sequence[Spot]) -> Iterable[tuple[int, list[int]]
     counts = _worker_counts(gang, wanted, spots)
     for index, spot in enumerate(spots):
         if spot.machine.takes(gang.first_selector) and fitting(need, spot.free, 1):
-            there = _worker_counts(gang, wanted, [spot.with_party(gang, gang.first_need)])
+            there = _worker_counts(gang, wanted, [spot.holding(gang, gang.first_need, own=1)])
             yield index, [*counts[:index], *there, *counts[index + 1 :]]
 
 

@@ -106,11 +106,15 @@ def _with_labels(machines: Sequence[Machine], selector: Mapping[str, str]) -> li
 def short(gang: Gang, spots: Sequence[Spot], held: Holdings) -> str:
     """Why it does not fit now, although it may one day. `spots` are all machines, also those left out."""
     usable = [spot for spot in spots if not spot.machine.left_out]
-    lasting = never(gang, [spot.machine for spot in usable]) if usable else "no host can be used now"
+    lasting = None if len(usable) == len(spots) else _until_they_are_back(gang, usable)
     fit = most_placed(gang, usable)
     reason = lasting or _too_few(_asked(gang), fit, gang.parties == 1, _full(gang, gang.parties, usable, held))
     missed = _left_out(gang, spots) if lasting or place(gang, spots) is not None else []
     return "; ".join([reason, *missed])
+
+
+def _until_they_are_back(gang: Gang, usable: Sequence[Spot]) -> str | None:
+    return never(gang, [spot.machine for spot in usable]) if usable else "no host can be used now"
 
 
 def no_more(gang: Gang, wanted: int, spots: Sequence[Spot], held: Holdings) -> str:

@@ -25,7 +25,6 @@ from oarsman.plan.policies.rack_places import (
     Gang,
     Machine,
     Spot,
-    minus,
     place,
     place_workers,
     plus,
@@ -136,7 +135,7 @@ class _Rack:
     def __init__(self, machines: Sequence[Machine], running: Sequence[Placed]) -> None:
         self.machines = machines
         self.holdings: dict[str, list[tuple[Capacity, Gang]]] = {}
-        self._crowd: dict[str, Decimal] = {}
+        self._spots = {machine.name: Spot(machine=machine, free=machine.capacity) for machine in machines}
         self._found: dict[str, tuple[Place, ...]] = {}
         for job in running:
             self._add(job)
@@ -160,25 +159,19 @@ class _Rack:
         self._add(Placed(gang=asker, placement=placement))
         return Admission(placement=placement)
 
-    def usable(self) -> list[Spot]:
-        return [spot for spot in self.spots() if not spot.machine.left_out]
-
     def spots(self) -> list[Spot]:
-        return [
-            Spot(
-                machine=machine,
-                free=minus(machine.capacity, total(amounts for amounts, _ in self.holdings.get(machine.name, ()))),
-                crowd=self._crowd.get(machine.name, Decimal(0)),
-            )
-            for machine in self.machines
-        ]
+        return list(self._spots.values())
+
+    def usable(self) -> list[Spot]:
+        return [spot for spot in self._spots.values() if not spot.machine.left_out]
 
     def _add(self, job: Placed) -> None:
-        for machine, amounts in holds(job).items():
-            self.holdings.setdefault(machine, []).append((amounts, job.gang))
+        for machine, held in holds(job).items():
+            self.holdings.setdefault(machine, []).append((held, job.gang))
         for seat in job.placement:
-            crowd = self._crowd.get(seat.machine, Decimal(0))
-            self._crowd[seat.machine] = crowd + job.gang.need_of(seat.member).cpus
+            spot = self._spots.get(seat.machine)  # None: it is no longer in the inventory
+            if spot is not None:
+                self._spots[seat.machine] = spot.holding(job.gang, job.gang.need_of(seat.member))
 
 
 def _need(role: Role, slots: int) -> Capacity:
