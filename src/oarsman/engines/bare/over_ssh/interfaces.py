@@ -1,7 +1,6 @@
 """Which network connects the hosts of a job, and what each MPI has to be told so that it uses that one alone.
 
-Left to itself an MPI takes every interface, and believes that two hosts which both have a docker0 of 172.17.0.1 reach each
-other there.
+Left to itself an MPI takes every interface, and believes that two hosts with a docker0 of 172.17.0.1 meet there.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ _VIRTUAL = (
     *("veth", "cni", "flannel", "cali", "cilium", "weave", "kube", "vxlan", "tun", "tap", "wg", "tailscale", "zt"),
 )
 
-# Read by each rank about its own host. Where names differ, a launcher that hands out its own environment (Hydra does) must
-# not have them.
+# Read by each rank about its own host. Where names differ, a launcher that hands out its own environment, as Hydra
+# does, must not have them.
 PER_HOST = ("FI_TCP_IFACE", "FI_SOCKETS_IFACE", "UCX_NET_DEVICES", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 
 
@@ -162,7 +161,7 @@ def _best(addresses: Sequence[Address], reached: str | None) -> Address:
 
 
 def _merit(network: Network, ends: Mapping[str, Address], reached: Mapping[str, str]) -> tuple[object, ...]:
-    """What is known to work counts most: ssh came over it; then how far it leads, whether it is real, its speed, its size."""
+    """What is known to work counts most: ssh came over it; then how far it leads, its kind, speed and size."""
     return (
         network.version == 4,
         sum(ipaddress.ip_address(reached[host]) in network for host in ends if reached.get(host)),
@@ -220,8 +219,8 @@ def _others(facts: Mapping[str, Sequence[Address]], ends: Mapping[str, Address])
 def variables(networks: Networks, host: str) -> dict[str, str]:
     """What the MPIs and their friends read, for a process on this host: defaults, which a user's own values replace.
 
-    Left alone on purpose: PMIx, whose daemons speak with the ranks of their own host, and MPICH's MPIR_CVAR_CH3_*, of which
-    Hydra sets one itself, from HYDRA_IFACE or the hostfile, and MPICH refuses two.
+    Left alone on purpose: PMIx, whose daemons speak with the ranks of their own host, and MPICH's MPIR_CVAR_CH3_*, of
+    which Hydra sets one itself, from HYDRA_IFACE or the hostfile, and MPICH refuses two.
     """
     end = networks.ends[host]
     if end.loopback:
@@ -238,7 +237,7 @@ def variables(networks: Networks, host: str) -> dict[str, str]:
 
 
 def _open_mpi(networks: Networks) -> dict[str, str]:
-    """The same on every host, as mpirun hands it on: so no list of ranges to use, as it warns of each that a host lacks."""
+    """The same on every host, as mpirun hands it on: so no list of ranges, as it warns of each that a host lacks."""
     told = {}
     if networks.network and ipaddress.ip_network(networks.network).version == 4:
         told["OMPI_MCA_btl_tcp_if_include"] = told["OMPI_MCA_oob_tcp_if_include"] = networks.network

@@ -22,15 +22,15 @@ say() {
 # One line at a time, in a single write, so that lines of different writers do not mix.
 relay() { while IFS= read -r line; do printf '%s\n' "$line"; done; }
 
-bounded() {
-    if timeout 1 true; then
-        timeout -s KILL "$limit" "$@"
-    elif timeout -t 1 true; then # busybox before 1.30
-        timeout -t "$limit" -s KILL "$@"
-    else
-        "$@"
-    fi
-}
+if timeout 1 true; then
+    bound="timeout -s KILL $limit"
+elif timeout -t 1 true; then # busybox before 1.30
+    bound="timeout -t $limit -s KILL"
+else
+    bound=
+fi
+# shellcheck disable=SC2086 # words
+bounded() { $bound "$@"; }
 
 who() {
     now=$(date +%s.%N)
@@ -50,12 +50,14 @@ who() {
     say reached "${3:-}"
 }
 
-link_flags() { # as words between < and >, or as the kernel's number
-    ip -o link show dev "$1" | sed -n 's/^[^<]*<\([^>]*\)>.*/\1/p' | grep . || cat "/sys/class/net/$1/flags"
+interface() { # NAME FLAGS
+    speed=
+    read -r speed <"/sys/class/net/$1/speed"
+    say interface "$1" "$2" "$speed"
 }
 
 networks() {
-    ip -o addr | sed -n 's/^[0-9]*: *\([^ @]*\)[^ ]* *inet6* \([^ ]*\) peer [^ ]*\/\([0-9]*\).*/\1 \2\/\3/p
+    bounded ip -o addr | sed -n 's/^[0-9]*: *\([^ @]*\)[^ ]* *inet6* \([^ ]*\) peer [^ ]*\/\([0-9]*\).*/\1 \2\/\3/p
         t
         s/^[0-9]*: *\([^ @]*\)[^ ]* *inet6* \([^ ]*\) .*/\1 \2/p' | while read -r name address; do
         say address "$name" "$address"
@@ -73,8 +75,12 @@ networks() {
     while read -r destination prefix rest; do
         [ "$destination$prefix" = 0000000000000000000000000000000000 ] && say route6 "${rest##* }"
     done </proc/net/ipv6_route
-    sed -n 's/^ *\([^ :]*\):.*/\1/p' /proc/net/dev | while read -r name; do
-        say interface "$name" "$(link_flags "$name")" "$(cat "/sys/class/net/$name/speed")"
+    for link in /sys/class/net/*/flags; do
+        name=${link%/flags}
+        read -r flags <"$link" && interface "${name##*/}" "$flags"
+    done
+    bounded ip -o link | sed -n 's/^[0-9]*: *\([^ :@]*\)[^<]*<\([^>]*\)>.*/\1 \2/p' | while read -r name flags; do
+        interface "$name" "$flags"
     done
     for device in /sys/class/infiniband/*; do
         [ -e "$device" ] && say rdma "${device##*/}"
@@ -89,7 +95,7 @@ graphics() {
 
 free() { # of the file system that a folder is in
     # shellcheck disable=SC2046 # fields
-    set -- $(df -Pk "$1" | sed -n '$p')
+    set -- $(bounded df -Pk "$1" | sed -n '$p')
     printf '%s' "${4:-}"
 }
 
@@ -125,30 +131,38 @@ login_environment() { # csh takes -l alone
     esac
 }
 
-# mpi WHERE FOLDER: an MPI in a folder; Debian keeps several in one.
+# mpi WHERE FOLDER: the MPI of a folder, by the name that people call; Debian keeps others beside it.
 mpi() {
-    first=
-    for name in mpirun mpiexec mpiexec.hydra orterun mpirun.openmpi mpirun.mpich; do
-        launcher=$2/$name
-        [ -f "$launcher" ] && [ -x "$launcher" ] || continue
-        case $name in *.openmpi | *.mpich) ;; *) [ -z "$first" ] || continue ;; esac
-        real=$(readlink -f "$launcher") || real=$launcher
-        [ "$real" = "$first" ] && continue
-        first=$real
-        daemons=
-        for daemon in orted prted hydra_pmi_proxy; do
-            [ -x "$2/$daemon" ] && daemons=$daemons${daemons:+ }$daemon
-        done
-        say mpi "$1" "$launcher" "$real" "$daemons"
-        case $asked in *"$tab$real$tab"*) continue ;; esac
-        asked=$asked$real$tab
-        version "$launcher" "$real" &
+    for name in mpirun mpiexec mpiexec.hydra; do
+        if launcher "$1" "$2/$name"; then
+            main=$real
+            for other in "$2/mpirun.openmpi" "$2/mpirun.mpich"; do
+                [ "$(readlink -f "$other")" = "$main" ] || launcher "$1" "$other"
+            done
+            return
+        fi
     done
+}
+
+launcher() { # WHERE FILE; false: it is none
+    [ -f "$2" ] && [ -x "$2" ] || return
+    real=$(readlink -f "$2") || real=$2
+    daemons=
+    for daemon in orted prted hydra_pmi_proxy; do
+        [ -x "${2%/*}/$daemon" ] && daemons=$daemons${daemons:+ }$daemon
+    done
+    say mpi "$1" "$2" "$real" "$daemons"
+    case $asked in
+    *"$tab$real$tab"*) ;;
+    *)
+        asked=$asked$real$tab
+        version "$2" "$real" &
+        ;;
+    esac
 }
 
 version() {
     bounded "$1" --version 2>&1 | sed 6q | while IFS= read -r line; do say version "$2" "$line"; done
-    say asked "$2"
 }
 
 on_path() { # WHERE PATH
@@ -167,10 +181,10 @@ on_path() { # WHERE PATH
 mpis() {
     asked=$tab
     on_path path "$PATH"
-    case $oarsman_mpi in
-    '') ;;
-    *) for entry in "$oarsman_mpi" "$oarsman_mpi/bin" "$(dirname "$oarsman_mpi")"; do mpi named "$entry"; done ;;
-    esac
+    if [ -n "$oarsman_mpi" ] && ! launcher named "$oarsman_mpi"; then
+        mpi named "${oarsman_mpi%/}"
+        mpi named "${oarsman_mpi%/}/bin"
+    fi
     for entry in /usr/lib64/openmpi*/bin /usr/lib64/mpich*/bin /usr/lib/*/openmpi*/bin /usr/local/openmpi*/bin \
         /usr/local/mpich*/bin /usr/local/bin /usr/mpi/*/*/bin /opt/openmpi*/bin /opt/mpich*/bin \
         /opt/intel/oneapi/mpi/latest/bin /opt/intel/compilers_and_libraries/linux/mpi/intel64/bin; do
@@ -194,7 +208,7 @@ everything() {
 # The relay alone holds the way back, so nothing else can keep it open.
 probe() {
     printf '\noarsman-probe\t1\n' # what a shell's start-up files left may not end with its line
-    everything | relay &
+    { everything & } | relay & # a shell waits for all of a pipeline, so what may hang must not be of it
     relay=$!
     (
         trap 'kill $nap; exit' TERM

@@ -48,6 +48,11 @@ class _Place:
         return f" as {user}" if user else ""
 
     @property
+    def known_as(self) -> str:
+        """In known_hosts."""
+        return f"'[{self.host.target}]:{self.port}'" if self.port != "22" else self.host.target
+
+    @property
     def words(self) -> str:
         """What to type to see it for oneself."""
         port = f"-p {self.host.port} " if self.host.port else ""
@@ -63,7 +68,7 @@ def _unresolvable(place: _Place) -> tuple[str, str]:
     said = re.search(r"Could not resolve hostname (\S+?):", place.text)
     name = said[1] if said else place.host.target
     return (
-        f"{place.name}: the name {name} is not known here",
+        f"{place.name}: the name {name} is not known",
         "correct it, or give the host an address in the inventory or in ~/.ssh/config",
     )
 
@@ -90,9 +95,11 @@ def _key_unknown(place: _Place) -> tuple[str, str]:
 def _key_changed(place: _Place) -> tuple[str, str]:
     said = re.search(r"Offending (?:\S+ )?key in (\S+)", place.text)
     where = f" ({said[1]})" if said else ""
+    stated = re.search(r"ssh-keygen -f .* -R .*", place.text)
+    forget = stated[0] if stated else f"ssh-keygen -R {place.known_as}"
     return (
         f"{place.name}: its host key is not the one in known_hosts{where}",
-        f"if it was installed anew: 'ssh-keygen -R {place.host.target}', then 'oarsman hosts trust'; if not, stay away",
+        f"if it was installed anew: {forget}; then 'oarsman hosts trust'. If not, stay away from it",
     )
 
 
@@ -116,10 +123,15 @@ def _denied(place: _Place) -> tuple[str, str]:
     return f"{place.name}: it does not let us log in{place.user}{f' ({key})' if key else ''}", hint
 
 
+_JUMP_ENDED = r"(?:kex|ssh)_exchange_identification: (?:Connection closed|read: Connection reset)"
+_JUMP_REASON = r"^(?:ssh: .*|.*Permission denied.*|.*verification failed.*|.*administratively prohibited.*)$"
+
+
 def _jump(place: _Place) -> tuple[str, str]:
-    first = next((line for line in place.text.splitlines() if line.strip()), "").strip().removeprefix("ssh: ")
+    said = re.search(_JUMP_REASON, place.text, re.MULTILINE)
+    reason = f": {said[0].removeprefix('ssh: ')}" if said else ""
     through = f" {place.host.jump}" if place.host.jump else ""
-    return f"{place.name}: the jump host{through} on the way failed: {first}", f"try '{place.words}'"
+    return f"{place.name}: the jump host{through} on the way to it failed{reason}", f"try '{place.words}'"
 
 
 def _lost(place: _Place) -> tuple[str, str]:
@@ -129,15 +141,16 @@ def _lost(place: _Place) -> tuple[str, str]:
     )
 
 
-# The first form that is found decides; those of a jump host come first, as what follows them is only their consequence.
+# The first form that is found decides. An ssh to a jump host says its reason, and then ours only that it is gone; the
+# jump host's sshd says why it could not go on.
 _FORMS: tuple[tuple[str, str, _Sentence], ...] = (
-    ("host-key-changed", r"REVOKED HOST KEY DETECTED", _key_revoked),
-    ("host-key-changed", r"REMOTE HOST IDENTIFICATION HAS CHANGED|[Hh]ost key .*has changed", _key_changed),
     ("refused", r"open failed: connect failed: Connection refused", _refused),
     ("timeout", r"open failed: connect failed: .*timed out", _timeout),
     ("unreachable", r"open failed: connect failed: .*(No route|unreachable)", _unreachable),
-    ("unresolvable", r"open failed: connect failed: .*(not known|[Nn]ame|resol)", _unresolvable),
-    ("jump", r"UNKNOWN port 65535|stdio forwarding failed|administratively prohibited", _jump),
+    ("unresolvable", r"open failed: connect failed: .*([Nn]ame|resol|No address)", _unresolvable),
+    ("jump", rf"{_JUMP_REASON}\n(?:.*\n)*{_JUMP_ENDED}|UNKNOWN port 65535|stdio forwarding failed", _jump),
+    ("host-key-changed", r"REVOKED HOST KEY DETECTED", _key_revoked),
+    ("host-key-changed", r"REMOTE HOST IDENTIFICATION HAS CHANGED|[Hh]ost key .*has changed", _key_changed),
     ("unresolvable", r"Could not resolve hostname|hostname contains invalid characters", _unresolvable),
     ("refused", r"connect to .*: Connection refused", _refused),
     ("timeout", r"connect to .*: (Connection|Operation) timed out", _timeout),
