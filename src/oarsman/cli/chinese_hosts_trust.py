@@ -16,9 +16,6 @@ HOSTS_TRUST = {
     "one password opens all hosts": "所有主机用同一个密码",
     "a key of yours opens them later": "以后用您的密钥登录",
     "as it was before": "恢复原状",
-    "The inventory: an Open MPI hostfile, or YAML that says more.": (
-        "主机清单：Open MPI 的 hostfile，或内容更详细的 YAML。"
-    ),
     "Do not ask; host keys that are new here are accepted as they are.": "不询问；本机尚不认识的主机公钥直接接受。",
     "Change nothing, only say what would be changed.": "不做任何改动，只说明将改动什么。",
     "Remove what was set up, here and on all hosts.": "移除本机和所有主机上设置的内容。",
@@ -86,9 +83,5 @@ HOSTS_TRUST = {
     "every login works: {count} of {count}": "全部登录成功：{count}/{count}",
     "no": "否",
     "FROM": "从",
-    "let all hosts log in to each other": "让所有主机互相登录",
     "{file} cannot be read: {reason}": "无法读取 {file}：{reason}",
-    "Look after the hosts of a rack, which are reached by ssh. Nothing is installed on them.": (
-        "管理一组通过 ssh 访问的主机。不在它们上面安装任何东西。"
-    ),
 }

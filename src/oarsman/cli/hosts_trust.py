@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, options, render
+from oarsman.cli import documents, hosts_named, options, render
 from oarsman.cli.failures import INTERRUPTED, note
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
@@ -71,8 +71,6 @@ class Asked:
         ("oarsman hosts trust --hosts hosts.txt --undo", t("as it was before")),
     ],
 )
-@click.option("--hosts", "file", required=True, metavar="FILE", type=click.Path(path_type=Path),
-              help=t("The inventory: an Open MPI hostfile, or YAML that says more."))  # fmt: skip
 @click.option("-y", "--yes", is_flag=True, help=t("Do not ask; host keys that are new here are accepted as they are."))
 @click.option("--dry-run", is_flag=True, help=t("Change nothing, only say what would be changed."))
 @click.option("--undo", is_flag=True, help=t("Remove what was set up, here and on all hosts."))
@@ -82,18 +80,18 @@ class Asked:
               help=t("The password of all hosts is the first line of this file; -: of standard input."))  # fmt: skip
 @click.option("--same-password", is_flag=True, help=t("Ask once for a password that opens all hosts."))
 @options.output("json")
+@hosts_named.inventory_option
 @pass_session
 def command(
-    session: Session, /, file: Path, yes: bool, dry_run: bool, undo: bool, key: Path | None,
+    session: Session, /, yes: bool, dry_run: bool, undo: bool, key: Path | None,
     password_file: str | None, same_password: bool, output: str | None,
 ) -> int:  # fmt: skip
-    from oarsman.engines.bare.over_ssh.inventory import load
     from oarsman.engines.bare.over_ssh.trusting import Trust
     from oarsman.engines.bare.over_ssh.trusting_start import public_key
 
     if undo and key is not None:
         raise UsageError(t("--undo removes every key that was installed; --key makes no sense with it"))
-    inventory = load(file)
+    inventory = hosts_named.inventory_of(session)
     if key is not None:
         key = key.expanduser().absolute()
         public_key(key)  # a mistake is told before anything is asked

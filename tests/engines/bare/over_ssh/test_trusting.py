@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -122,3 +123,234 @@ def test_hosts_that_know_only_a_password_come_to_trust_each_other(start: Start) 
 
 def fingerprint(host: Host) -> str:
     return host.run("ssh-keygen", "-l", "-E", "sha256", "-f", "/etc/ssh/ssh_host_ed25519_key.pub").split()[1]
+
+
+def test_what_is_done_is_what_was_announced(start: Start) -> None:
+    before = all_files(start)
+    announced = json.loads(start.trust("--dry-run", "-o", "json").stdout)
+    assert all_files(start) == before
+    done = json.loads(start.trust("--yes", "-o", "json").stdout)
+    assert by_place(done["done"]) == by_place(announced["plan"]) == by_place(done["plan"])
+    assert {(found["host"], found["file"]) for found in announced["plan"] if found["host"]} == {
+        (host.name, f"~/.ssh/{file}")
+        for host in start.rack
+        for file in ("authorized_keys", "known_hosts", "config", "id_oarsman")
+    }
+    assert [pair for pair in done["logins"] if not pair["works"]] == []
+
+
+def by_place(changes: list[dict[str, str]]) -> list[tuple[str, ...]]:
+    return sorted(tuple(str(value) for value in change.values()) for change in changes)
+
+
+def test_a_second_run_changes_no_byte(start: Start) -> None:
+    assert start.trust("--yes").returncode == 0
+    before = all_files(start)
+    again = start.trust("--yes", password=None)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "nothing to do" in again.stdout
+    assert all_files(start) == before
+
+
+def test_undo_leaves_nothing(start: Start) -> None:
+    before = all_files(start)
+    assert start.trust("--yes").returncode == 0
+    undone = start.trust("--yes", "--undo", password=None)
+    assert undone.returncode == 0, undone.stdout + undone.stderr
+    assert all_files(start) == before
+    assert all(before[host.name] == {} for host in start.rack)
+    assert "nothing to do" in start.trust("--yes", "--undo").stdout
+
+
+@pytest.mark.parametrize("end", ["\n", ""], ids=["ended", "without an end"])
+def test_what_was_there_survives_byte_for_byte(start: Start, end: str) -> None:
+    old = {
+        "authorized_keys": f'# mine\nfrom="10.0.0.1" {start.rack[0].public_key} somebody',
+        "known_hosts": f"elsewhere.example {start.rack[1].public_key}",
+        "config": "Compression no\nHost elsewhere\n  Port 2222",
+    }
+    for host in start.rack:
+        for name, text in old.items():
+            host.write(f"/home/rower/.ssh/{name}", text + end, "rower", 0o640)
+    (start.folder / "known_hosts").write_text(old["known_hosts"] + end)
+    before = all_files(start)
+    done = start.trust("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for host in start.rack:
+        for name, text in old.items():
+            file = host.path(f"/home/rower/.ssh/{name}")
+            assert file.read_text().startswith(text + "\n")
+            assert oct(file.stat().st_mode)[-3:] == "640"
+    assert start.trust("--yes", "--undo", password=None).returncode == 0
+    assert all_files(start) == before
+
+
+def test_a_wrong_password_is_named_and_nothing_is_changed(start: Start) -> None:
+    start.rack[1].write("/home/rower/.ssh/authorized_keys", key_here(start), "rower", 0o600)
+    before = all_files(start)
+    done = start.trust("--yes", password="wrong")
+    assert done.returncode == 2
+    assert "node1, node3, node4 cannot be logged in to with this password; nothing was changed" in done.stderr
+    assert all_files(start) == before
+
+
+def key_here(start: Start) -> str:
+    """A key pair of the person's own, which ssh finds by itself because the configuration names it."""
+    file = start.folder / "mine"
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me", "-f", str(file)]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    config = start.folder / "config"
+    config.write_text(f"{config.read_text()}    IdentityFile {file}\n")
+    return file.with_suffix(".pub").read_text()
+
+
+def test_a_key_that_one_has_opens_the_hosts_and_none_is_made_here(start: Start) -> None:
+    mine = key_here(start)
+    before = files(start.folder)
+    assert start.trust("--yes").returncode == 0
+    assert {name for name, said in files(start.folder).items() if before.get(name) != said} == {"known_hosts"}
+    for host in start.rack:
+        assert mine.split()[1] in host.path("/home/rower/.ssh/authorized_keys").read_text()
+
+
+def test_a_named_key_is_installed_and_used_from_here(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "named"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(file)], check=True)
+    done = start.trust("--yes", "--key", f"{file}.pub")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not (start.folder / "id_oarsman").exists()
+    assert [start.ssh(host, "hostname").stdout.strip() for host in start.rack] == [host.name for host in start.rack]
+
+
+def test_a_changed_host_key_is_refused_and_the_others_go_on(start: Start) -> None:
+    assert start.trust("--yes").returncode == 0
+    node3 = start.rack.host("node3")
+    with node3.faults.other_host_key():
+        before = files(node3.path("/home/rower/.ssh"))
+        done = start.trust("--yes")
+        assert done.returncode == 1
+        assert "node3: its host key is not the one in known_hosts" in done.stdout
+        assert "if it was installed anew" in done.stdout.lower()
+        assert files(node3.path("/home/rower/.ssh")) == before
+        assert node3.public_key not in (start.folder / "known_hosts").read_text()
+
+
+def test_a_host_that_was_installed_anew_is_taken_up_again(start: Start) -> None:
+    assert start.trust("--yes").returncode == 0
+    node3 = start.rack.host("node3")
+    with node3.faults.other_host_key():
+        empty_folder(node3)
+        subprocess.run(
+            ["ssh-keygen", "-R", node3.address, "-f", str(start.folder / "known_hosts")],
+            check=True,
+            capture_output=True,
+        )
+        done = start.trust("--yes")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert reaches(start.rack[0], node3) == "node3"
+
+
+def test_a_key_that_somebody_on_a_host_wrote_down_is_not_overruled(start: Start) -> None:
+    node1, node2, *_ = start.rack
+    written = f"node2 {node1.public_key}\n"
+    node1.write("/home/rower/.ssh/known_hosts", written, "rower", 0o600)
+    done = start.trust("--yes")
+    assert done.returncode == 1
+    assert "node1: its known_hosts has another key for node2, which is left as it is" in done.stdout
+    assert "node1 -> node2 fails" in done.stderr
+    assert node1.path("/home/rower/.ssh/known_hosts").read_text().startswith(written)
+    assert reaches(node2, node1) == "node1"
+
+
+def test_a_host_that_was_off_is_taken_up_by_the_next_run(start: Start) -> None:
+    node4 = start.rack.host("node4")
+    with node4.faults.closed_port():
+        first = start.trust("--yes")
+        assert first.returncode == 1
+        assert "node4" in first.stdout
+        assert reaches(start.rack[0], start.rack[1]) == "node2"
+    second = start.trust("--yes")
+    assert second.returncode == 0, second.stdout + second.stderr
+    assert reaches(start.rack[0], node4) == "node4"
+    assert reaches(node4, start.rack[0]) == "node1"
+
+
+def test_a_run_without_a_host_keeps_what_the_others_know_about_it(start: Start) -> None:
+    assert start.trust("--yes").returncode == 0
+    before = all_files(start)
+    with start.rack.host("node4").faults.closed_port():
+        assert start.trust("--yes", password=None).returncode == 1
+    assert all_files(start) == before
+
+
+def test_undo_comes_back_later_for_a_host_that_was_off(start: Start) -> None:
+    before = all_files(start)
+    assert start.trust("--yes").returncode == 0
+    with start.rack.host("node2").faults.closed_port():
+        first = start.trust("--yes", "--undo", password=None)
+        assert first.returncode == 1
+        assert "not done: node2" in first.stdout
+        assert files(start.rack.host("node1").path("/home/rower/.ssh")) == {}
+    assert start.trust("--yes", "--undo").returncode == 0
+    assert all_files(start) == before
+
+
+def test_a_pair_that_cannot_connect_is_named_with_the_reason(start: Start) -> None:
+    node1, node2, *_ = start.rack
+    with node2.faults.refuse_connections_from(node1):
+        done = start.trust("--yes", "-o", "json")
+    assert done.returncode == 1
+    failed = [pair for pair in json.loads(done.stdout)["logins"] if not pair["works"]]
+    assert [(pair["from"], pair["to"]) for pair in failed] == [("node1", "node2")]
+    assert "nothing listens on port 22" in failed[0]["why"]
+
+
+def test_hosts_that_share_a_home_share_a_key(start: Start) -> None:
+    home = start.rack.shared / "rower"
+    home.mkdir(mode=0o755)
+    os.chown(home, 5001, 5001)
+    for host in start.rack:
+        host.sh(f"cp /etc/passwd /etc/passwd.old; sed -i s#:/home/rower:#:{home}:# /etc/passwd")
+    try:
+        done = start.trust("--yes")
+        assert done.returncode == 0, done.stdout + done.stderr
+        again = start.trust("--yes", password=None)
+        assert "nothing to do" in again.stdout
+        assert start.trust("--yes", "--undo", password=None).returncode == 0
+        assert files(home / ".ssh") == {}
+    finally:
+        for host in start.rack:
+            host.sh("cp /etc/passwd.old /etc/passwd; rm /etc/passwd.old")
+
+
+def test_hosts_behind_another_are_reached_through_it(start: Start) -> None:
+    """Its password is another one than that of the host in front, which must not get to see it."""
+    node1, *behind = start.rack
+    node1.write("/home/rower/.ssh/authorized_keys", key_here(start), "rower", 0o600)
+    (start.folder / "known_hosts").write_text(f"{node1.address} {node1.public_key}\n")
+    for host in behind:
+        host.faults.drop_connections_from(start.rack.address)
+    lines = [f"- {{name: {host.name}, jump: node1}}\n" for host in behind]
+    start.inventory.write_text("".join(["- node1\n", *lines]))
+    before = node1.log()
+    done = start.trust("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(fingerprint(host) in done.stdout for host in behind)
+    assert "password" not in node1.log().removeprefix(before)
+    assert reaches(node1, behind[0]) == behind[0].name
+
+
+def test_any_login_shell_will_do(start: Start) -> None:
+    with start.rack[0].faults.login_shell("/bin/csh" if Path("/bin/csh").exists() else "/bin/bash"):
+        assert start.trust("--yes").returncode == 0
+
+
+def test_a_full_disk_changes_nothing_and_is_named(start: Start) -> None:
+    node2 = start.rack.host("node2")
+    node2.write("/home/rower/.ssh/config", "Compression no\n", "rower", 0o600)
+    with node2.faults.full_disk("/home/rower"):
+        done = start.trust("--yes")
+        assert done.returncode == 1
+        assert "node2" in done.stderr
+        assert node2.path("/home/rower/.ssh/config").read_text() == "Compression no\n"
+    assert start.trust("--yes").returncode == 0

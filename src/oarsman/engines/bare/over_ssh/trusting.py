@@ -1,7 +1,7 @@
 """Trust between all hosts of an inventory, set up from one machine that can log in to them, and taken back.
 
-look, try_passwords and plan change nothing; carry_out does what the plan announced; verify tries every pair. Private keys
-never travel: each host makes its own.
+look, try_passwords and plan change nothing; carry_out does what the plan announced; verify tries every pair. Private
+keys never travel: each host makes its own.
 """
 
 from __future__ import annotations
@@ -172,7 +172,9 @@ class Trust:
         return Plan({place: each for place, each in work.items() if each.changes or each.refused})
 
     async def plan_undo(self) -> Plan:
-        work = {host.name: plans.undo(host.name, self._seen[host.name], self.mark) for host in self.taking_part}
+        homes = {self._seen[host.name].home or host.name: host for host in reversed(self.taking_part)}
+        firsts = [host for host in self.taking_part if host in homes.values()]  # who shares a home is done with it
+        work = {host.name: plans.undo(host.name, self._seen[host.name], self.mark) for host in firsts}
         work[HERE] = plans.undo(HERE, await self._look_here(), self._start_mark)
         return Plan({place: each for place, each in work.items() if each.changes})
 
@@ -198,12 +200,12 @@ class Trust:
         return peers
 
     def _wanted_here(self) -> Wanted:
-        pins: dict[str, dict[PublicKey, list[str]]] = {}
+        pins: dict[str, list[tuple[PublicKey, list[str]]]] = {}
         labels = {path: label for label, path in self._files_here().items()}
         for name, key in self.learned.items():
             file = self._ways[name].own_file
             if file is not None and name not in self.troubles:
-                pins.setdefault(labels[str(file)], {}).setdefault(key, []).append(self._ways[name].known_as)
+                pins.setdefault(labels[str(file)], []).append((key, [self._ways[name].known_as]))
         entries = {}
         for name, opening in self._opening.items():
             host = self.inventory.host(name)

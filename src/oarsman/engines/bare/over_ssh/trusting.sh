@@ -22,6 +22,7 @@ sum() { if [ -e "$1" ]; then cksum <"$1"; else echo none; fi; }
 describe() {
     say user "$(id -un)"
     say node "$(uname -n)"
+    say home "$(ls -di .)"
     # shellcheck disable=SC2086
     say reached ${SSH_CONNECTION:-}
     for program in ssh ssh-keygen od cksum; do
@@ -49,15 +50,15 @@ make_key() { # MARK: two that make it at once, in a home that they share, end up
     new=.ssh/.id_oarsman.$$
     ssh-keygen -q -t ed25519 -N '' -C "$1${folder:-} $(id -un)@$(uname -n)" -f "$new" </dev/null >/dev/null &&
         { ln "$new" .ssh/id_oarsman || { [ ! -e .ssh/id_oarsman ] && mv "$new" .ssh/id_oarsman; }; } 2>/dev/null &&
-        mv "$new.pub" .ssh/id_oarsman.pub && say done key
+        mv "$new.pub" .ssh/id_oarsman.pub && say changed key
     rm -f "$new" "$new.pub"
     say key "$(public)"
 }
 
 delete_key() { # only if it was made here; the folder as well, if it was
     case $(cat .ssh/id_oarsman.pub) in
-        *" oarsman-trust:"*:folder\ *) rm -f .ssh/id_oarsman .ssh/id_oarsman.pub && say done key && rmdir .ssh 2>/dev/null ;;
-        *" oarsman-trust:"*) rm -f .ssh/id_oarsman .ssh/id_oarsman.pub && say done key ;;
+        *" oarsman-trust:"*:folder\ *) rm -f .ssh/id_oarsman .ssh/id_oarsman.pub && say changed key && rmdir .ssh 2>/dev/null ;;
+        *" oarsman-trust:"*) rm -f .ssh/id_oarsman .ssh/id_oarsman.pub && say changed key ;;
     esac
     :
 }
@@ -69,7 +70,7 @@ replace() { # LABEL FILE SUM FUNCTION: the file becomes what the function prints
     [ "$(sum "$file")" = "$3" ] || { say moved "$1" && return; }
     [ -d "${file%/*}" ] || mkdir "${file%/*}"
     if { [ ! -e "$file" ] || cp -p "$file" "$new"; } && "$4" >"$new" && mv -f "$new" "$file"; then
-        say done "$1"
+        say changed "$1"
     else
         rm -f "$new"
         say failed "$1"
@@ -78,7 +79,7 @@ replace() { # LABEL FILE SUM FUNCTION: the file becomes what the function prints
 
 delete() { # LABEL FILE SUM
     [ "$(sum "$2")" = "$3" ] || { say moved "$1" && return; }
-    if rm -f "$2"; then say done "$1"; else say failed "$1"; fi
+    if rm -f "$2"; then say changed "$1"; else say failed "$1"; fi
 }
 
 visit() { # NAME: one line, written at once, because several are written at the same time

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import hmac
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -210,25 +210,25 @@ class Pinning:
     text: bytes | None
     added: int
     replaced: int  # lines of ours with another key
-    refused: tuple[str, ...]  # names for which a line that is not ours has another key
+    refused: tuple[str, ...]  # names of hosts for which a line that is not ours has another key
 
 
-def pin(text: bytes | None, wanted: Mapping[PublicKey, Sequence[str]], mark: str) -> Pinning:
-    """A key that somebody else wrote down is never overruled; one of ours is, as the user accepted the new one."""
+def pin(text: bytes | None, wanted: Iterable[tuple[PublicKey, Sequence[str]]], mark: str) -> Pinning:
+    """A key that somebody else wrote down is never overruled, nor passed by under another name of the same host.
+
+    One of ours is, as the user accepted the new one.
+    """
     lines: list[str] = []
     refused: list[str] = []
     replaced = 0
-    for key, names in wanted.items():
-        missing: list[str] = []
-        stale: list[bytes] = []
-        for name in names:
-            found = known(text, name)
-            others = [e for e in found if e.revoked or (e.key.kind == key.kind and e.key != key)]
-            if any(not is_ours(entry.line, mark) for entry in others):
-                refused.append(name)
-            elif others or not any(entry.key == key for entry in found):
-                stale += [entry.line for entry in others]
-                missing.append(name)
+    for key, names in wanted:
+        found = {name: known(text, name) for name in names}
+        others = {name: [e for e in found[name] if _contradicts(e, key)] for name in names}
+        if any(not is_ours(entry.line, mark) for entries in others.values() for entry in entries):
+            refused += names
+            continue
+        missing = [name for name in names if others[name] or all(entry.key != key for entry in found[name])]
+        stale = [entry.line for entries in others.values() for entry in entries]
         line = f"{','.join(missing)} {key}"
         if stale and text is not None:
             text = _exchanged(text, stale, line, mark)
@@ -236,6 +236,10 @@ def pin(text: bytes | None, wanted: Mapping[PublicKey, Sequence[str]], mark: str
         elif missing:
             lines.append(line)
     return Pinning(with_lines(text, lines, mark), len(lines), replaced, tuple(refused))
+
+
+def _contradicts(entry: Known, key: PublicKey) -> bool:
+    return entry.revoked or (entry.key.kind == key.kind and entry.key != key)
 
 
 def _exchanged(text: bytes, stale: Sequence[bytes], line: str, mark: str) -> bytes:

@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
-from oarsman.engines.bare.over_ssh import texts
 from oarsman.engines.bare.over_ssh.client import Answer
 from oarsman.engines.bare.over_ssh.inventory import RackHost
 from oarsman.engines.bare.over_ssh.trouble import Trouble
@@ -39,6 +39,7 @@ class Seen:
     address: str  # its own, at which the connection came in; empty: unknown
     port: int
     key: str  # the public half of our key pair; empty: there is none
+    number: str  # of the file that the home is
     files: Mapping[str, File]  # by label
     missing: tuple[str, ...] = ()  # programs
     open_to_others: tuple[str, ...] = ()  # what others may write, for which sshd ignores authorized_keys
@@ -46,6 +47,11 @@ class Seen:
     @property
     def public(self) -> PublicKey | None:
         return PublicKey.read(self.key)
+
+    @property
+    def home(self) -> str:
+        """The same for two hosts that share it; empty: nobody knows. Copies of a disk have the same numbers, too."""
+        return f"{self.number} {self.key}" if self.number and self.key else ""
 
     @property
     def made_by_us(self) -> bool:
@@ -87,7 +93,7 @@ class Place:
         failed = [row[1] for row in rows if row[0] == "failed"]
         if failed:
             return _failed(self.name, f"{', '.join(failed)} could not be written")
-        answered = {row[1] for row in rows if row[0] in ("done", "moved")}
+        answered = {row[1] for row in rows if row[0] in ("changed", "moved")}
         if lost := [edit.label for edit in edits if edit.label not in answered]:
             return _failed(self.name, f"{', '.join(lost)} could not be written")
         return {row[1] for row in rows if row[0] == "moved"}
@@ -108,7 +114,7 @@ class Place:
         }
 
     async def _ask(self, calls: Sequence[str], *, timeout: float = 60) -> list[list[str]] | Trouble:  # noqa: ASYNC109
-        script = "\n".join([texts.script("trusting"), *calls, "say end", ""])
+        script = "\n".join([_script(), *calls, "say end", ""])
         answer = await self.run(script, timeout)
         if answer.trouble is not None:
             return answer.trouble
@@ -136,6 +142,10 @@ def here(home: Path, files: Mapping[str, str]) -> Place:
         return Answer(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
 
     return Place("", run, files)
+
+
+def _script() -> str:
+    return (resources.files(__package__) / "trusting.sh").read_text()
 
 
 def _failed(name: str, what: str) -> Trouble:
@@ -176,6 +186,7 @@ def _seen(name: str, rows: Sequence[Sequence[str]]) -> Seen | Trouble:
         address=reached[2].removeprefix("::ffff:") if len(reached) == 4 else "",
         port=int(reached[3]) if len(reached) == 4 else 22,
         key=(said.get("key") or [""])[0],
+        number=(said.get("home") or [""])[0].split(".")[0].strip(),
         files=files,
         missing=tuple(row[1] for row in rows if row[0] == "missing"),
         open_to_others=tuple(row[1] for row in rows if row[0] == "mode" and re.match(r".....w|........w", row[2])),

@@ -96,7 +96,7 @@ def on_host(
     name, seen = me.host.name, me.seen
     lines = [line for line in (*extra, *keys.values()) if _is_missing(seen.files["authorized_keys"].text, line)]
     admitted = with_lines(seen.files["authorized_keys"].text, [_labelled(line) for line in lines], mark)
-    pinned = pin(seen.files["known_hosts"].text, _names_by_key(peers), mark)
+    pinned = pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers if peer.names], mark)
     config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers if peer.names}, mark)
     make = not seen.key
     changes = [
@@ -109,14 +109,6 @@ def on_host(
     edits = _edits(seen, {"authorized_keys": admitted, "known_hosts": pinned.text, "config": config})
     refused = tuple(peer.host.name for peer in peers if set(peer.known_as) & set(pinned.refused))
     return Work(tuple(change for change in changes if change.count), edits, make, refused=refused)
-
-
-def _names_by_key(peers: Sequence[Peer]) -> dict[PublicKey, list[str]]:
-    """Hosts that were copied from one image may share a key."""
-    found: dict[PublicKey, list[str]] = {}
-    for peer in peers:
-        found.setdefault(peer.key, []).extend(peer.known_as)
-    return found
 
 
 def _is_missing(text: bytes | None, line: str) -> bool:
@@ -150,7 +142,7 @@ def _edits(seen: Seen, after: Mapping[str, bytes | None]) -> tuple[Edit, ...]:
 class Wanted:
     """Of the machine that all of this starts from."""
 
-    pins: Mapping[str, Mapping[PublicKey, Sequence[str]]]  # by label of the file
+    pins: Mapping[str, Sequence[tuple[PublicKey, Sequence[str]]]]  # by label of the file
     entries: Mapping[str, str]  # of the configuration: which key opens a host
     make_key: bool
 
