@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pty
+import select
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -353,4 +356,83 @@ def test_a_full_disk_changes_nothing_and_is_named(start: Start) -> None:
         assert done.returncode == 1
         assert "node2" in done.stderr
         assert node2.path("/home/rower/.ssh/config").read_text() == "Compression no\n"
+    assert start.trust("--yes").returncode == 0
+
+
+class Terminal:
+    """Somebody who types: the command with a terminal of its own."""
+
+    def __init__(self, start: Start, *words: str) -> None:
+        self._ours, theirs = pty.openpty()
+        command = [sys.executable, "-m", "oarsman.cli", "hosts", "trust", "--hosts", str(start.inventory), *words]
+        self.process = subprocess.Popen(
+            ["setsid", "--ctty", "--wait", *command], env=start.environment, stdin=theirs, stdout=theirs, stderr=theirs,
+            start_new_session=True,
+        )  # fmt: skip
+        os.close(theirs)
+        self.shown = ""
+
+    def sees(self, text: str) -> None:
+        while text not in self.shown:
+            ready, _, _ = select.select([self._ours], [], [], PATIENCE)
+            assert ready, f"{text!r} never came: {self.shown}"
+            self.shown += os.read(self._ours, 4096).decode()
+        self.shown = self.shown.partition(text)[2]
+
+    def types(self, text: str) -> None:
+        os.write(self._ours, text.encode())
+
+    def end(self) -> tuple[int, str]:
+        with suppress(OSError):  # how Linux says that nobody is at the other end
+            while read := os.read(self._ours, 4096):
+                self.shown += read.decode()
+        os.close(self._ours)
+        return self.process.wait(PATIENCE), self.shown
+
+
+def test_a_person_confirms_the_keys_types_one_password_and_confirms_the_changes(start: Start) -> None:
+    person = Terminal(start, "--same-password")
+    person.sees("Are these the keys of these hosts?")
+    person.types("y\n")
+    person.sees("Password of 4 hosts")
+    person.types("mistyped\n")
+    person.sees("wrong password for node1, node2, node3, node4")
+    person.sees("Password of 4 hosts")
+    person.types(f"{PASSWORD}\n")
+    person.sees("Change this?")
+    before = all_files(start)
+    person.types("y\n")
+    code, shown = person.end()
+    assert (code, "every login works: 16 of 16" in shown, PASSWORD in shown) == (0, True, False), shown
+    assert all_files(start) != before
+
+
+def test_whoever_says_no_has_changed_nothing(start: Start) -> None:
+    before = all_files(start)
+    person = Terminal(start)
+    person.sees("Are these the keys of these hosts?")
+    person.types("n\n")
+    code, shown = person.end()
+    assert (code, "nothing was changed" in shown) == (1, True)
+    assert all_files(start) == before
+
+
+def test_an_interrupted_run_says_what_it_did_and_the_next_one_finishes_it(start: Start) -> None:
+    node1, *_, node4 = start.rack
+    person = Terminal(start, "--same-password")
+    person.sees("Are these the keys of these hosts?")
+    person.types("y\n")
+    person.sees("Password of 4 hosts")
+    person.types(f"{PASSWORD}\n")
+    person.sees("Change this?")
+    with node4.faults.silence():
+        person.types("y\n")
+        while not node1.path("/home/rower/.ssh/id_oarsman.pub").exists():
+            assert person.process.poll() is None
+            select.select([], [], [], 0.05)
+        person.types("\x03")
+        code, shown = person.end()
+    assert code == 130
+    assert "interrupted. Changed until then:" in shown
+    assert "run it again to go on" in shown
     assert start.trust("--yes").returncode == 0
