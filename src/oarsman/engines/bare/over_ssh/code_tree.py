@@ -37,6 +37,9 @@ LIMIT_FILES = 20_000
 _MEASURED = 5  # times the limit: how far a folder that is too large is looked through to name its largest parts
 
 
+_YOUNG = 2  # seconds: clocks of file systems are whole seconds to us, and not quite that of the machine
+
+
 class Kind(Enum):
     FILE = "file"
     FOLDER = "folder"
@@ -54,7 +57,7 @@ class Entry:
     mtime: int = 0  # whole seconds, which is what every host can tell
     executable: bool = False
     target: str = ""  # of a link
-    young: bool = False  # changed in this very second, so that one more change would look the same
+    young: bool = False  # changed just now, so that one more change may look the same
 
     @property
     def is_folder(self) -> bool:
@@ -91,7 +94,7 @@ def plan_copy(folder: Path, *, limit_bytes: int = LIMIT_BYTES, limit_files: int 
 
 # -- looking -----------------------------------------------------------------------------------------------------
 def _walk(top: str, below: str, patterns: Sequence[_Pattern]) -> Iterator[Entry]:
-    with os.scandir(os.path.join(top, below)) as found:
+    with os.scandir(os.path.join(top, below) if below else top) as found:
         children = sorted(found, key=lambda child: child.name)
     for child in children:
         path = f"{below}/{child.name}" if below else child.name
@@ -125,7 +128,7 @@ def _entry(path: str, child: os.DirEntry[str]) -> Entry | None:
 def file_entry(path: str, found: os.stat_result) -> Entry:
     mtime = int(found.st_mtime // 1)
     executable = bool(found.st_mode & stat.S_IXUSR)
-    return Entry(path, Kind.FILE, found.st_size, mtime, executable, young=mtime == int(time.time()))
+    return Entry(path, Kind.FILE, found.st_size, mtime, executable, young=abs(time.time() - mtime) < _YOUNG)
 
 
 def unreadable(error: OSError) -> UserError:
@@ -210,7 +213,7 @@ def _pattern(line: str) -> _Pattern | None:
     return _Pattern(re.compile(expression, re.DOTALL), only_folders, takes_back)
 
 
-_PARTS = re.compile(r"(?P<above>(?:^|(?<=/))\*\*/)|(?P<inside>(?<=/)\*\*$)|\*+|\?|\\.|.", re.DOTALL)
+_PARTS = re.compile(r"(?P<above>(?:^|(?<=/))\*\*/)|(?P<inside>(?:^|(?<=/))\*\*$)|\*+|\?|\\.|.", re.DOTALL)
 
 
 def _expression(text: str) -> str:

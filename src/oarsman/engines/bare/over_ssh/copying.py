@@ -29,6 +29,7 @@ from oarsman.errors import OarsmanError, RetryableError, UserError
 __all__ = ["Copied", "Tree", "copy", "is_shared", "plan_copy", "remote_folder"]
 
 _CONNECTING = 10  # seconds
+_LIFELESS = 30  # seconds; a copy shows life every two
 _LONGEST_ANSWER = 64 << 20  # bytes
 _TOOL_MISSING, _BUSY = 127, 75  # codes of copying.sh
 _FOR_THE_USER = frozenset({"no-ssh", "denied", "host-key-unknown", "host-key-changed", "unresolvable"})
@@ -117,8 +118,6 @@ class _Conversation:
         listening = asyncio.create_task(self._listen())
         try:
             done = await self._bring(tree, target)
-            self._orders.write(b"done\n")
-            self._orders.close()
         except (asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
             done = None
         try:
@@ -130,7 +129,7 @@ class _Conversation:
         return done
 
     async def _bring(self, tree: Tree, target: str) -> Copied:
-        variables = f"TARGET={shlex.quote(target)}\nPATIENCE={max(1, round(self._patience))}\n"
+        variables = f"TARGET={shlex.quote(target)}\nPATIENCE={max(1, round(self._patience))}\nLIFELESS={_LIFELESS}\n"
         await self._say(texts.line(variables + texts.script("copying")))
         await self._hear(b"\0begin\0")
         brought = read_names(await self._names_brought())
@@ -140,6 +139,7 @@ class _Conversation:
             there |= await self._look(former)
         needed = changes(tree, there, former)
         if needed.nothing and not former and len(brought) == len(tree.entries):
+            await self._say(b"done\n")
             return Copied()
         await self._send(tree, needed, brought)
         sent = [entry for entry in needed.sent if not entry.is_folder]
@@ -160,6 +160,7 @@ class _Conversation:
         pieces = archive(tree, needed, brought)
         while piece := await asyncio.to_thread(next, pieces, b""):
             await self._say(piece)
+        self._orders.write_eof()  # some tars read on to the end of their input
         await self._hear(b"taken\n")
 
     # -- one word at a time ----------------------------------------------------------------------------------------

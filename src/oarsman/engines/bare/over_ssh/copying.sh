@@ -1,9 +1,10 @@
 # The host's side of a copy. It comes over ssh as text, with the variables it is about before it: TARGET (the folder; ~/ is
-# the user's home here) and PATIENCE (seconds to wait for another copy).
+# the user's home here), PATIENCE (seconds to wait for another copy) and LIFELESS (seconds without a sign of life after which
+# another copy is taken for dead).
 #
 # It says what earlier copies brought, then obeys orders, one per line on standard input: "look N" (N bytes of names follow,
-# each ended by a zero byte; it says what they are), "take" (a tar follows), "done". Names begin with ./, and are ended by
-# zero bytes or, by stat, with two slashes, which no name has. What comes on standard error and begins with
+# each ended by a zero byte; it says what they are), "take" (a tar follows, and nothing else) or "done". Names begin with ./,
+# and are ended by zero bytes or, by stat, with two slashes, which no name has. What comes on standard error and begins with
 # "oarsman:" is a sign of life; all else there is a reason.
 
 umask 077
@@ -25,7 +26,7 @@ fail() { echo "$*" >&2; exit 1; }
 # shellcheck disable=SC2329 # called by the trap
 leave() {
     trap '' HUP INT TERM PIPE
-    [ -z "$beats" ] || kill "$beats" 2>/dev/null
+    [ -z "$beats" ] || { kill "$beats" && wait "$beats"; } 2>/dev/null
     [ -f "$lock/$me" ] && rm -rf "$new" && rm "$lock/$me" && rmdir "$lock"
 }
 
@@ -39,14 +40,14 @@ break_lock() { # break_lock MARK: whoever removes the mark that both saw is the 
     if [ -z "$1" ] || rm "$lock/$1" 2>/dev/null; then rmdir "$lock" 2>/dev/null; fi
 }
 
-acquire() { # looks five times a second; a copy that shows no life for half a minute is none
+acquire() { # looks five times a second; a copy that shows no life for long is none
     seen='' still=0 waited=0
     until trouble=$(mkdir "$lock" 2>&1); do
         [ -d "$lock" ] || [ "$waited" -lt 5 ] || fail "$trouble"
         mark=$(owner)
         now="$mark $(stat -c %Y "$lock/$mark" 2>/dev/null)"
         if [ "$now" = "$seen" ]; then still=$((still + 1)); else still=0 seen=$now; fi
-        if [ "$still" -ge 150 ] || { [ -n "$mark" ] && is_dead "$mark"; }; then
+        if [ "$still" -ge $((LIFELESS * 5)) ] || { [ -n "$mark" ] && is_dead "$mark"; }; then
             break_lock "$mark"
             seen=''
         fi
@@ -59,7 +60,12 @@ acquire() { # looks five times a second; a copy that shows no life for half a mi
 }
 
 show_life() { # to others by the mark; on the connection, so that a dead one is noticed
-    while sleep 2 2>/dev/null && kill -0 $$ 2>/dev/null && touch -c "$lock/$me" && echo "oarsman: beats" >&2; do :; done
+    trap 'kill $! 2>/dev/null; exit 0' TERM
+    while kill -0 $$ 2>/dev/null && touch -c "$lock/$me"; do
+        sleep 2 2>/dev/null &
+        wait $!
+        echo "oarsman: beats" >&2
+    done
 }
 
 # -- orders ---------------------------------------------------------------------------------------------------------
@@ -100,7 +106,8 @@ take() {
     [ ! -s "$new/obstacles" ] || xargs -0 rmdir <"$new/obstacles" || exit 1
     [ ! -d "$new/tree" ] || put_in_place
     mv -f "$new/after" "$brought" || exit 1
-    echo "taken"
+    echo taken
+    exit 0
 }
 
 mkdir -p "${TARGET%/*}" || exit 1
