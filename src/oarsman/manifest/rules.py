@@ -150,6 +150,8 @@ _OURS: Mapping[str, Any] = {
     names.ANNOTATION_OVERSUBSCRIBE: _one_of(*_BOOLEAN),
     names.ANNOTATION_PRIORITY: _whole,
     names.ANNOTATION_PLACEMENT: _one_of("slot", "node"),
+    names.ANNOTATION_CODE: _one_of("copy", "none"),
+    names.ANNOTATION_INVENTORY: lambda _: None,
     names.ANNOTATION_MPI: _mpi,
     names.ANNOTATION_SILENCE: _seconds,
     names.ANNOTATION_DESCRIPTION: lambda _: None,

@@ -20,14 +20,22 @@ def open_jobs(
     context: str | None = None,
     kubeconfig: str | None = None,
     namespace: str | None = None,
+    hosts: str | None = None,
 ) -> Jobs:
-    """The jobs of this user on that engine. Imported late, so that `oarsman --version` stays quick."""
-    from oarsman.errors import UnsupportedError
+    """The jobs of this user on that engine. Imported late, so that `oarsman --version` stays quick.
+
+    `hosts`: the inventory of SSH hosts, if not the one that is found in the usual places.
+    """
+    from oarsman.errors import UsageError
 
     if engine == "kube":
         return open_cluster(context=context, kubeconfig=kubeconfig, namespace=namespace)
+    if engine == "ssh":
+        from oarsman.runtime.over_ssh import RackJobs
+
+        return RackJobs(hosts)
     if engine != "embedded":
-        raise UnsupportedError(f"jobs cannot be run on '{engine}' yet")
+        raise UsageError(f"there is no engine '{engine}'", hint="embedded, ssh or kube")
     from oarsman.runtime.embedded import EmbeddedJobs
 
     return EmbeddedJobs()

@@ -57,6 +57,7 @@ class EmbeddedJobs:
     and nothing else is shared that changes, but for a table of documents already read."""
 
     home = names.DEFAULT_NAMESPACE
+    engine = "embedded"
 
     def __init__(self, places: Places | None = None) -> None:
         self._places = places or Places.default()
@@ -79,7 +80,7 @@ class EmbeddedJobs:
         if replace:
             self._replace(job.key)
         stored = self._store.add(
-            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine="embedded", owner=owner or _user(),
+            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine=self.engine, owner=owner or _user(),
             folder=str(folder.absolute()), document=document, now=datetime.now(UTC),
             environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
         )  # fmt: skip
@@ -228,7 +229,9 @@ class EmbeddedJobs:
         return found if answer is None else dataclasses.replace(found, now=False, reason=answer.reason)
 
     def _unsettled(self) -> Sequence[JobRecord]:
-        return list(Readable(self._store.unsettled(), self._record))
+        """Those that take room here, or wait for it."""
+        unsettled = Readable(self._store.unsettled(), self._record)
+        return [record for record in unsettled if record.engine == self.engine]
 
     # -- logs ----------------------------------------------------------------------------------------
     def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:

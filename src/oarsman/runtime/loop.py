@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from oarsman import names
 from oarsman.engines.contract import Assignment, Engine
 from oarsman.errors import ManifestError, OarsmanError, RetryableError
 from oarsman.job.job import Job
-from oarsman.job.observed import Observed
+from oarsman.job.observed import Admission, Observed
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 from oarsman.plan.actions import DeleteJob, Plan
 from oarsman.plan.reconcile import ours, reconcile, reject
 from oarsman.runtime.attaching import NOTHING, Attaching
-from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.queue import WorkQueue
 from oarsman.runtime.turns import so_far
 from oarsman.status.wire import from_wire, to_wire
@@ -38,14 +38,34 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class Room(Protocol):
+    """Who may start, on one engine."""
+
+    @property
+    def holders(self) -> tuple[str, ...]: ...
+    def hold(self, job: Job) -> None: ...
+    def ask(self, job: Job, now: datetime) -> Admission: ...
+    def release(self, uid: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """Where jobs run: an engine, and the room it has."""
+
+    engine: Engine
+    ledger: Room
+
+
 class Loop:
     def __init__(
-        self, store: JobStore, engine: Engine, ledger: Ledger, queue: WorkQueue, *,
+        self, store: JobStore, engine: Engine, ledger: Room, queue: WorkQueue, *,
         changed: Callable[[str], None], now: Callable[[], datetime] = utc_now, attaching: Attaching | None = None,
+        others: Mapping[str, Ground] | None = None,
     ) -> None:  # fmt: skip
+        """engine: where jobs run that say nothing; others: where those run that name an engine."""
         self._store = store
-        self._engine = engine
-        self._ledger = ledger
+        self._home = Ground(engine, ledger)
+        self._others = others or {}
         self.queue = queue
         self._changed = changed
         self._now = now
@@ -78,16 +98,21 @@ class Loop:
         if job is None:
             return
         status = from_wire(stored.status)
+        ground = self._ground(stored)
         if status.start_time is not None and not status.finished:
-            self._ledger.hold(job)
-        await self._engine.adopt(self._assignment(stored, job, status))
+            ground.ledger.hold(job)
+        await ground.engine.adopt(self._assignment(stored, job, status))
+
+    def _ground(self, stored: StoredJob) -> Ground:
+        return self._others.get(stored.engine, self._home)
 
     async def turn(self, uid: str) -> None:
         stored = self._store.by_uid(uid)
         if stored is None:
-            self._ledger.release(uid)
             self._jobs.pop(uid, None)
-            await self._engine.forget(uid)
+            for ground in (self._home, *self._others.values()):
+                ground.ledger.release(uid)
+                await ground.engine.forget(uid)
             return
         status = from_wire(stored.status)
         try:
@@ -106,34 +131,35 @@ class Loop:
         if not ours(job):
             await self._leave_alone(stored, status)
             return
-        assignment = await self._admitted(self._assignment(stored, job, status))
-        observed = await self._engine.observe(assignment)
+        ground = self._ground(stored)
+        assignment = await self._admitted(self._assignment(stored, job, status), ground.ledger)
+        observed = await ground.engine.observe(assignment)
         plan = reconcile(job, observed, self._now())
-        trouble = await self._act(assignment, plan)
+        trouble = await self._act(ground.engine, assignment, plan)
         if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
             self.queue.add_after(stored.uid, _BUILD_SECONDS)
         await self._conclude(stored, observed, plan, trouble)
 
-    async def _admitted(self, assignment: Assignment) -> Assignment:
+    async def _admitted(self, assignment: Assignment, ledger: Room) -> Assignment:
         """With room, if there is some, and in its environment. Whoever waits for an environment holds no room."""
         job, attaching = assignment.job, self._attaching
         asking = not assignment.status.finished and not job.run_policy.suspend
         attached = attaching.of(job) if attaching is not None else NOTHING
         if attached.admission is not None and assignment.status.start_time is None:
-            self._ledger.release(job.uid)
+            ledger.release(job.uid)
         elif asking:
-            assignment = replace(assignment, admission=self._ledger.ask(job, self._now()))
+            assignment = replace(assignment, admission=ledger.ask(job, self._now()))
             if attaching is not None and attached.tree is not None and assignment.admission.admitted:
                 attached = await asyncio.to_thread(attaching.keep, job)
         if attached.admission is not None and asking:
             assignment = replace(assignment, admission=attached.admission)
         return attached.equip(assignment)
 
-    async def _act(self, assignment: Assignment, plan: Plan) -> OarsmanError | None:
+    async def _act(self, engine: Engine, assignment: Assignment, plan: Plan) -> OarsmanError | None:
         """Carry the plan out as far as it goes. What is left undone is planned again."""
         for action in plan.actions:
             try:
-                await self._engine.apply(assignment, action)
+                await engine.apply(assignment, action)
             except RetryableError as error:
                 return error
         return None
@@ -150,7 +176,7 @@ class Loop:
         else:
             self._write(stored, so_far(from_wire(stored.status), plan, trouble, self._now()), settled=False)
         if over or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
-            self._ledger.release(stored.uid)
+            self._ground(stored).ledger.release(stored.uid)
         if over:
             self._jobs.pop(stored.uid, None)
         if trouble is not None:
@@ -166,9 +192,10 @@ class Loop:
             self._write(stored, Plan(status=status), settled=True)
 
     async def _remove(self, stored: StoredJob) -> None:
-        self._ledger.release(stored.uid)
+        ground = self._ground(stored)
+        ground.ledger.release(stored.uid)
         self._store.remove(stored.uid)
-        await self._engine.forget(stored.uid)
+        await ground.engine.forget(stored.uid)
         self._jobs.pop(stored.uid, None)
         self._changed(stored.uid)
 

@@ -21,6 +21,7 @@ from oarsman.runtime.attaching import Attaching
 from oarsman.runtime.ledger import Ledger
 from oarsman.runtime.loop import Loop
 from oarsman.runtime.queue import WorkQueue
+from oarsman.runtime.racks import ground_of_racks
 from oarsman.runtime.sampler import EVERY_SECONDS, Sampler
 from oarsman.store.jobs import JobStore
 from oarsman.store.places import Places
@@ -38,9 +39,11 @@ class Supervisor:
         self._queue = WorkQueue()
         self._engine = BareEngine(job_folder=places.job, run_folder=places.job_run)
         self._ledger = Ledger(capacity.measure(), self._queue.add)
+        self._racks = ground_of_racks(places, self._queue.add)
         self._loop = Loop(
-            self._store, self._engine, self._ledger, self._queue, changed=self._broadcast, attaching=Attaching(places)
-        )
+            self._store, self._engine, self._ledger, self._queue, changed=self._broadcast, attaching=Attaching(places),
+            others={self._racks.engine.name: self._racks},
+        )  # fmt: skip
         self._sampler = Sampler(places.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
         self._watchers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
@@ -49,7 +52,8 @@ class Supervisor:
     async def run(self, ready: int | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        await self._engine.start(self._queue.add)
+        for engine in (self._engine, self._racks.engine):
+            await engine.start(self._queue.add)
         for stored in self._store.unfinished():
             try:
                 await self._loop.adopt(stored)
@@ -76,7 +80,8 @@ class Supervisor:
         for task in (turning, idling, resyncing, sampling, stopping):
             task.cancel()
         server.close()
-        await self._engine.close()
+        for engine in (self._engine, self._racks.engine):
+            await engine.close()
         with contextlib.suppress(OSError):  # it stays if a job is still running
             self._places.socket.unlink()
             self._places.run.rmdir()
@@ -96,9 +101,10 @@ class Supervisor:
         """In a thread: the loop goes on turning meanwhile. No trouble with figures is worth a job."""
         while True:
             await asyncio.sleep(self._sampler.every)
-            if self._ledger.holders:
+            holders = (*self._ledger.holders, *self._racks.ledger.holders)
+            if holders:
                 try:
-                    await asyncio.to_thread(self._sampler.look, self._ledger.holders)
+                    await asyncio.to_thread(self._sampler.look, holders)
                 except Exception:
                     log.exception("usage could not be sampled")
 

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -25,7 +26,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         spec = {"launcher_host": "a-launcher", "launcher_is_mpirun": True, "grace": 1, "silence": 10}
-        self.keeper = Keeper(str(folder), spec, cast(Rack, None), Journal(str(folder)))
+        self.keeper = Keeper(str(folder), spec, cast(Rack, SimpleNamespace(elsewhere=False)), Journal(str(folder)))
         ours, self.launcher = socket.socketpair()
         self.keeper.launcher = Launcher(1, ours, {})
         self.keeper._watch(ours, self.keeper._launcher_says)

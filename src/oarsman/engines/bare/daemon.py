@@ -5,11 +5,20 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from typing import Any
 
 from oarsman.engines.bare.journal import Journal
 from oarsman.engines.bare.keeper import Keeper
 from oarsman.engines.bare.rack import Rack, prepare_layer
 from oarsman.engines.bare.specification import read_spec
+
+
+def rack_of(spec: dict[str, Any]) -> Rack:
+    if spec.get("transport") == "ssh":
+        from oarsman.engines.bare.over_ssh.rack import SshRack
+
+        return SshRack(spec)
+    return Rack(spec)
 
 
 def main(folder: str) -> None:
@@ -34,7 +43,7 @@ def main(folder: str) -> None:
     try:
         os.makedirs(spec["run_folder"], mode=0o700, exist_ok=True)
         prepare_layer(spec["run_folder"])
-        rack = Rack(spec)
+        rack = rack_of(spec)
         rack.open()
         keeper = Keeper(folder, spec, rack, Journal(folder))
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""The bare engine on this machine: jobs as hosts made of processes, no Kubernetes, no Docker, no root.
+"""The bare engine: jobs on hosts without Kubernetes, without Docker, without root. What a host is, a transport knows.
 
 The engine itself holds nothing that matters. A job's keeper does the work and writes the journal;
 the engine gives orders, reads the journal, and can be replaced by another one at any moment.
@@ -15,13 +15,13 @@ from functools import partial
 from pathlib import Path
 
 from oarsman import names
-from oarsman.engines.bare import cgroups, keeper, mpi_found, outfit, process, separation, workshop
+from oarsman.engines.bare import keeper, process, workshop
 from oarsman.engines.bare.control import Control, listen_to
 from oarsman.engines.bare.journal import JournalReader, add_note
-from oarsman.engines.bare.leftovers import clear_up
-from oarsman.engines.bare.mpi_found import FoundMpi
+from oarsman.engines.bare.local import OnThisMachine
 from oarsman.engines.bare.seen import HostSeen, Seen
 from oarsman.engines.bare.specification import read_spec
+from oarsman.engines.bare.transport import Transport
 from oarsman.engines.contract import Assignment
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
@@ -56,20 +56,20 @@ class Watched:
 
 
 class BareEngine:
-    name = "embedded"
-
-    def __init__(self, *, job_folder: Callable[[str], Path], run_folder: Callable[[str], Path]) -> None:
+    def __init__(
+        self, *, job_folder: Callable[[str], Path], run_folder: Callable[[str], Path],
+        transport: Transport | None = None,
+    ) -> None:  # fmt: skip
+        self._transport = transport or OnThisMachine()
+        self.name = self._transport.name
         self._job_folder = job_folder
         self._run_folder = run_folder
         self._watched: dict[str, Watched] = {}
         self._notify: Callable[[str], None] = lambda _uid: None
-        self.separation = separation.Separation()
-        self._slices = cgroups.Slices(0)
 
     async def start(self, notify: Callable[[str], None]) -> None:
         self._notify = notify
-        self.separation = separation.probe()
-        self._slices = cgroups.find()
+        await self._transport.start()
 
     async def adopt(self, assignment: Assignment) -> None:
         watched = self._of(assignment.job)
@@ -92,7 +92,7 @@ class BareEngine:
             watched.look()  # it may have noted the end of the job between our look and its own end
         if seen.keeper is not None and not alive and not seen.ended and watched.cleared != seen.keeper:
             watched.cleared = seen.keeper
-            await asyncio.to_thread(clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
+            await asyncio.to_thread(self._transport.clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
         launcher = _launcher_member(job, seen, alive)
         attempt = seen.launcher.attempt if seen.launcher is not None else 0
         return Observed(
@@ -105,7 +105,8 @@ class BareEngine:
             first_output_at=seen.first_output.get(attempt),
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
-            remarks=tuple(outfit.remarks(job, self.separation, self._slices)),
+            remarks=tuple(self._transport.remarks(job)),
+            machines={host.name: host.machine for host in seen.hosts.values() if host.machine},
             stop_requested=assignment.stop_requested,
             prepared=alive,
             keeps_idle_members=False,
@@ -117,22 +118,8 @@ class BareEngine:
             return None  # the MPI that is looked for may be in the environment that is being built
         if watched.judged != assignment.job.generation and watched.seen.keeper is None:
             watched.judged = assignment.job.generation
-            watched.refusal = await asyncio.to_thread(self._refusal, assignment)
+            watched.refusal = await asyncio.to_thread(self._transport.refusal, assignment)
         return watched.refusal
-
-    def _refusal(self, assignment: Assignment) -> str | None:
-        job = assignment.job
-        reason = outfit.refusal(job, folder=assignment.folder, separation=self.separation)
-        if reason is None and not assignment.folder.is_dir():
-            reason = f"the folder it was submitted from is gone: {assignment.folder}"
-        if reason is None and self._mpi(assignment) is None:
-            reason = mpi_found.explain_absence(job)
-        return reason
-
-    def _mpi(self, assignment: Assignment) -> FoundMpi | None:
-        job = assignment.job
-        stated = job.implementation if job.implementation_stated else None
-        return mpi_found.choose(assignment.environment, wanted=job.annotation(names.ANNOTATION_MPI), stated=stated)
 
     # -- doing ---------------------------------------------------------------------------------------
     async def apply(self, assignment: Assignment, action: actions.Action) -> None:
@@ -168,17 +155,12 @@ class BareEngine:
 
     async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
         """Write the specification anew and have a keeper running. Cheap when both are there."""
-        mpi = await asyncio.to_thread(self._mpi, assignment)
-        if mpi is None:
-            raise RetryableError(mpi_found.explain_absence(assignment.job))
         uid = assignment.job.uid
-        shop = workshop.Workshop(
-            assignment, mpi=mpi, separation=self.separation, slices=self._slices,
-            folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid),
-        )  # fmt: skip
-        shop.write()
+        await self._transport.prepare(
+            assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid)
+        )
         if not watched.keeper_alive:
-            await shop.start_keeper()
+            await workshop.start_keeper(watched.folder)
             watched.look()
         self._listen(uid, watched)
 
@@ -195,7 +177,7 @@ class BareEngine:
 
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
         watched = self._of(assignment.job)
-        files = workshop.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
+        files = self._transport.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
         await self._order(assignment.job, {"do": "publish", "hosts": list(hosts), "files": files})
 
     async def _order(self, job: Job, message: dict[str, object]) -> None:

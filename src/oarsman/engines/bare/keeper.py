@@ -25,7 +25,7 @@ from typing import Any
 from oarsman.engines.bare import loglines, process, wire
 from oarsman.engines.bare.journal import Journal
 from oarsman.engines.bare.launcher import Launcher
-from oarsman.engines.bare.rack import Rack, RunningHost, publish
+from oarsman.engines.bare.rack import Rack, RunningHost
 from oarsman.engines.bare.specification import read_spec
 
 CONTROL = "k"  # name of the control socket in the run folder
@@ -36,6 +36,7 @@ _PULSE = 1.0
 class Rank:
     facts: dict[str, Any]
     ended: bool = False
+    failed: bool = False
 
 
 @dataclass(slots=True)
@@ -173,7 +174,8 @@ class Keeper:
         self.hosts[name] = host
         self._watch(host.channel, lambda _: self._hear(host))
         self.journal.note("host-made", host=name, index=host.index, launcher=host.launcher, pid=host.process.pid,
-                          started=host.process.started, address=host.address, unset=unset)  # fmt: skip
+                          started=host.process.started, address=host.address, unset=unset,
+                          machine=self.spec["hosts"][name].get("machine", ""))  # fmt: skip
 
     def _private_descriptors(self) -> list[int]:
         """What a host must not inherit: above all the other hosts' lifelines."""
@@ -195,7 +197,9 @@ class Keeper:
             if host.launcher and self.waiting_launcher is not None:
                 self._start_launcher(self.waiting_launcher)
         elif "failed" in message:
-            self.journal.note("host-trouble", host=host.name, reason=message["failed"])
+            self._note("host-trouble", host=host.name, reason=message["failed"])
+        elif "launching" in message and self.launcher is not None:
+            self.launcher.expect(message["hosts"], by_hydra=message["launching"])
         elif "pong" in message:
             host.last_seen = time.monotonic()
 
@@ -305,6 +309,7 @@ class Keeper:
             host=name,
             socket_path=f"{self.rack.run_folder}/h/{name}",
             logs=loglines.attempt_folder(f"{self.folder}/logs", attempt),
+            host_of=self._host_of if self.rack.elsewhere else None,
         )
         self.ranks.clear()
         self._watch(self.launcher.channel, self._launcher_says)
@@ -364,6 +369,7 @@ class Keeper:
         self._hear_hosts()
         self._bury_the_dying()
         self._settle()
+        self._tell_last_lines()
         self.launcher = None
         code, number = launcher.result()
         memory = self._memory_killed(self.spec["launcher_host"])
@@ -379,7 +385,8 @@ class Keeper:
     def _rank_started(self, caller: socket.socket, message: wire.Message) -> None:
         # The kernel tells the true process number; inside its host the rank knows only its own.
         peer = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12) if hasattr(socket, "SO_PEERCRED") else b""
-        message["pid"] = struct.unpack("3i", peer)[0] if peer else message.get("pid", 0)
+        if not self.rack.elsewhere:
+            message["pid"] = struct.unpack("3i", peer)[0] if peer else message.get("pid", 0)
         self.ranks[caller] = Rank(message)
         self._note("rank-start", **message)
 
@@ -387,7 +394,7 @@ class Keeper:
         rank = self.ranks.get(caller)
         if rank is None or rank.ended:
             return
-        rank.ended = True
+        rank.ended, rank.failed = True, message["exit"] != 0
         facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
         if message["exit"] != 0 and not rank.facts["survives"] and self.launcher is not None:
             self.launcher.rank_failed()
@@ -399,6 +406,19 @@ class Keeper:
     def _last_lines(self, rank: Rank) -> list[str]:
         base = f"{loglines.attempt_folder(f'{self.folder}/logs', rank.facts['attempt'])}/rank-{rank.facts['rank']}"
         return loglines.tail(f"{base}.out") + loglines.tail(f"{base}.err")
+
+    def _tell_last_lines(self) -> None:
+        """Of ranks elsewhere: their ends are told at once, what they wrote before comes through the launcher."""
+        for rank in self.ranks.values() if self.rack.elsewhere else ():
+            if rank.failed and (lines := self._last_lines(rank)):
+                facts = {key: rank.facts[key] for key in ("attempt", "world", "rank")}
+                self.journal.note("rank-lines", **facts, lines=lines[-40:])
+
+    def _host_of(self, number: int) -> str:
+        """Of a rank whose lines come through the launcher; they may be here before the rank's own word is."""
+        found = [rank.facts["host"] for rank in self.ranks.values() if rank.facts["rank"] == number]
+        planned = self.launcher.hosts[number : number + 1] if self.launcher is not None else ()
+        return str([self.spec["launcher_host"], *planned, *found][-1])
 
     def _expect_end(self, last: Rank) -> None:
         """When all ranks are done mpirun has nothing more to do, though Open MPI 5 was seen to wait for ever."""
@@ -424,7 +444,7 @@ class Keeper:
 
     # -- files and the end -------------------------------------------------------------------------
     def _publish(self, message: wire.Message) -> None:
-        publish(self.rack.run_folder, message["files"])
+        self.rack.publish(message["files"], self.hosts.values())
         self._note("published", hosts=message["hosts"])
 
     def end(self) -> None:

@@ -7,10 +7,11 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from oarsman.engines.bare import loglines, wire
+from oarsman.engines.bare.tagged import TaggedRecorder
 
 _READ_SIZE = 1 << 16
 _NOTICE_SECONDS = 5.0  # how long it may take to notice that a rank has failed
@@ -22,7 +23,7 @@ _DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher 
 class Launcher:
     attempt: int
     channel: socket.socket
-    streams: dict[int, loglines.Recorder]  # read end of a pipe -> where it goes
+    streams: dict[int, loglines.Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
     lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
     exit: wire.Message | None = None
     drain_until: float = 0.0
@@ -31,18 +32,27 @@ class Launcher:
     kill_at: float | None = None  # it was told to end
     gave_up: bool = False  # it did not notice the failed rank, and we ended it
     overdue: bool = False  # it did not notice that all is done, and we ended it
+    hosts: tuple[str, ...] = ()  # by rank, where they are elsewhere
     swept: bool = False  # what it left behind on the hosts was ended
 
     # -- its life ----------------------------------------------------------------------------------
     @classmethod
-    def start(cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str) -> Launcher:
+    def start(
+        cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str,
+        host_of: Callable[[int], str] | None,
+    ) -> Launcher:  # fmt: skip
+        """host_of: where a rank runs; needed if the ranks' lines come through the launcher."""
         os.makedirs(logs, exist_ok=True)
         launcher = cls(attempt, wire.connect(socket_path), {})
         ends = []
         for stream in ("out", "err"):
             read, write = os.pipe()
             os.set_blocking(read, False)
-            launcher.streams[read] = loglines.Recorder(logs, rank="-", host=host, stream=stream, merge=True)
+            launcher.streams[read] = (
+                loglines.Recorder(logs, rank="-", host=host, stream=stream, merge=True)
+                if host_of is None
+                else TaggedRecorder(logs, host=host, stream=stream, host_of=host_of)
+            )
             ends.append(write)
         pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a stand-in knows where its output goes
         environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
@@ -74,6 +84,13 @@ class Launcher:
         if self.gave_up or self.overdue:
             return (255 if self.gave_up else 0), None
         return self.exit["exit"], self.exit["signal"]
+
+    def expect(self, hosts: Sequence[str], *, by_hydra: bool) -> None:
+        """Elsewhere a launch line was composed; `hosts` says where each rank will be, as far as that is known."""
+        self.hosts = tuple(hosts)
+        for recorder in self.streams.values():
+            if by_hydra and isinstance(recorder, TaggedRecorder):
+                recorder.expect_hydra()
 
     # -- its output --------------------------------------------------------------------------------
     def record(self, fd: int) -> bool:

@@ -255,23 +255,7 @@ class Outfitter:
         return text if self._etc == names.MPI_CONFIG_DIR else text.replace(names.MPI_CONFIG_DIR, self._etc)
 
     def _field(self, path: str, role: Role, host: str) -> str:
-        job = self._job
-        metadata: Mapping[str, Any] = role.template.get("metadata") or {}
-        simple = {
-            "metadata.name": host,
-            "metadata.namespace": job.namespace,
-            "metadata.uid": job.uid,
-            "spec.nodeName": host,
-            "spec.serviceAccountName": "default",
-            "status.podIP": self.address(host),
-            "status.podIPs": self.address(host),
-            "status.hostIP": self.address(host),
-        }
-        if path in simple:
-            return simple[path]
-        if match := re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", path):
-            return str((metadata.get(match[1]) or {}).get(match[2], ""))
-        return ""
+        return field_value(self._job, path, role, host=host, node=host, address=self.address(host))
 
     @staticmethod
     def _volume(role: Role, mount: VolumeMount) -> Volume:
@@ -290,6 +274,26 @@ class Outfitter:
             "options": f"mode=1777{size}",
             "make": _is_made(volume),
         }
+
+
+def field_value(job: Job, path: str, role: Role, *, host: str, node: str, address: str) -> str:
+    """What a fieldRef of the manifest refers to."""
+    metadata: Mapping[str, Any] = role.template.get("metadata") or {}
+    simple = {
+        "metadata.name": host,
+        "metadata.namespace": job.namespace,
+        "metadata.uid": job.uid,
+        "spec.nodeName": node,
+        "spec.serviceAccountName": "default",
+        "status.podIP": address,
+        "status.podIPs": address,
+        "status.hostIP": address,
+    }
+    if path in simple:
+        return simple[path]
+    if match := re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", path):
+        return str((metadata.get(match[1]) or {}).get(match[2], ""))
+    return ""
 
 
 def expand(text: str, environment: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -53,6 +53,8 @@ class RunningHost:
 
 class Rack:
     """The hosts of one job and the network between them."""
+
+    elsewhere = False  # whether its hosts are other machines
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
         self.separation = Separation(**spec["separation"])
@@ -149,6 +151,19 @@ class Rack:
             answer = ready.read()
         return int(answer or 0)
 
+    def publish(self, files: Mapping[str, str], _hosts: Iterable[RunningHost]) -> None:
+        """Replace the files under /etc that hosts see. Each is seen whole, as it was or as it is now."""
+        for name, text in files.items():
+            if name == "hosts":
+                with open(f"{self.run_folder}/etc/hosts", "w") as file:  # in place: this very file is mounted
+                    file.write(text)
+                continue
+            path = f"{self.run_folder}/etc/mpi/{name}"
+            with open(f"{path}.new", "w") as file:
+                file.write(text)
+            os.chmod(f"{path}.new", 0o755 if name.endswith(".sh") else 0o644)
+            os.rename(f"{path}.new", path)
+
     def remove(self, host: RunningHost) -> None:
         host.channel.close()
         host.group.remove()
@@ -242,17 +257,3 @@ def prepare_layer(run_folder: str) -> None:
     os.makedirs(f"{run_folder}/etc/mpi", exist_ok=True)
     for path in (f"{run_folder}/layer/hosts", f"{run_folder}/etc/hosts"):
         open(path, "a").close()
-
-
-def publish(run_folder: str, files: Mapping[str, str]) -> None:
-    """Replace the files under /etc that hosts see. Each is seen whole, as it was or as it is now."""
-    for name, text in files.items():
-        if name == "hosts":
-            with open(f"{run_folder}/etc/hosts", "w") as file:  # in place: this very file is mounted
-                file.write(text)
-            continue
-        path = f"{run_folder}/etc/mpi/{name}"
-        with open(f"{path}.new", "w") as file:
-            file.write(text)
-        os.chmod(f"{path}.new", 0o755 if name.endswith(".sh") else 0o644)
-        os.rename(f"{path}.new", path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ class HostSeen:
     trouble: str = ""  # why it is down, or why it does not come up; empty when it was asked to end
     trouble_at: datetime | None = None  # it is ended for it a moment later, and its ranks with it
     memory_limit_hit: bool = False
+    machine: str = ""  # where it is, if it is not a machine of its own
 
 
 @dataclass(slots=True)
@@ -71,13 +72,15 @@ class Seen:
     def _host_made(self, fact: Fact, when: datetime) -> None:
         identity = ProcessId(fact["pid"], fact["started"])
         self.hosts[fact["host"]] = HostSeen(
-            fact["host"], fact["index"], fact["launcher"], identity, fact["address"], made_at=when
-        )
+            fact["host"], fact["index"], fact["launcher"], identity, fact["address"], made_at=when,
+            machine=fact.get("machine", ""),
+        )  # fmt: skip
         self.unset_limits.update(fact["unset"])
 
     def _host_up(self, fact: Fact, _when: datetime) -> None:
         if fact["host"] in self.hosts:
-            self.hosts[fact["host"]].up = True
+            host = self.hosts[fact["host"]]
+            host.up, host.trouble, host.trouble_at = True, "", None  # it may have taken several tries
 
     def _host_trouble(self, fact: Fact, when: datetime) -> None:
         if fact["host"] in self.hosts:
@@ -135,6 +138,11 @@ class Seen:
             reason=fact["reason"], last_lines=tuple(fact["lines"]),
         )  # fmt: skip
 
+    def _rank_lines(self, fact: Fact, _when: datetime) -> None:
+        report = self.ranks.get(fact["rank"])
+        if report is not None and (fact["attempt"], fact["world"]) == self.world:
+            self.ranks[fact["rank"]] = replace(report, last_lines=tuple(fact["lines"]))
+
     def _published(self, fact: Fact, _when: datetime) -> None:
         self.published = tuple(fact["hosts"])
 
@@ -158,6 +166,7 @@ _HANDLERS = {
     "launcher-gone": Seen._launcher_gone,
     "rank-start": Seen._rank_start,
     "rank-end": Seen._rank_end,
+    "rank-lines": Seen._rank_lines,
     "published": Seen._published,
     "first-output": Seen._first_output,
     "log-trouble": Seen._log_trouble,

@@ -99,26 +99,16 @@ class Workshop:
         for folder in (self._folder / "logs", self._run / "bin", self._run / "e"):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         for name, host in spec["hosts"].items():
-            _replace(self._run / "e" / name, json.dumps(host["own"]))
+            replace_file(self._run / "e" / name, json.dumps(host["own"]))
             for mount in host["mounts"]:
                 if mount["make"]:
                     Path(mount["source"]).mkdir(parents=True, exist_ok=True)
         start = shlex.join(starter())
         for name in ("ssh", "rsh"):
-            _replace(self._run / "bin" / name, f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
+            replace_file(self._run / "bin" / name, f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
         for name in (*mpi_found.LAUNCHERS, "prterun"):
-            _replace(self._run / "bin" / name, f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
-        _replace(self._folder / FILE, json.dumps(spec))
-
-    async def start_keeper(self) -> None:
-        keeper = await asyncio.create_subprocess_exec(
-            *starter(), "keeper", str(self._folder),
-            stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
-        _, trouble = await keeper.communicate()
-        if keeper.returncode != 0:
-            raise RetryableError(f"{self._job.key}: the keeper could not start: {trouble.decode(errors='replace')}")
+            replace_file(self._run / "bin" / name, f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
+        replace_file(self._folder / FILE, json.dumps(spec))
 
     def _read_previous(self) -> Mapping[str, Any]:
         try:
@@ -155,6 +145,18 @@ class Workshop:
         return result
 
 
+async def start_keeper(folder: Path) -> None:
+    """Of the job whose specification is in this folder."""
+    keeper = await asyncio.create_subprocess_exec(
+        *starter(), "keeper", str(folder),
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    _, trouble = await keeper.communicate()
+    if keeper.returncode != 0:
+        raise RetryableError(f"the keeper could not start: {trouble.decode(errors='replace')}")
+
+
 def host_files(job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
     """hostfile, discover_hosts.sh, kubexec.sh and the table of names, for the hosts of this moment."""
     implementation = Implementation(spec["implementation"])
@@ -184,7 +186,7 @@ def _machine_names() -> str:
     return "".join(line for line in lines if not line.startswith("127.0.0.1"))
 
 
-def _replace(path: Path, text: str, *, mode: int = 0o600) -> None:
+def replace_file(path: Path, text: str, *, mode: int = 0o600) -> None:
     new = path.with_name(path.name + ".new")
     new.write_text(text)
     new.chmod(mode)

@@ -41,9 +41,18 @@ def real(name: str) -> str:
     return shutil.which(name, path=path) or name
 
 
+def shapes_output(options: Sequence[str]) -> bool:
+    return any(option.lstrip("-").partition("=")[0] in _SHAPES_OUTPUT for option in options if option.startswith("-"))
+
+
+def survives(options: Sequence[str]) -> bool:
+    """Whether the others go on when a rank fails."""
+    return any(option.lstrip("-") in _SURVIVES for option in options)
+
+
 def streams_to_pass(options: Sequence[str]) -> str:
     """Which streams must flow through mpirun: those that do not end in the launcher's own log."""
-    if any(option.lstrip("-").partition("=")[0] in _SHAPES_OUTPUT for option in options if option.startswith("-")):
+    if shapes_output(options):
         return "oe"
     pipes = os.environ.get("OARSMAN_LAUNCHER_PIPES", ":").split(":")
     return "".join(
@@ -62,13 +71,17 @@ def without_slow_start(words: Sequence[str]) -> list[str]:
     return result
 
 
+def corrected(name: str, words: Sequence[str], *, family: str, rewrite: bool) -> list[str]:
+    """The words as the MPI that is here spells them."""
+    if rewrite:
+        words = launch.rewrite([name, *words]).argv[1:]
+    return without_slow_start(words) if family.startswith("Open MPI") else list(words)
+
+
 def compose(name: str, words: Sequence[str]) -> list[str]:
     """The words to run in place of `name words...`."""
-    if os.environ.get("OARSMAN_REWRITE", "1") == "1":
-        argv = list(launch.rewrite([name, *words]).argv)
-        words = argv[1:]
-    if os.environ.get("OARSMAN_FAMILY", "").startswith("Open MPI"):
-        words = without_slow_start(words)
+    family = os.environ.get("OARSMAN_FAMILY", "")
+    words = corrected(name, words, family=family, rewrite=os.environ.get("OARSMAN_REWRITE", "1") == "1")
     line = launch.parse([name, *words])
     hosts = os.environ.get("OARSMAN_HOSTS", "").split()
     slots = int(os.environ.get("OARSMAN_SLOTS", "1"))
@@ -77,8 +90,7 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     options = line.options if line is not None else ()
     through = streams_to_pass(options)
     port = os.environ.get("OARSMAN_MASTER_PORT", "")
-    survives = "1" if any(option.lstrip("-") in _SURVIVES for option in options) else "0"
-    label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{survives}"
+    label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{int(survives(options))}"
     wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
     return launch.with_wrapper(words, wrapper)
 

@@ -1,0 +1,491 @@
+"""One host of a job, whose machine is elsewhere: the process here that speaks for it.
+
+To the keeper, and to whoever wants a command run on it, it is what `bare/host.py` is on one machine. It holds one
+connection of the system's ssh, with minder.sh at its other end, and starts commands over that same connection. What
+ranks and stand-ins on the machine have to say comes back through the minder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, NoReturn
+
+from oarsman.engines.bare import process, wire
+from oarsman.engines.bare.over_ssh import texts
+from oarsman.engines.bare.over_ssh.composing import compose
+from oarsman.engines.bare.over_ssh.inventory import RackHost
+from oarsman.engines.bare.over_ssh.trouble import trouble
+
+_HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
+_END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
+_RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
+_KEPT_WORDS = 4096
+
+
+@dataclass(slots=True)
+class Command:
+    number: int
+    ssh: subprocess.Popen[bytes]
+    caller: socket.socket
+    kill_at: float | None = None
+
+
+@dataclass(slots=True)
+class Errand:
+    """A command that a launcher on this machine wants run on another host of the job."""
+
+    asker: str
+    host: socket.socket
+    output: int
+
+
+@dataclass(slots=True)
+class RemoteHost:
+    name: str
+    spec: Mapping[str, Any]
+    socket_path: str
+    run_folder: str
+    keeper: socket.socket  # end of file here means the keeper is dead
+    up: bool = False
+    ending_by: float | None = None
+    ssh: subprocess.Popen[bytes] | None = None
+    words: bytes = b""  # what ssh itself said last
+    orders: bytearray = field(default_factory=bytearray)  # not yet taken by ssh
+    heard: bytes = b""  # a line that is not complete
+    connect_at: float | None = None
+    tries: int = 0
+    port: str = ""
+    written: int = 0
+    unwritten: set[str] = field(default_factory=set)  # files on their way
+    waiting: list[tuple[socket.socket, wire.Message, list[int]]] = field(default_factory=list)
+    commands: dict[int, Command] = field(default_factory=dict)
+    started: int = 0
+    attempt: str = "0"
+    parts: dict[str, str] = field(default_factory=dict)
+    errands: dict[str, Errand] = field(default_factory=dict)
+    ranks: dict[tuple[str, str], socket.socket] = field(default_factory=dict)
+    beat: int = 0
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+
+    def run(self) -> NoReturn:
+        wake_read, wake_write = os.pipe()
+        for fd in (wake_read, wake_write):
+            os.set_blocking(fd, False)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        self._watch(wire.listen(self.socket_path), self._accept)
+        self._watch(self.keeper, self._obey)
+        self._watch(wake_read, self._drain)
+        self._connect()
+        while True:
+            for key, events in self.selector.select(self._patience()):
+                if key.data is not None and key.fileobj in self.selector.get_map():
+                    key.data(key.fileobj) if events & selectors.EVENT_READ else self._flush()
+            self._reap()
+            self._keep_deadlines()
+
+    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
+        self.selector.register(thing, selectors.EVENT_READ, callback)
+
+    def _forget(self, thing: Any) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(thing)
+
+    def _drain(self, fd: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(fd, 4096)
+
+    # -- the connection --------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        self.connect_at, self.words, self.heard = None, b"", b""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.spec["ssh"]["control"])  # of a connection that failed
+        self.orders = bytearray(texts.line(self.spec["minder"]))
+        self.ssh = _start(self.spec["ssh"]["minder"], subprocess.PIPE, subprocess.PIPE)
+        for stream in (self.ssh.stdin, self.ssh.stdout, self.ssh.stderr):
+            assert stream is not None
+            os.set_blocking(stream.fileno(), False)
+        self._watch(self.ssh.stdout, self._listen)
+        self._watch(self.ssh.stderr, self._note_words)
+        self._flush()
+
+    def _order(self, *words: str) -> None:
+        self.orders += " ".join(words).encode("utf-8", "surrogateescape") + b"\n"
+        self._flush()
+
+    def _flush(self) -> None:
+        """Hand on what ssh takes; the rest when it takes more."""
+        pipe = self.ssh.stdin if self.ssh is not None else None
+        if pipe is None or pipe.closed:
+            return
+        try:
+            while self.orders:
+                del self.orders[: os.write(pipe.fileno(), self.orders)]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.orders.clear()  # it has ended, which is noticed elsewhere
+        waits = bool(self.orders)
+        if waits and pipe not in self.selector.get_map():
+            self.selector.register(pipe, selectors.EVENT_WRITE, lambda _: None)
+        elif not waits:
+            self._forget(pipe)
+
+    def _note_words(self, stream: IO[bytes]) -> None:
+        chunk = _read(stream)
+        if chunk is None:
+            self._forget(stream)
+        else:
+            self.words = (self.words + chunk)[-_KEPT_WORDS:]
+
+    def _listen(self, stream: IO[bytes]) -> None:
+        chunk = _read(stream)
+        if chunk is None:
+            self._forget(stream)
+            return
+        *lines, self.heard = (self.heard + chunk).split(b"\n")
+        for line in lines:
+            kind, _, rest = line.decode("utf-8", "surrogateescape").partition(" ")
+            handler = _WORDS.get(kind)
+            if handler is not None and (self.up or kind in ("up", "failed")):  # login shells like to talk, too
+                handler(self, rest)
+
+    def _connection_ended(self, code: int) -> None:
+        assert self.ssh is not None
+        for stream in (self.ssh.stdout, self.ssh.stderr):
+            assert stream is not None
+            while (chunk := _read(stream)) is not None and chunk:
+                if stream is self.ssh.stderr:
+                    self.words += chunk
+        for each in (self.ssh.stdin, self.ssh.stdout, self.ssh.stderr):
+            assert each is not None
+            self._forget(each)
+            with contextlib.suppress(OSError):
+                each.close()
+        self.ssh = None
+        if self.ending_by is not None:
+            self._end_now()
+        said = trouble(RackHost(**self.spec["way"]), code, self.words.decode(errors="replace"))
+        self._tell({"failed": str(said)})
+        if self.up:
+            self._end_now()
+        self.connect_at = time.monotonic() + _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
+        self.tries += 1
+
+    # -- what the keeper says ----------------------------------------------------------------------------
+    def _tell(self, message: wire.Message) -> None:
+        with contextlib.suppress(OSError):
+            wire.send(self.keeper, message)
+
+    def _obey(self, keeper: socket.socket) -> None:
+        message, _ = wire.receive(keeper)
+        if message is None:
+            self._end_now()
+        elif message["do"] == "ping":
+            self.beat += 1
+            if self.up:
+                self._order("heard", str(self.beat))
+                if self.beat % self.spec["usage_every"] == 0:
+                    self._order("usage")
+        elif message["do"] == "publish":
+            self._send_published()
+        elif message["do"] == "sweep":
+            self._order("sweep")
+            self._end_ranks()
+        elif message["do"] == "end":
+            self.ending_by = time.monotonic() + message["grace"] + _END_SLACK
+            if self.up:
+                self._order("end", str(int(message["grace"])))
+            else:
+                self._end_now()
+
+    def _send_published(self) -> None:
+        """hostfile and its kin, as they are now, to where the launcher looks for them."""
+        folder = f"{self.run_folder}/etc/mpi"
+        for name in sorted(os.listdir(folder)) if self.up else ():
+            with contextlib.suppress(OSError), open(f"{folder}/{name}") as file:
+                self.written += 1
+                self.unwritten.add(str(self.written))
+                mode = "755" if name.endswith(".sh") else "644"
+                self._order("write", str(self.written), f"etc/mpi/{name}", mode, texts.packed(file.read()))
+
+    # -- what the machine says -----------------------------------------------------------------------------
+    def _is_up(self, port: str) -> None:
+        self.up, self.port = True, port
+        self._tell({"up": self.name})
+        self._send_published()
+        self._start_waiting()
+
+    def _is_unfit(self, words: str) -> None:
+        self.words = words.encode(errors="replace")
+
+    def _is_alive(self, _beat: str) -> None:
+        self._tell({"pong": self.name})
+
+    def _wrote(self, number: str) -> None:
+        self.unwritten.discard(number)
+        self._start_waiting()
+
+    def _has_trouble(self, words: str) -> None:
+        self._tell({"failed": f"{self.spec['machine']}: {words}"})
+
+    def _used(self, figures: str) -> None:
+        """For whoever draws charts; replaced whole."""
+        path = f"{self.run_folder}/u/{self.name}"
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(f"{path}.new", "w") as file:
+                file.write(f"{time.time():.3f} {figures}\n")
+            os.rename(f"{path}.new", path)
+
+    def _rank_started(self, facts: str) -> None:
+        label, rank, size, local, pid = facts.split()
+        attempt, world, survives = label.split(":")
+        with contextlib.suppress(OSError):
+            teller = self.ranks[label, rank] = wire.connect(f"{self.run_folder}/k")
+            host = _member(self.spec["members"], int(local))
+            wire.send(teller, {
+                "rank": int(rank), "size": int(size), "local": int(local), "host": host, "pid": int(pid),
+                "attempt": int(attempt), "world": world, "survives": survives == "1",
+            })  # fmt: skip
+
+    def _rank_ended(self, facts: str) -> None:
+        label, rank, code = facts.split()
+        teller = self.ranks.pop((label, rank), None)
+        if teller is not None:
+            with contextlib.suppress(OSError):
+                wire.send(teller, _exit(int(code)))
+            teller.close()
+
+    def _end_ranks(self) -> None:
+        for teller in self.ranks.values():
+            teller.close()  # a rank that can say nothing more was killed
+        self.ranks.clear()
+
+    # -- what stand-ins on the machine ask -------------------------------------------------------------------
+    def _hear_part(self, text: str) -> None:
+        asker, _, part = text.partition(" ")
+        self.parts[asker] = self.parts.get(asker, "") + part
+
+    def _asked(self, asker: str) -> list[str]:
+        data = bytes.fromhex(self.parts.pop(asker, ""))
+        return [word.decode("utf-8", "surrogateescape") for word in data.split(b"\0")[:-1]]
+
+    def _compose(self, asker: str) -> None:
+        own, name, *words = self._asked(asker)
+        done = compose(
+            name, words, self.spec["launch"], attempt=self.attempt, world=f"{self.attempt}-{asker}", port=self.port,
+            own=own,
+        )  # fmt: skip
+        self._tell({"launching": done.by_hydra, "hosts": self._planned(done.machines)})
+        self._order("answer", asker, "words", texts.packed(texts.words(done.words)))
+
+    def _planned(self, machines: Sequence[str]) -> list[str]:
+        """By rank, the host it belongs to."""
+        here: dict[str, int] = {}
+        planned = []
+        for machine in machines:
+            planned.append(_member(self.spec["launch"]["members"][machine], here.get(machine, 0)))
+            here[machine] = here.get(machine, 0) + 1
+        return planned
+
+    def _run_errand(self, asker: str) -> None:
+        host, command = self._asked(asker)
+        member = self.spec["aliases"].get(host) or self.spec["aliases"].get(host.partition(".")[0])
+        try:
+            if member is None:
+                raise OSError(f"{host} is not a host of this job")
+            channel = wire.connect(f"{self.run_folder}/h/{member}")
+        except OSError as error:
+            self._order("answer", asker, "said", texts.packed(f"ssh: {host}: {error.strerror or error}\n"))
+            self._order("answer", asker, "ended", "255")
+            return
+        output, end = os.pipe()
+        quiet = os.open(os.devnull, os.O_RDONLY)
+        wire.send(channel, {"argv": ["/bin/sh", "-c", command]}, [quiet, end, end])
+        os.close(end)
+        os.close(quiet)
+        self.errands[asker] = Errand(asker, channel, output)
+        self._watch(output, lambda fd: self._relay(asker, fd))
+        self._watch(channel, lambda sock: self._errand_says(asker, sock))
+
+    def _relay(self, asker: str, fd: int) -> None:
+        chunk = os.read(fd, 1024)
+        if chunk:
+            self._order("answer", asker, "said", texts.packed(chunk.decode("utf-8", "surrogateescape")))
+        else:
+            self._forget(fd)
+            os.close(fd)
+
+    def _errand_says(self, asker: str, channel: socket.socket) -> None:
+        message, _ = wire.receive(channel)
+        if message is not None and "exit" not in message:
+            return
+        self._order("answer", asker, "ended", str(message["exit"] if message is not None else 255))
+        self._forget(channel)
+        channel.close()
+        self.errands.pop(asker, None)
+
+    def _drop_errand(self, asker: str) -> None:
+        errand = self.errands.pop(asker, None)
+        if errand is not None:
+            self._forget(errand.host)
+            errand.host.close()  # like a closed connection: its command ends
+
+    # -- commands --------------------------------------------------------------------------------------------
+    def _accept(self, server: socket.socket) -> None:
+        caller, _ = server.accept()
+        self._watch(caller, self._serve)
+
+    def _serve(self, caller: socket.socket) -> None:
+        message, fds = wire.receive(caller)
+        if message is None:
+            self._hang_up(caller)
+        elif "argv" in message:
+            self.waiting.append((caller, message, fds))
+            self._start_waiting()
+            return
+        elif "signal" in message:
+            for command in self.commands.values():
+                if command.caller is caller:
+                    self._order("kill", signal.Signals(message["signal"]).name[3:], str(command.number))
+        for fd in fds:
+            os.close(fd)
+
+    def _start_waiting(self) -> None:
+        """Not before the machine has all files: a launcher would not find its hosts."""
+        while self.up and not self.unwritten and self.waiting:
+            self._start(*self.waiting.pop(0))
+
+    def _start(self, caller: socket.socket, message: wire.Message, fds: Sequence[int]) -> None:
+        self.started += 1
+        variables = message.get("env", {})
+        self.attempt = variables.get("OARSMAN_ATTEMPT", self.attempt)
+        folder = message.get("folder") or self.spec["folder"]
+        script = texts.command(
+            message["argv"], run=self.spec["run"], number=self.started, folder=folder, variables=variables
+        )
+        ssh = _start(self.spec["ssh"]["command"], fds[1], fds[2])
+        for fd in fds:
+            os.close(fd)
+        assert ssh.stdin is not None
+        with contextlib.suppress(OSError):
+            ssh.stdin.write(texts.line(script))
+            ssh.stdin.close()
+        self.commands[self.started] = Command(self.started, ssh, caller)
+        with contextlib.suppress(OSError):
+            wire.send(caller, {"started": ssh.pid})
+
+    def _hang_up(self, caller: socket.socket) -> None:
+        """The caller is gone: like a closed ssh connection, its command ends too."""
+        self._forget(caller)
+        caller.close()
+        for command in self.commands.values():
+            if command.caller is caller:
+                self._order("kill", "TERM", str(command.number))
+                command.kill_at = time.monotonic() + _HANG_UP_GRACE
+
+    def _reap(self) -> None:
+        if self.ssh is not None and (code := self.ssh.poll()) is not None:
+            self._connection_ended(code)
+        for command in [each for each in self.commands.values() if each.ssh.poll() is not None]:
+            del self.commands[command.number]
+            if command.caller.fileno() >= 0:
+                with contextlib.suppress(OSError):
+                    wire.send(command.caller, _exit(command.ssh.returncode))
+
+    # -- time and the end ----------------------------------------------------------------------------------
+    def _deadlines(self) -> list[float]:
+        times = [command.kill_at for command in self.commands.values()]
+        return [when for when in (*times, self.ending_by, self.connect_at) if when is not None]
+
+    def _patience(self) -> float | None:
+        times = self._deadlines()
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _keep_deadlines(self) -> None:
+        now = time.monotonic()
+        for command in self.commands.values():
+            if command.kill_at is not None and now >= command.kill_at:
+                command.kill_at = None
+                self._order("kill", "KILL", str(command.number))
+        if self.connect_at is not None and now >= self.connect_at:
+            self._connect()
+        if self.ending_by is not None and now >= self.ending_by:
+            self._end_now()
+
+    def _end_now(self) -> NoReturn:
+        """The connection closes with us, and the minder at its other end leaves nothing behind."""
+        for command in self.commands.values():
+            command.ssh.kill()
+        if self.ssh is not None and not self.up:
+            self.ssh.kill()
+        os._exit(0)
+
+
+_WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
+    "up": RemoteHost._is_up,
+    "failed": RemoteHost._is_unfit,
+    "alive": RemoteHost._is_alive,
+    "wrote": RemoteHost._wrote,
+    "trouble": RemoteHost._has_trouble,
+    "usage": RemoteHost._used,
+    "rank": RemoteHost._rank_started,
+    "done": RemoteHost._rank_ended,
+    "part": RemoteHost._hear_part,
+    "launch": RemoteHost._compose,
+    "start": RemoteHost._run_errand,
+    "drop": RemoteHost._drop_errand,
+}
+
+
+def _member(members: Sequence[tuple[str, int]], local: int) -> str:
+    """Hosts of the job that share a machine are one to MPI; a rank belongs to the one whose slot it has."""
+    for name, slots in members:
+        if local < slots:
+            return name
+        local -= slots
+    return members[-1][0]
+
+
+def _start(argv: Sequence[str], out: int, err: int) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [*argv, texts.RECEIVER], stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True,
+        preexec_fn=_in_child,
+    )  # fmt: skip
+
+
+def _in_child() -> None:
+    process.restore_signals()
+    signal.set_wakeup_fd(-1)
+    if sys.platform == "linux":
+        from oarsman.engines.bare import linux
+
+        linux.end_with_parent(signal.SIGTERM)
+
+
+def _read(stream: IO[bytes]) -> bytes | None:
+    """What is there; None at the end."""
+    try:
+        return os.read(stream.fileno(), 1 << 16) or None
+    except BlockingIOError:
+        return b""
+
+
+def _exit(code: int) -> wire.Message:
+    """As a shell tells it: above 128 a signal ended the command."""
+    if code < 0:  # our own ssh was killed
+        code = 128 - code
+    number = code - 128 if 128 < code < 128 + signal.NSIG and code != 255 else None
+    return {"exit": code, "signal": number}

@@ -1,0 +1,23 @@
+#!/bin/sh
+# launch.sh NAME ARGUMENTS...: mpirun and its kin, with the line made right for this job.
+name=$1
+shift
+case $name in /*) program=$name ;; *) program=$OARSMAN_MPI/$name ;; esac
+for candidate in "${name##*/}" mpirun mpiexec; do # Open MPI 5 has no orterun, and a manifest may name another machine's path
+    [ ! -x "$program" ] || break
+    program=$OARSMAN_MPI/$candidate
+done
+# Intel's mpirun is a script that calls mpiexec by name; and a rank may start an mpirun of its own.
+if [ -n "$OARSMAN_LAUNCHING$OMPI_COMM_WORLD_RANK$PMI_RANK" ] || [ ! -p "$OARSMAN_RUN/up" ]; then
+    exec "$program" "$@"
+fi
+export OARSMAN_LAUNCHING=1
+# shellcheck source=/dev/null
+. "$OARSMAN_RUN/ask"
+here() { [ "$(readlink "/proc/$$/fd/$1")" = "$2" ] && echo "$3"; } # whether this stream ends in the job's own log
+ask launch "$(here 1 "$OARSMAN_OUT" o)$(here 2 "$OARSMAN_ERR" e)" "${name##*/}" "$@"
+read -r _ words <&4
+exec 4>&-
+rm -f "$OARSMAN_RUN/a/$$"
+eval "set -- $(printf %b "$words")"
+exec "$program" "$@"

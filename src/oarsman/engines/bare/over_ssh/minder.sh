@@ -1,0 +1,122 @@
+# The first process of a job's host on its machine. It comes over ssh as text, with the variables it is about before it:
+# BASE (the job's folder on this machine), RUN (this host's below it), MARK (what the job's processes carry; empty where
+# another host of the job minds them), SILENCE (seconds), PORTS, FOLDER, and a function write_files.
+#
+# Orders come on standard input, one per line. What it, the ranks and the stand-ins have to say goes out on standard output,
+# through a pipe with a name, so that lines never mix. Everything that carries MARK in its environment ends when it is told
+# so, when its connection closes, and when nothing was heard for SILENCE seconds, whichever is first.
+
+umask 077
+
+marked() {
+    [ -n "$MARK" ] || return 0
+    grep -lsF -e "$MARK" /proc/[0-9]*/environ 2>/dev/null | while IFS=/ read -r _ _ pid _; do echo "$pid"; done
+}
+
+end_all() { # end_all SIGNAL; to kill takes more than one look, because a process may fork meanwhile
+    for _ in 1 2 3 4 5; do
+        found=$(marked)
+        [ -n "$found" ] || return 0
+        # shellcheck disable=SC2086 # one word for each process
+        kill "-$1" $found 2>/dev/null
+        [ "$1" = KILL ] || return 0
+    done
+}
+
+clear_away() { # the files of this host; those of the job with the last of its hosts
+    rm -rf "$RUN"
+    for other in "$BASE"/*/; do [ ! -p "${other}up" ] || return 0; done
+    rm -rf "$BASE"
+}
+
+leave() {
+    trap '' HUP TERM INT
+    end_all KILL
+    kill "$watchdog" "$mouth" 2>/dev/null
+    clear_away
+    exit 0
+}
+
+watch_over() { # watch_over PID: in case that one is killed, or the machine that gives it orders is gone
+    last='' still=0
+    while sleep 1; do
+        heard=''
+        read -r heard 2>/dev/null <"$RUN/heard"
+        if [ "$heard" = "$last" ]; then still=$((still + 1)); else still=0 last=$heard; fi
+        if [ "$still" -lt "$SILENCE" ] && kill -0 "$1" 2>/dev/null; then continue; fi
+        kill -KILL "$1" "$mouth" 2>/dev/null
+        end_all KILL
+        clear_away
+        exit 0
+    done
+}
+
+used() { # seconds of processors, bytes of memory, number of processes, bytes received, bytes sent
+    for pid in $(marked); do
+        read -r line 2>/dev/null <"/proc/$pid/stat" && echo "${line##*) }"
+    done | awk -v ticks="$(getconf CLK_TCK 2>/dev/null || echo 100)" -v page="$(getconf PAGESIZE 2>/dev/null || echo 4096)" '
+        { t += $12 + $13 + $14 + $15; m += $22; n++ }
+        END { printf "%.2f %.0f %d ", t / ticks, m * page, n }'
+    sed -n 's/^ *\([^:]*\): *\([0-9]*\) *\([0-9]* *\)\{7\}\([0-9]*\) .*/\1 \2 \4/p' /proc/net/dev 2>/dev/null |
+        awk '$1 != "lo" { i += $2; o += $3 } END { printf "%.0f %.0f\n", i, o }'
+}
+
+free_port() { # one that nobody listens on, out of those that were proposed
+    taken=$(cat /proc/net/tcp /proc/net/tcp6 2>/dev/null)
+    for port in $PORTS; do
+        case $taken in *":$(printf %04X "$port") "*) ;; *) echo "$port" && return ;; esac
+    done
+    echo 0
+}
+
+write_file() { # write_file NAME MODE TEXT: whole, as it was or as it is now
+    printf %b "$3" >"$RUN/$1.new" && chmod "$2" "$RUN/$1.new" && mv -f "$RUN/$1.new" "$RUN/$1"
+}
+
+obey() { # obey WORDS: one order
+    case $1 in
+    heard) echo "$2" >"$RUN/heard" && echo "alive $2" >&3 ;;
+    write) if trouble=$(write_file "$3" "$4" "$5" 2>&1); then echo "wrote $2" >&3; else echo "trouble $trouble" >&3; fi ;;
+    kill) # kill SIGNAL ID: the command of that number, with all that it started
+        pid=''
+        read -r pid 2>/dev/null <"$RUN/p/$3"
+        [ -z "$pid" ] || kill "-$2" "-$pid" 2>/dev/null
+        ;;
+    answer) [ ! -p "$RUN/a/$2" ] || printf '%s %s\n' "$3" "$4" 1<>"$RUN/a/$2" ;; # opened so, it does not wait for a reader
+    usage) echo "usage $(used)" >&3 ;;
+    sweep) end_all KILL ;;
+    end) # end SECONDS: a request first
+        end_all TERM
+        left=$2
+        while [ "$left" -gt 0 ] && [ -n "$(marked)" ]; do
+            sleep 1
+            left=$((left - 1))
+        done
+        leave
+        ;;
+    esac
+}
+
+prepare() {
+    mkdir -m 700 "$BASE" 2>/dev/null || [ -d "$BASE" ] || mkdir "$BASE" || return 1
+    # shellcheck disable=SC3067 # not in the standard, and in every shell
+    [ -O "$BASE" ] || return 1
+    mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && write_files && rm -f "$RUN/up" && mkfifo "$RUN/up"
+}
+
+if ! trouble=$(prepare 2>&1); then
+    echo "failed ${trouble:-$BASE belongs to somebody else}" | head -n 1
+    exit 1
+fi
+exec 3<>"$RUN/up"
+cat <&3 &
+mouth=$!
+echo 0 >"$RUN/heard"
+watch_over $$ </dev/null >/dev/null 2>&1 3>&- &
+watchdog=$!
+trap leave HUP TERM INT
+echo "up $(free_port)" >&3
+while IFS=' ' read -r a b c d e; do
+    obey "$a" "$b" "$c" "$d" "$e"
+done
+leave

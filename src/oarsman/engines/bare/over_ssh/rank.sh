@@ -1,0 +1,18 @@
+#!/bin/sh
+# rank.sh LABEL MASTER PORT PROGRAM...: starts one rank, says who and where it is, reports its end.
+# The launcher and the MPI library see an ordinary process: same standard input, same signals, same exit.
+label=$1 master=$2 port=$3
+shift 3
+# shellcheck source=/dev/null
+. "${0%/*}/run/own" # a launcher may send its own variables along; what belongs to this machine is put right again
+export RANK="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" WORLD_SIZE="${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-1}}"
+export LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}"
+export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
+export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
+say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
+say "rank $label $RANK $WORLD_SIZE $LOCAL_RANK $$"
+trap : TERM INT HUP # they reach the whole group; we stay to tell how the program took them
+"$@"
+code=$?
+say "done $label $RANK $code"
+exit "$code"

@@ -1,0 +1,239 @@
+"""Hosts that are other machines: how a job for them is made ready, and what is left of one is cleared away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from oarsman import names
+from oarsman.engines.bare.over_ssh import choosing, texts
+from oarsman.engines.bare.over_ssh.client import on_all
+from oarsman.engines.bare.over_ssh.interfaces import connecting
+from oarsman.engines.bare.over_ssh.inventory import RackHost
+from oarsman.engines.bare.over_ssh.outfit import Outfit, base_folder
+from oarsman.engines.bare.over_ssh.probe import HostFacts
+from oarsman.engines.bare.over_ssh.survey import Survey, Surveys
+from oarsman.engines.bare.over_ssh.trouble import Trouble
+from oarsman.engines.bare.process import send_signal
+from oarsman.engines.bare.seen import Seen
+from oarsman.engines.bare.specification import FILE, read_spec
+from oarsman.engines.bare.workshop import replace_file
+from oarsman.engines.contract import Assignment
+from oarsman.errors import RetryableError
+from oarsman.job.job import Implementation, Job
+from oarsman.job.mpi import discover_hosts, hostfile
+from oarsman.job.role import Role
+
+_SWEEP_SECONDS = 15.0  # a machine that cannot be reached clears itself
+_COPY_SECONDS = 600.0
+
+
+class OverSsh:
+    name = "ssh"
+
+    def __init__(self, surveys: Surveys) -> None:
+        self._surveys = surveys
+
+    async def start(self) -> None:
+        pass
+
+    # -- what can be had -----------------------------------------------------------------------------------
+    def refusal(self, assignment: Assignment) -> str | None:
+        job = assignment.job
+        if not job.launcher.container.argv:
+            return (
+                "the launcher has no command. Images are not run on SSH hosts, so there is no entry point to fall back "
+                "on: add spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command"
+            )
+        roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
+        return next((reason for name, role in roles for reason in _refusals(name, role)), None)
+
+    def remarks(self, job: Job) -> list[str]:
+        image = job.launcher.container.image
+        notes = [f"image {image} is not pulled: the programs of the hosts run"] if image else []
+        roles = [role for role in (job.launcher, job.worker) if role is not None]
+        if any("memory" in role.container.resources.limits for role in roles):
+            notes.append("memory limits are not enforced: hosts are used as they are")
+        with contextlib.suppress(RetryableError):
+            survey = self._surveys.of(job.annotation(names.ANNOTATION_INVENTORY))
+            notes += [f"{m.name} is left out: {m.left_out}" for m in survey.machines() if m.left_out and survey.fresh]
+        return notes
+
+    # -- making it ready -----------------------------------------------------------------------------------
+    async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
+        job = assignment.job
+        survey = self._surveys.of(job.annotation(names.ANNOTATION_INVENTORY))
+        places = _places(assignment, folder, survey)
+        machines = {host.name: host for host in places.values()}
+        if not all(name in survey.facts for name in machines):
+            await survey.look()
+        facts = _facts(survey, machines)
+        mpi = choosing.choose(job, facts)
+        if isinstance(mpi, str):
+            raise RetryableError(mpi)
+        networks = connecting(
+            {name: found.addresses for name, found in facts.items()},
+            {name: host.interface for name, host in machines.items() if host.interface},
+            reached={name: found.reached for name, found in facts.items() if found.reached},
+            rdma=[name for name, found in facts.items() if found.rdma],
+        )
+        if isinstance(networks, Trouble):
+            raise RetryableError(str(networks))
+        folders = await self._bring_code(assignment, survey, machines, facts)
+        outfit = Outfit(
+            job=job, environment=assignment.environment, places=places, facts=facts, mpi=mpi, networks=networks,
+            ssh=survey.ssh, run_folder=str(run_folder), folders=folders,
+            gpus=_hand_out_gpus(job, places, survey, taken_gpus, _previous(folder)),
+            packages=str(assignment.packages) if assignment.packages else "",
+        )  # fmt: skip
+        for needed in (folder / "logs", *(run_folder / name for name in ("c", "etc/mpi", "u"))):
+            needed.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(folder / FILE, json.dumps(outfit.specification()))
+
+    async def _bring_code(
+        self, assignment: Assignment, survey: Survey, machines: Mapping[str, RackHost], facts: Mapping[str, HostFacts]
+    ) -> dict[str, str]:
+        """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it."""
+        here = assignment.folder
+        from oarsman.engines.bare.over_ssh import copying
+
+        if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
+            return {name: facts[name].home or "/" for name in machines}
+        folders = {name: str(here) for name, host in machines.items() if copying.is_shared(here, host)}
+        others = [host for name, host in machines.items() if name not in folders]
+        if others:
+            tree = await asyncio.to_thread(copying.plan_copy, here)
+            targets = {
+                host.name: _at_home(copying.remote_folder(host, here, assignment.job.owner), facts[host.name])
+                for host in others
+            }
+            await on_all(
+                others, lambda host: copying.copy(survey.ssh, host, tree, targets[host.name], timeout=_COPY_SECONDS)
+            )
+            folders |= targets
+        return folders
+
+    def host_files(self, job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
+        """Machines by their addresses; the slots of members that share one are added up."""
+        slots: dict[str, int] = {}
+        for member in hosts:
+            machine = spec["placement"].get(member)
+            if machine is not None:
+                address = spec["addresses"][machine]
+                slots[address] = slots.get(address, 0) + job.slots_per_worker
+        launcher = spec["hosts"][spec["launcher_host"]]["run"]
+        return {
+            names.HOSTFILE: hostfile(Implementation(spec["implementation"]), slots, slots),
+            names.DISCOVER_HOSTS: discover_hosts(slots, slots),
+            names.KUBEXEC: f'#!/bin/sh\nexec {launcher}/bin/ssh "$@"\n',
+        }
+
+    # -- what is left --------------------------------------------------------------------------------------
+    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
+        """Its connections ended with the keeper, and the minders at their other ends with them. In case one of those
+        was killed, too, each machine that can be reached is looked at."""
+        for host in seen.hosts.values():
+            send_signal(host.process, 9)
+        script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
+        line = texts.line(script + texts.script("sweep"))
+        sweepers = [
+            threading.Thread(target=_sweep, args=(argv, line))
+            for argv in _previous(folder).get("sweeping", {}).values()
+        ]
+        for sweeper in sweepers:
+            sweeper.start()
+        for sweeper in sweepers:
+            sweeper.join()
+        shutil.rmtree(run_folder, ignore_errors=True)
+
+
+def _sweep(argv: Sequence[str], line: bytes) -> None:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            [*argv, texts.RECEIVER], input=line, timeout=_SWEEP_SECONDS, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def _refusals(name: str, role: Role) -> Iterator[str]:
+    where = f"spec.mpiReplicaSpecs.{name}.template.spec"
+    if role.init_containers:
+        yield f"{where}.initContainers: only the MPI container runs on SSH hosts; do it in the launch command"
+    if len(role.containers) > 1:
+        yield f"{where}.containers: only the MPI container runs on SSH hosts; remove the others"
+    main = f"{where}.containers[{role.main}]"
+    for variable in role.container.env:
+        if variable.other_source:
+            yield f"{main}.env[{variable.name}]: {variable.other_source} exists on Kubernetes only; give the value"
+    if role.container.env_from:
+        yield f"{main}.envFrom: exists on Kubernetes only; give the variables under env"
+    for mount in role.container.mounts:
+        volume = next((v for v in role.volumes if v.name == mount.name), None)
+        if volume is None or volume.kind != "hostPath" or volume.host_path != mount.mount_path or mount.sub_path:
+            yield (
+                f"{where}.volumes[{mount.name}]: nothing is mounted on SSH hosts; "
+                "use a hostPath whose path is the mountPath, a folder that the hosts have"
+            )
+
+
+def _previous(folder: Path) -> Mapping[str, Any]:
+    try:
+        return read_spec(str(folder))
+    except (OSError, ValueError):
+        return {}
+
+
+def _places(assignment: Assignment, folder: Path, survey: Survey) -> dict[str, RackHost]:
+    """Member -> machine, as admitted, or as it was when an earlier supervisor prepared it."""
+    job = assignment.job
+    given = {place.member: place.machine for place in assignment.admission.placement}
+    given = given or dict(_previous(folder).get("placement", {}))
+    members = [job.launcher_host, *(job.worker_host(index) for index in range(job.workers))]
+    places: dict[str, RackHost] = {}
+    for member in members:
+        host = survey.inventory.host(given.get(member, ""))
+        if host is None:
+            gone = f"{given[member]} is no longer in the inventory" if member in given else assignment.admission.reason
+            raise RetryableError(f"{member} has no place: {gone}")
+        places[member] = host
+    return places
+
+
+def _facts(survey: Survey, machines: Mapping[str, RackHost]) -> dict[str, HostFacts]:
+    for name in machines:
+        if name not in survey.facts:
+            survey.stale()
+            raise RetryableError(survey.troubles.get(name, f"{name} does not answer"))
+    return {name: survey.facts[name] for name in machines}
+
+
+def _at_home(folder: str, facts: HostFacts) -> str:
+    return os.path.join(facts.home, folder[2:]) if folder.startswith("~/") else folder
+
+
+def _hand_out_gpus(
+    job: Job, places: Mapping[str, RackHost], survey: Survey, taken: set[str], previous: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
+    """Devices ("machine:0") for each member that asks for some; those handed out before stay where they are."""
+    given: dict[str, tuple[str, ...]] = {}
+    used = set(taken)
+    there = {machine.name: machine.gpus for machine in survey.machines()}
+    for member, host in places.items():
+        role = job.launcher if member == job.launcher_host or job.worker is None else job.worker
+        count = role.container.resources.gpus
+        kept = tuple(previous.get("gpus", {}).get(member, ()))
+        if len(kept) != count or previous.get("placement", {}).get(member) != host.name:
+            free = [f"{host.name}:{index}" for index in range(there.get(host.name, 0))]
+            kept = tuple([device for device in free if device not in used][:count])
+        used.update(kept)
+        given[member] = kept
+    return given

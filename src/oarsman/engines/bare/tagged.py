@@ -1,0 +1,67 @@
+"""The output of a launcher elsewhere, whose lines carry the rank that wrote them: each goes to the lines of that rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from oarsman.engines.bare.loglines import Recorder
+from oarsman.status.tags import Spoken, Tags
+
+_LONGEST_LINE = 1 << 16
+
+
+class TaggedRecorder:
+    """One stream of the launcher. `host_of` knows where a rank runs."""
+
+    def __init__(self, folder: str, *, host: str, stream: str, host_of: Callable[[int], str]) -> None:
+        self._folder = folder
+        self._stream = stream
+        self._host_of = host_of
+        self._own = Recorder(folder, rank="-", host=host, stream=stream, merge=True)
+        self._ranks: dict[tuple[int, str], Recorder] = {}
+        self._tags = Tags()
+        self._by_hydra = False
+        self._partial = b""
+
+    def expect_hydra(self) -> None:
+        """From now on a line may begin with a rank in brackets, as MPICH's and Intel's launchers write it."""
+        self._tags, self._by_hydra = Tags(hydra=True), True
+
+    def feed(self, chunk: bytes) -> None:
+        data = self._partial + chunk
+        cut = data.rfind(b"\n") + 1
+        if not cut and len(data) > _LONGEST_LINE:
+            data, cut = data + b"\n", len(data) + 1
+        self._partial = data[cut:]
+        for line in data[:cut].splitlines():
+            self._hear(line)
+
+    def finish(self) -> None:
+        if self._partial:
+            self._hear(self._partial)
+        for spoken in self._tags.rest():
+            self._record(spoken)
+        for recorder in (self._own, *self._ranks.values()):
+            recorder.finish()
+
+    def last_lines(self) -> list[str]:
+        """The launcher's own."""
+        return self._own.last_lines()
+
+    def _hear(self, line: bytes) -> None:
+        spoken = self._tags.read(line.decode("utf-8", "surrogateescape"))
+        if spoken is not None:
+            self._record(spoken)
+
+    def _record(self, spoken: Spoken) -> None:
+        text = spoken.text.encode("utf-8", "surrogateescape") + b"\n"
+        if spoken.rank is None:
+            self._own.feed(text)
+            return
+        stream = self._stream if self._by_hydra else spoken.stream
+        recorder = self._ranks.get((spoken.rank, stream))
+        if recorder is None:
+            recorder = self._ranks[spoken.rank, stream] = Recorder(
+                self._folder, rank=str(spoken.rank), host=self._host_of(spoken.rank), stream=stream, merge=True
+            )
+        recorder.feed(text)

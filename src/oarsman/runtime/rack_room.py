@@ -1,0 +1,82 @@
+"""Room on a rack: what there is, who has it, and whether one more job would fit; by the admission's own arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from oarsman.engines.bare.over_ssh.survey import Survey
+from oarsman.engines.bare.specification import read_spec
+from oarsman.job.job import Job
+from oarsman.job.observed import Place
+from oarsman.plan.policies import racks
+from oarsman.plan.policies.gang import Capacity
+from oarsman.plan.reconcile import ours
+from oarsman.runtime.jobs import Amounts, Fit, Holding, HostRecord, JobRecord
+from oarsman.store.places import Places
+
+
+def hosts(survey: Survey, records: Sequence[JobRecord], now: datetime, places: Places) -> list[HostRecord]:
+    running, _ = _jobs(records, now, places)
+    shares = [(job.gang.key, racks.holds(job)) for job in running]
+    found = []
+    for machine in survey.machines():
+        holdings = tuple(
+            Holding(key=key, amounts=_amounts(share[machine.name])) for key, share in shares if machine.name in share
+        )
+        facts = survey.facts.get(machine.name)
+        used = None
+        if facts is not None:
+            used = Amounts(cpus=min(facts.load, facts.processors), memory_bytes=facts.memory - facts.memory_available)
+        found.append(
+            HostRecord(
+                name=machine.name,
+                state="left out" if machine.left_out else "ready",
+                message=machine.left_out,
+                total=_amounts(machine.capacity),
+                held=Amounts(
+                    cpus=sum(holding.amounts.cpus for holding in holdings),
+                    memory_bytes=sum(holding.amounts.memory_bytes for holding in holdings),
+                    gpus=sum(holding.amounts.gpus for holding in holdings),
+                ),
+                used=used,
+                holdings=holdings,
+            )
+        )
+    return found
+
+
+def fit(job: Job, owner: str, survey: Survey, records: Sequence[JobRecord], now: datetime, places: Places) -> Fit:
+    running, waiting = _jobs(records, now, places)
+    answer = racks.fit(racks.gang_of(replace(job, owner=owner), now), waiting, running, survey.machines())
+    return Fit(
+        now=answer.now, ever=answer.ever, reason=answer.reason, wanted=_amounts(answer.wanted),
+        free=_amounts(answer.free), total=_amounts(answer.total),
+    )  # fmt: skip
+
+
+def _jobs(records: Sequence[JobRecord], now: datetime, places: Places) -> tuple[list[racks.Placed], list[racks.Gang]]:
+    """Of the unsettled jobs those that have their places, and those that wait for some."""
+    running, waiting = [], []
+    for record in records:
+        if not ours(record.job):
+            continue
+        gang = racks.gang_of(record.job, now)
+        if record.status.start_time is not None:  # also one that has ended and is being cleared away
+            running.append(racks.Placed(gang=gang, placement=_placement(places, record.job.uid)))
+        elif not (record.status.finished or record.job.run_policy.suspend or record.stop_requested or record.deleting):
+            waiting.append(gang)
+    return running, waiting
+
+
+def _placement(places: Places, uid: str) -> tuple[Place, ...]:
+    try:
+        known = read_spec(str(places.job(uid))).get("placement", {})
+    except (OSError, ValueError):
+        return ()
+    return tuple(Place(member=member, machine=machine) for member, machine in known.items())
+
+
+def _amounts(capacity: Capacity) -> Amounts:
+    return Amounts(cpus=float(capacity.cpus), memory_bytes=int(capacity.memory), gpus=capacity.gpus)
