@@ -13,15 +13,17 @@ from oarsman.engines.bare.over_ssh.inventory import RackHost
 from oarsman.engines.bare.over_ssh.trouble import Trouble
 from oarsman.errors import RetryableError
 
-ANSWER_SECONDS = 20.0
+ANSWER_SECONDS = 25.0
+CONNECT_SECONDS = 10  # a host that is switched off is not waited for as long as a busy one
 PATIENCE = 5  # seconds for what may hang on a host
 
 Clock = Callable[[], float]
 
 
 async def ask(ssh: Ssh, host: RackHost, *, clock: Clock = time.time) -> HostSeen:
+    connect = f"ConnectTimeout={CONNECT_SECONDS}"
     asked = clock()
-    answer = await ssh.run(host, probe.script(host, patience=PATIENCE), timeout=ANSWER_SECONDS)
+    answer = await ssh.run(host, probe.script(host, patience=PATIENCE), timeout=ANSWER_SECONDS, options=(connect,))
     if answer.trouble is not None:
         return HostSeen(host=host, trouble=answer.trouble)
     try:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from oarsman.engines.bare.over_ssh.client import Ssh, quietly
+from oarsman.engines.bare.over_ssh.client import Ssh, end, quietly
 from oarsman.engines.bare.over_ssh.inventory import RackHost
 
 _PATIENCE = 10  # seconds that a script may take to put away what it started
@@ -66,7 +65,4 @@ async def _leave(process: asyncio.subprocess.Process) -> None:
     except (TimeoutError, BrokenPipeError, ConnectionResetError):
         pass
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        await end(process)

@@ -12,7 +12,7 @@ from oarsman.engines.bare.over_ssh.trouble import trouble
 
 CONNECTED = "connected"
 NO_TOOL = "no tool"  # neither ssh nor bash is there to connect with
-NO_SSH = 127  # the shell's code for a command that is not there
+NO_SSH = (126, 127)  # the shell's codes for a command that is not there, or is none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ def _logging_in(seen: WaySeen) -> Iterator[Finding]:
     if seen.code is None:
         return
     here, there = seen.host, seen.other.name
-    if seen.code == NO_SSH:
+    if seen.code in NO_SSH:
         message = f"{here} has no ssh to go to {there}"
         yield Finding(
             host=here, other=there, step="port", level=WARN, message=message, hint="jobs of oarsman do not need it"
