@@ -12,6 +12,7 @@ from oarsman.sdk.spoken import (
     cluster,
     environments,
     failures,
+    hosts,
     jobs,
     machine,
     manifest,
@@ -24,7 +25,9 @@ from oarsman.sdk.spoken.phrases import Book, Translate
 _LONGEST: Final = 4096  # a message has at most 1024 characters; what is longer was not written by us
 _DEEPEST: Final = 6  # sentences within sentences
 _MOST_PARTS: Final = 12  # of a list of sentences
-_FILES: Final = (jobs, room, racks, failures, machine, cluster, environments, manifest, sweeps, accounts, asking)
+_FILES: Final = (
+    jobs, room, racks, hosts, failures, machine, cluster, environments, manifest, sweeps, accounts, asking,
+)  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
