@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import shlex
+from pathlib import Path
 
+import pytest
+from ssh_hosts import Rack
+
+from oarsman.engines.bare.over_ssh import probe
+from oarsman.engines.bare.over_ssh.client import Ssh, on_all
 from oarsman.engines.bare.over_ssh.interfaces import Address, Networks, connecting, unopposed, variables
+from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost
 from oarsman.engines.bare.over_ssh.trouble import Trouble
 
 LO = "lo 127.0.0.1/8"
@@ -246,3 +254,49 @@ def test_what_the_user_decides_takes_back_what_would_contradict(
 ) -> None:
     told = variables(connected(PLAIN), "a")
     assert set(told) - set(unopposed(told, environment, command)) == gone
+
+
+# -- real MPIs on real hosts, each of which has a docker0 of the same address --------------------------------------
+MPIS = Path(__file__).resolve().parents[4] / ".mpi"
+EXCHANGE = """
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+world.Bcast(bytearray(1 << 20))
+print(world.rank, world.allreduce(1), MPI.Get_processor_name())
+"""
+WORDS = {
+    "openmpi4": "--host {0}:2,{1}:2 --prefix {2} --mca pml ob1 --mca btl self,tcp",
+    "openmpi5": "--host {0}:2,{1}:2 --prefix {2} --mca pml ob1 --mca btl self,tcp",
+    "mpich": "-hosts {0},{1} -ppn 2",
+    "intel": "-hosts {0},{1} -ppn 2",
+}
+
+
+def found_on(rack: Rack) -> Networks:
+    hosts = tuple(RackHost(name=host.name) for host in rack[:2])
+    ssh = Ssh(Inventory(file=rack.folder / "hosts.yaml", hosts=hosts, ssh_config=str(rack.ssh_config)))
+
+    async def ask(host: RackHost) -> probe.HostFacts:
+        return probe.parse((await ssh.run(host, probe.script(host, patience=30), timeout=120)).out)
+
+    said = asyncio.run(on_all(hosts, ask))
+    return connected(
+        {name: list(own.addresses) for name, own in said.items()},
+        reached={name: own.reached for name, own in said.items()},
+    )
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("kind", WORDS)
+def test_ranks_on_hosts_with_the_same_docker0_reach_each_other(kind: str, rack: Rack) -> None:
+    rack.trust()
+    networks = found_on(rack)
+    first, second = (end.address for end in networks.ends.values())
+    assert (first, second) == (rack[0].address, rack[1].address)
+    folder = MPIS / kind
+    told = [f"{name}={value}" for name, value in variables(networks, "node1").items()]
+    words = WORDS[kind].format(first, second, folder).split()
+    launch = [f"{folder}/bin/mpirun", *words, "-n", "4", f"{folder}/bin/python", "-c", EXCHANGE]
+    path = f"PATH={folder}/bin:/usr/bin:/bin"  # Intel's mpirun looks there for the rest of itself
+    done = rack.ssh("node1", shlex.join(["env", "-C", "/tmp", path, *told, *launch]))
+    assert sorted(done.stdout.split("\n")[:-1]) == ["0 4 node1", "1 4 node1", "2 4 node2", "3 4 node2"], done

@@ -182,6 +182,12 @@ def test_an_mpi_that_the_inventory_names_comes_first(given: str, tmp_path: Path)
     assert (said.launcher, said.named, said.in_path) == (str(launcher), True, False)
 
 
+def test_an_mpi_outside_of_path_that_needs_the_rest_of_itself_is_identified(tmp_path: Path) -> None:
+    program(tmp_path / "bin" / "mpiexec.hydra", f"echo '{FAKES['intel'][0]}'")
+    program(tmp_path / "bin" / "mpirun", "exec mpiexec.hydra")
+    assert facts(RackHost(name="here", mpi=str(tmp_path))).mpis[0].family is Family.INTEL
+
+
 def test_an_mpi_that_only_a_login_finds_is_told_apart(tmp_path: Path) -> None:
     launcher = fake_mpi(tmp_path / "bin", "mpich")
     (tmp_path / ".profile").write_text(f"echo Welcome; PATH={tmp_path}/bin:$PATH\n")

@@ -161,8 +161,8 @@ launcher() { # WHERE FILE; false: it is none
     esac
 }
 
-version() {
-    bounded "$1" --version 2>&1 | sed 6q | while IFS= read -r line; do say version "$2" "$line"; done
+version() { # Intel's mpirun looks for the rest of itself on PATH
+    bounded env "PATH=${1%/*}:$PATH" "$1" --version 2>&1 | sed 6q | while IFS= read -r line; do say version "$2" "$line"; done
 }
 
 on_path() { # WHERE PATH
