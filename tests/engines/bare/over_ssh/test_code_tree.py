@@ -123,16 +123,19 @@ def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"limit_bytes": 3000}, "Largest: data/ 0.0 MiB, big 0.0 MiB, many/ 0.0 MiB"),
-        ({"limit_files": 5}, "Largest: many/ 11 files, data/ 2 files, big 1 files"),
+        (
+            {"limit_bytes": 3 << 20},
+            "6.1 MiB; at most 3.0 MiB are copied. Largest: data/ (5.0 MiB), big (1.0 MiB), many/ (0.1 MiB)",
+        ),
+        ({"limit_files": 5}, "14 files and folders; at most 5 are copied. Largest: many/ (11), data/ (2), big (1)"),
     ],
 )
 def test_of_a_folder_that_is_too_large_the_largest_parts_are_named_and_three_ways_out(
     tmp_path: Path, limits: dict[str, int], said: str
 ) -> None:
-    write(tmp_path, "data/set", text="x" * 5000)
-    write(tmp_path, "big", text="x" * 200)
-    write(tmp_path, *(f"many/{number}" for number in range(10)))
+    write(tmp_path, "data/set", text="x" * (5 << 20))
+    write(tmp_path, "big", text="x" * (1 << 20))
+    write(tmp_path, *(f"many/{number}" for number in range(10)), text="x" * 10_000)
     with pytest.raises(UserError) as raised:
         plan_copy(tmp_path, **limits)
     assert said in raised.value.message
@@ -142,7 +145,7 @@ def test_of_a_folder_that_is_too_large_the_largest_parts_are_named_and_three_way
 
 def test_a_huge_folder_is_not_looked_through_to_its_end(tmp_path: Path) -> None:
     write(tmp_path, *(f"{number:03}" for number in range(100)))
-    with pytest.raises(UserError, match="11 files or more; at most 2 are copied"):
+    with pytest.raises(UserError, match="11 files and folders or more; at most 2 are copied"):
         plan_copy(tmp_path, limit_files=2)
 
 

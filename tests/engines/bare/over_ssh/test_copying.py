@@ -404,6 +404,24 @@ def test_a_host_that_does_not_answer_is_given_up(code: Path, place: Place) -> No
         place.copy(code, timeout=0.5)
 
 
+def test_a_file_that_cannot_be_read_after_all_is_said_and_the_next_copy_is_whole(
+    code: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = copying.archive
+
+    def failing(*given: Any) -> Iterator[bytes]:
+        yield next(real(*given))
+        raise UserError("train.py: Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(copying, "archive", failing)
+        with pytest.raises(UserError, match=r"train.py: Permission denied"):
+            place.copy(code)
+    place.copy(code)
+    assert contents(place.folder) == contents(code)
+    assert place.beside == {"", ".brought"}
+
+
 def test_no_ssh_at_all_is_said(code: Path, place: Place) -> None:
     (place.calls.with_name("bin") / "ssh").unlink()
     with pytest.raises(UserError, match="there is no ssh on this machine"):
@@ -461,6 +479,20 @@ def test_the_code_runs_there_as_the_user(rack: Rack, code: Path) -> None:
     (code / "run.sh").write_text('#!/bin/sh\ncat "$(dirname "$0")/train.py"\nid -un\n')
     asyncio.run(bring(rack, code, rack[0]))
     assert rack.ssh("node1", f"{TARGET}/run.sh").stdout == "print(1)\nrower\n"
+
+
+def test_a_copy_goes_over_a_connection_that_is_open(rack: Rack, code: Path) -> None:
+    ssh, host, control = ssh_of(rack), RackHost(name="node1"), str(rack.folder / "control")
+    words = ssh.argv(host, "echo up; cat", control=control, master=True)
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as master:
+        assert master.stdout
+        assert master.stdout.readline() == b"up\n"
+        rack[0].faults.closed_port()
+        assert asyncio.run(copy(ssh, host, plan_copy(code), TARGET, timeout=PATIENCE, control=control)).files
+        assert contents(rack[0].path(TARGET)) == contents(code)
+        with pytest.raises(RetryableError, match=r"node1.*: nothing listens on port 22"):
+            asyncio.run(bring(rack, code, rack[0]))
+        master.kill()
 
 
 def test_root_of_a_host_owns_its_copy(rack: Rack, code: Path) -> None:

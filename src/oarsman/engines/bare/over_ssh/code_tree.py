@@ -83,7 +83,7 @@ def plan_copy(folder: Path, *, limit_bytes: int = LIMIT_BYTES, limit_files: int 
             size.add(entry)
             if not size.too_large:
                 entries.append(entry)
-            elif size.files > _MEASURED * limit_files:
+            elif size.enough:
                 break
     except OSError as error:
         raise unreadable(error) from error
@@ -159,13 +159,19 @@ class _Size:
     def too_large(self) -> bool:
         return self.bytes > self.limit_bytes or self.files > self.limit_files
 
+    @property
+    def enough(self) -> bool:
+        """Nobody waits until a whole home has been looked through."""
+        return self.files > _MEASURED * self.limit_files
+
     def error(self) -> UserError:
+        more = " or more" if self.enough else ""
         if self.bytes > self.limit_bytes:
-            parts = [f"{part} {_mebibytes(size)}" for part, size in self.bytes_of.most_common(3)]
-            much = f"{_mebibytes(self.bytes)} or more; at most {_mebibytes(self.limit_bytes)} are copied"
+            parts = [f"{part} ({_mebibytes(size)})" for part, size in self.bytes_of.most_common(3)]
+            much = f"{_mebibytes(self.bytes)}{more}; at most {_mebibytes(self.limit_bytes)} are copied"
         else:
-            parts = [f"{part} {count:,} files" for part, count in self.files_of.most_common(3)]
-            much = f"{self.files:,} files or more; at most {self.limit_files:,} are copied"
+            parts = [f"{part} ({count:,})" for part, count in self.files_of.most_common(3)]
+            much = f"{self.files:,} files and folders{more}; at most {self.limit_files:,} are copied"
         return UserError(
             f"the folder {self.folder} is too large to be copied to the hosts: {much}. Largest: {', '.join(parts)}",
             hint=f"put patterns for what the job does not need into {self.folder / IGNORE_FILE}; or set the annotation "

@@ -14,6 +14,7 @@ import re
 import shlex
 import socket
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,11 +117,10 @@ class _Conversation:
 
     async def copy(self, tree: Tree, target: str) -> Copied:
         listening = asyncio.create_task(self._listen())
+        done = None
         try:
-            done = await self._bring(tree, target)
-        except (asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
-            done = None
-        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
+                done = await self._bring(tree, target)
             said, code = await asyncio.gather(listening, self._process.wait())
         finally:
             listening.cancel()
