@@ -40,7 +40,7 @@ class Shown:
         if not self._quiet:
             for ends, steps in _together(good):
                 self._line("ok", ends, steps)
-        for finding in _folded(finding for finding in findings if finding.level != "ok"):
+        for finding in folded(finding for finding in findings if finding.level != "ok"):
             if finding.level == "fail" or not self._quiet:
                 self._line(finding.level, "", of(finding.message), finding.hint)
 
@@ -93,19 +93,19 @@ def _said(finding: Finding) -> str:
     return of(finding.message) if finding.step in ("MPI", "user", "clock", "real run") else _step(finding.step)
 
 
-def _folded(findings: Iterable[Finding]) -> list[Finding]:
+def folded(findings: Iterable[Finding]) -> list[Finding]:
     """The same about several other hosts is said once, of all of them."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         sentence = _without(finding.message, finding.other) if finding.other else finding.message
         groups.setdefault((finding.host, finding.step, finding.level, sentence), []).append(finding)
-    folded = []
+    found = []
     for (_, _, _, sentence), same in groups.items():
         if len(same) > 1 and sentence.count("\0") == 1:
-            folded.append(replace(same[0], message=sentence.replace("\0", ", ".join(one.other for one in same))))
+            found.append(replace(same[0], message=sentence.replace("\0", ", ".join(one.other for one in same))))
         else:
-            folded += same
-    return folded
+            found += same
+    return found
 
 
 def _without(message: str, name: str) -> str:

@@ -25,7 +25,8 @@ FRAGMENTS = {
     },
     f"{CHECKING}/network.py": {"trip", "send"},
     f"{CHECKING}/real_run.py": {
-        "real run", "a host without an MPI has not passed", "ssh -o BatchMode=yes -o ConnectTimeout=10", "it ended with code 7", " (nothing came from 7)",
+        "real run", "a host without an MPI has not passed",
+        "ssh -o BatchMode=yes -o ConnectTimeout=10", "it ended with code 7", " (nothing came from 7)",
         "mpirun over all hosts failed7: 7", "mpirun was not tried: 7", "7 cannot log in to 7",
         "plain mpirun does not know the port and user of 7", "7exec 7 </dev/null\n",
     },
