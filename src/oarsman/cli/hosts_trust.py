@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from oarsman.engines.bare.over_ssh.trusting_plans import Change
 
 _TRIES = 3  # for a password that somebody types
+_FILES = ("id_oarsman", "authorized_keys", "known_hosts", "config")
 _WIDE = 12  # hosts; a table of more is no help to the eye
 
 
@@ -117,7 +118,7 @@ def _go(trust: Trust, asked: Asked) -> int:
     if asked.dry_run:
         if asked.output:
             documents.emit(_data(trust, plan, None), asked.output)
-        return 1 if trust.troubles else 0
+        return 1 if len(trust.troubles) > len(trust.locked) else 0
     if plan.changes:
         _confirm(t("Change this?"), asked)
         asyncio.run(trust.carry_out_undo(plan) if asked.undo else trust.carry_out(plan))
@@ -196,9 +197,13 @@ def _from_file(name: str) -> str:
 
 
 def _show_left_out(trust: Trust, asked: Asked) -> None:
-    if trust.troubles:
+    closed = [host.name for host in trust.locked] if asked.dry_run else []
+    if closed:
+        names = ", ".join(closed)
+        asked.say(t("A password would be asked for, and what changes there said after it: {names}", names=names))
+    if left_out := [found for name, found in trust.troubles.items() if name not in closed]:
         asked.say(t("Left out:"))
-        for found in trust.troubles.values():
+        for found in left_out:
             asked.say(f"  {_sentence(found)}")
     for name, files in trust.warnings.items():
         asked.say(
@@ -228,15 +233,32 @@ def _show_plan(trust: Trust, plan: Plan, asked: Asked) -> None:
                 t("{host}: what other inventories set up stays: {marks}", host=name, marks=", ".join(sorted(marks)))
             )
     if plan.changes:
-        asked.say(t("Will be changed:"))
+        asked.say(t("Will be changed in ~/.ssh:"))
         _show_changes(trust, plan.changes, asked)
     else:
         asked.say(t("nothing to do"))
 
 
 def _show_changes(trust: Trust, changes: Sequence[Change], asked: Asked) -> None:
-    rows = [[change.place or t("here"), _file(trust, change), _what(change)] for change in changes]
-    asked.table([t("HOST"), t("FILE"), t("CHANGE")], rows)
+    """A row for each place, in the order of the inventory; files here that are elsewhere than there are named below."""
+    files = [file for file in _FILES if any(_kind(change) == file for change in changes)]
+    cells: dict[str, dict[str, list[str]]] = {place: {} for place in ("", *(h.name for h in trust.inventory.hosts))}
+    for change in changes:
+        cells[change.place].setdefault(_kind(change), []).append(_what(change))
+    rows = [
+        [place or t("here"), *(", ".join(found.get(file, [])) for file in files)]
+        for place, found in cells.items()
+        if found
+    ]
+    asked.table([t("HOST"), *files], rows)
+    for change in changes:
+        if not change.place and Path(_file(trust, change)) != trust.home / ".ssh" / change.file:
+            asked.say(t("  here, {name} is {file}", name=change.file, file=_file(trust, change)))
+
+
+def _kind(change: Change) -> str:
+    """Someone may have several lists of known hosts."""
+    return "known_hosts" if change.file.startswith("known_hosts") else change.file
 
 
 def _file(trust: Trust, change: Change) -> str:
@@ -246,24 +268,24 @@ def _file(trust: Trust, change: Change) -> str:
 def _what(change: Change) -> str:
     match change.action, change.file:
         case "make", _:
-            return t("a new key pair without a passphrase")
+            return t("made, without a passphrase")
         case "delete", _:
-            return t("the key pair is deleted")
+            return t("deleted")
         case "add", "config":
-            return t("hosts in a block of ours: {count}", count=change.count)
+            return t("a block of ours: {count} hosts", count=change.count)
         case "remove", "config":
-            return t("our block is removed")
+            return t("our block removed")
         case "add", _:
-            return t("lines added: {count}", count=change.count)
+            return t("{count} lines added", count=change.count)
         case "replace", _:
-            return t("lines of ours replaced: {count}", count=change.count)
+            return t("{count} lines of ours replaced", count=change.count)
         case _:
-            return t("lines removed: {count}", count=change.count)
+            return t("{count} lines removed", count=change.count)
 
 
 def _undone(trust: Trust, plan: Plan, asked: Asked) -> int:
     if trust.done:
-        asked.say(t("Removed:"))
+        asked.say(t("Removed from ~/.ssh:"))
         _show_changes(trust, trust.done, asked)
     if trust.troubles:
         names = ", ".join(trust.troubles)
@@ -304,8 +326,8 @@ def _tried(trust: Trust, plan: Plan, asked: Asked) -> int:
     if failed:
         good = len(pairs) - len(failed)
         note(t("{good} of {count} logins work", good=good, count=len(pairs)))
-        for name, found in trust.troubles.items():
-            note(t("left out: {host}: {why}", host=name, why=_sentence(found)))
+        for found in trust.troubles.values():
+            note(t("left out: {why}", why=_sentence(found)))
         note(t("run it again when this is repaired: only what is missing is done"))
     else:
         asked.say(t("every login works: {count} of {count}", count=len(pairs)))

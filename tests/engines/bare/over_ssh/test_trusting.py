@@ -34,6 +34,7 @@ class Start:
 
     home: Path
     rack: Rack
+    inventory_name: str = "hosts.txt"
 
     @property
     def folder(self) -> Path:
@@ -41,7 +42,7 @@ class Start:
 
     @property
     def inventory(self) -> Path:
-        return self.home / "hosts.txt"
+        return self.home / self.inventory_name
 
     @property
     def environment(self) -> dict[str, str]:
@@ -341,6 +342,35 @@ def test_hosts_behind_another_are_reached_through_it(start: Start) -> None:
     assert all(fingerprint(host) in done.stdout for host in behind)
     assert "password" not in node1.log().removeprefix(before)
     assert reaches(node1, behind[0]) == behind[0].name
+
+
+def test_without_a_password_a_dry_run_says_that_one_would_be_asked_for(start: Start) -> None:
+    before = all_files(start)
+    done = start.trust("--dry-run", password=None)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "A password would be asked for" in done.stdout
+    assert all_files(start) == before
+
+
+def test_a_home_that_others_may_write_to_is_warned_about(start: Start) -> None:
+    start.rack[0].sh("chmod 777 /home/rower")
+    done = start.trust("--yes")
+    start.rack[0].sh("chmod 755 /home/rower")
+    assert done.returncode == 1
+    assert "node1: others may write to ~, so its sshd may ignore the keys" in done.stdout
+    assert "node2 -> node1 fails: node1: it does not let us log in" in done.stderr
+
+
+def test_trusts_of_two_inventories_do_not_undo_each_other(start: Start) -> None:
+    assert start.trust("--yes").returncode == 0
+    before = {host.name: files(host.path("/home/rower/.ssh")) for host in start.rack}
+    first, start.inventory_name = start.inventory_name, "others.txt"
+    start.inventory.write_text("".join(f"{host.name}\n" for host in start.rack[:3]))
+    assert start.trust("--yes").returncode == 0
+    assert start.trust("--yes", "--undo").returncode == 0
+    assert {host.name: files(host.path("/home/rower/.ssh")) for host in start.rack} == before
+    start.inventory_name = first
+    assert start.trust("--yes").returncode == 0
 
 
 def test_any_login_shell_will_do(start: Start) -> None:
