@@ -37,6 +37,8 @@ Faults (see faults.py) are planted on one host, and undone by undo(), by the end
 
     with node1.faults.cut(): ...
     fault = node2.faults.full_disk("/home/rower"); ...; fault.undo()
+    node2.faults.refuse_connections_from(hosts.address)       # from here it is reached only through another host
+    node3.faults.without("python3", "bash"); node4.faults.busybox(); node4.faults.login_shell("/usr/bin/tcsh")
 
 By hand, at the top of the repository: `python -m tests.ssh_hosts up [N]` and `python -m tests.ssh_hosts down`.
 """

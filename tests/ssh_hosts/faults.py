@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .wiring import Switch
 
 ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 MPI = ("mpirun", "mpiexec")  # names that Debian's alternatives decide about
 
 
@@ -76,6 +77,11 @@ class Faults:
             self._host.sh(f"iptables -w -I {rule}")
         return self._until_reboot(lambda: self._host.sh("\n".join(f"iptables -w -D {rule}" for rule in rules)))
 
+    def slow(self, kilobits: int = 1000) -> Fault:
+        """What the host sends leaves it at so many kilobits in a second."""
+        self._host.sh(f"tc qdisc add dev eth0 root tbf rate {kilobits}kbit burst 16kb latency 400ms")
+        return self._until_reboot(lambda: self._host.sh("tc qdisc del dev eth0 root"))
+
     def unknown_name(self, other: Host) -> Fault:
         """This host no longer resolves the name of another one."""
         return self._edit("/etc/hosts", lambda lines: [line for line in lines if other.name not in line.split()[1:]])
@@ -85,6 +91,11 @@ class Faults:
         """Everything on it ends at once; undo() switches it on again, with the same files and keys."""
         self._host.kill()
         return self._plant(lambda: None if self._host.is_up else self._host.start())
+
+    def frozen(self) -> Fault:
+        """Nothing on it makes a step, as if it had no memory left: its kernel takes connections, nobody answers."""
+        self._host.freeze()
+        return self._until_reboot(self._host.thaw)
 
     # -- sshd ----------------------------------------------------------------------------------------------
     def closed_port(self) -> Fault:
@@ -102,6 +113,17 @@ class Faults:
         def undo() -> None:
             for name, text in old.items():
                 self._host.write(f"/etc/ssh/{name}", text, mode=0o644 if name.endswith(".pub") else 0o600)
+            self._host.restart_sshd()
+
+        return self._plant(undo)
+
+    def other_port(self, port: int = 2222) -> Fault:
+        """sshd listens there and no longer at port 22."""
+        self._host.port = port
+        self._host.restart_sshd()
+
+        def undo() -> None:
+            self._host.port = 22
             self._host.restart_sshd()
 
         return self._plant(undo)
@@ -131,6 +153,28 @@ class Faults:
         def undo() -> None:
             self._host.path(f"{home}/.profile").unlink(missing_ok=True)
             hidden.undo()
+
+        return self._plant(undo)
+
+    def without(self, *programs: str) -> Fault:
+        """These programs are not installed: python3, bash, ps. Other names of the same file are gone with it."""
+        found = [f"{folder}/{name}" for name in programs for folder in FOLDERS if Path(folder, name).exists()]
+        files = sorted({quote(str(Path(file).resolve())) for file in found})
+        for file in files:
+            self._host.sh(f"mount --bind /dev/null {file}")
+        return self._until_reboot(lambda: self._host.sh("\n".join(f"umount {file}" for file in files)))
+
+    def busybox(self, user: str = "rower") -> Fault:
+        """The user's shell and all usual tools are busybox's; what busybox does not have is as before."""
+        tools = "/etc/busybox"  # of all folders that are its own, the one that a clean-up leaves alone
+        self._host.sh(f"mkdir -p {tools}; busybox --install -s {tools}")
+        shell = self.login_shell(f"{tools}/sh", user)
+        path = self._session_environment(PATH=f"{tools}:/usr/local/bin:/usr/bin:/bin")
+
+        def undo() -> None:
+            path.undo()
+            shell.undo()
+            self._host.sh(f"rm -r {tools}")
 
         return self._plant(undo)
 

@@ -8,11 +8,11 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cluster.world import PATIENCE, Program, World
+from cluster.world import PATIENCE, World
 
 from .faults import Faults
 from .mounts import boot_script
@@ -20,10 +20,11 @@ from .wiring import Switch
 
 PASSWORD = "stroke-oar-7"
 USER, UID = "rower", 5001
+PID_FILE, LOG = "/run/sshd.pid", "/run/sshd.log"
 SSHD_CONFIG = """\
-ListenAddress {address}
+ListenAddress {address}:{port}
 HostKey /etc/ssh/ssh_host_ed25519_key
-PidFile none
+PidFile {pid_file}
 UsePAM no
 UseDNS no
 PasswordAuthentication yes
@@ -55,9 +56,9 @@ class Host:
         self.name = world.name
         self.number = place.number
         self.address = place.names[world.name]
+        self.port = 22
         self.boots = 0
         self.environment: dict[str, str] = {}  # what sshd gives to every session
-        self.sshd = Program(world, "sshd", ["/usr/sbin/sshd", "-D", "-e", "-f", "/etc/ssh/sshd_config"])
         self.faults = Faults(self, switch)
         self._world = world
         self._place = place
@@ -84,11 +85,17 @@ class Host:
     def end(self) -> None:
         """For good, whatever state it is in."""
         self._world.kill()
-        self.sshd.forget()
 
     def reboot(self) -> None:
         self.kill()
         self.start()
+
+    def freeze(self) -> None:
+        """Stops every process but the first."""
+        self.sh("kill -STOP -1")
+
+    def thaw(self) -> None:
+        self.sh("kill -CONT -1")
 
     @property
     def is_up(self) -> bool:
@@ -100,17 +107,26 @@ class Host:
 
     # -- sshd ----------------------------------------------------------------------------------------------
     def start_sshd(self) -> None:
-        self.sshd.start()
-        deadline = time.monotonic() + PATIENCE
-        while not self._listens():
-            self.sshd.check()
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"sshd of {self.name} is silent; see {self.sshd.log}")
-            time.sleep(0.005)
+        """It goes into the background by itself, and is nobody's child but the host's first process's."""
+        if self._listens():
+            return
+        self.run("/usr/sbin/sshd", "-f", "/etc/ssh/sshd_config", "-E", LOG)
+        self._wait(self._listens, "listens")
 
     def stop_sshd(self) -> None:
         """The port closes; sessions that are open stay."""
-        self.sshd.kill()
+        if not self.path(PID_FILE).exists():
+            return
+        pid = self.path(PID_FILE).read_text().strip()
+        self.sh(f"kill -9 {pid}; rm {PID_FILE}")
+        self._wait(lambda: not self.path(f"/proc/{pid}").exists(), "ends")
+
+    def _wait(self, fact: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not fact():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no sshd of {self.name} {what}: {self.log()}")
+            time.sleep(0.005)
 
     def restart_sshd(self) -> None:
         """As its configuration and keys are now."""
@@ -120,17 +136,18 @@ class Host:
 
     def _listens(self) -> bool:
         """Asked of the kernel: a firewall or a cut cable is no reason to think that it is not there."""
-        wanted = f"{socket.htonl(int.from_bytes(socket.inet_aton(self.address), 'big')):08X}:{22:04X}"
+        wanted = f"{socket.htonl(int.from_bytes(socket.inet_aton(self.address), 'big')):08X}:{self.port:04X}"
         rows = [line.split() for line in Path(f"/proc/{self._world.pid}/net/tcp").read_text().splitlines()[1:]]
         return any(row[1] == wanted and row[3] == "0A" for row in rows)
 
     def log(self) -> str:
-        """What its sshd has said until now."""
-        return self.sshd.log.read_text(errors="replace")
+        """What its sshd has said since the host was switched on."""
+        return self.path(LOG).read_text(errors="replace")
 
     def _sshd_config(self) -> str:
         given = " ".join(f"{name}={value}" for name, value in self.environment.items())
-        return SSHD_CONFIG.format(address=self.address, environment=f"SetEnv {given}" if given else "")
+        environment = f"SetEnv {given}" if given else ""
+        return SSHD_CONFIG.format(address=self.address, port=self.port, pid_file=PID_FILE, environment=environment)
 
     @property
     def public_key(self) -> str:
@@ -168,7 +185,7 @@ class Host:
 
     def commands(self, user: str = USER) -> list[str]:
         """What runs there on behalf of a user, apart from the sshd that holds the session."""
-        found = self.run("ps", "-o", "args=", "--user", str(UID if user == USER else 0)) if self._has(user) else ""
+        found = self.sh(f"ps -o args= --user {UID if user == USER else 0} || :") if self._has(user) else ""
         return [line for line in found.splitlines() if not line.startswith("sshd:")]
 
     def _has(self, user: str) -> bool:
@@ -182,7 +199,7 @@ class Host:
         """Ends all sessions and what they left running, and makes homes and temporary folders as they were."""
         if len([each for each in self.path("/proc").iterdir() if each.name.isdigit()]) > 2:  # init and sshd
             self.sh("kill -9 -1")
-            self.sshd.forget()
+            self._wait(lambda: not self._listens(), "ends")
             self.start_sshd()
         for folder in ("/home", "/root", "/tmp", "/var/tmp", "/dev/shm"):
             self._empty(self.path(folder))

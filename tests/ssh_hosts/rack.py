@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from .host import PASSWORD, USER, Host, Place
 from .wiring import ROOM, Switch
 
 ROOT = Path(__file__).resolve().parents[2]
+MPI = ROOT / ".mpi"
 MEMORY = Path("/dev/shm")  # a layer over /etc needs a file system that is none of layers itself
 NEEDED = ("sshd", "ssh", "ssh-keygen", "unshare", "nsenter", "ip", "iptables", "mount")
 T = TypeVar("T")
@@ -40,14 +40,14 @@ class Rack(Sequence[Host]):
     def __init__(self, folder: Path, count: int, *, owner: int | None, visible: Sequence[Path] = ()) -> None:
         self.folder = folder
         self.home = folder / "home"
-        self.shared = Path(tempfile.gettempdir(), folder.name.replace("rack", "shared"))
+        self.shared = shared_of(folder)
         self.ssh_config = self.home / ".ssh" / "config"
         self.known_hosts = self.home / ".ssh" / "known_hosts"
         self.key = self.home / ".ssh" / "id_ed25519"
         self.hosts: list[Host] = []
         self._count = count
         self._owner = owner
-        self._visible = (ROOT / ".mpi", Path(sys.base_prefix), *visible)
+        self._visible = (MPI, *_pythons(), *visible)
         self._switch = Switch(self._world("switch"))
 
     # -- the hosts -----------------------------------------------------------------------------------------
@@ -155,8 +155,7 @@ class Rack(Sequence[Host]):
         """Also after a start that failed half-way."""
         self.each(lambda host: host.end())
         self._switch.stop()
-        shutil.rmtree(self.shared, ignore_errors=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove(self.folder)
 
 
 @contextlib.contextmanager
@@ -187,13 +186,29 @@ def rack(count: int = 4, *, visible: Sequence[Path] = ()) -> Iterator[Rack]:
         cleaner.wait(PATIENCE)
 
 
+def shared_of(folder: Path) -> Path:
+    return Path(tempfile.gettempdir(), folder.name.replace("rack", "shared"))
+
+
+def remove(folder: Path) -> None:
+    """What a rack has written on the machine."""
+    shutil.rmtree(shared_of(folder), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def why_no_racks() -> str:
     """Why no host can be made here; empty if nothing is in the way."""
     if os.geteuid() != 0:
         return "hosts with an sshd of their own are made of namespaces, which takes root here"
     searched = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
     missing = [program for program in NEEDED if not shutil.which(program, path=searched)]
+    missing += [] if MPI.is_dir() else ["the environments in .mpi"]
     return f"hosts with an sshd of their own need {', '.join(missing)}: say scripts/setup test" if missing else ""
+
+
+def _pythons() -> set[Path]:
+    """Where the Pythons lie that the environments with an MPI are made of: in somebody's home, perhaps."""
+    return {python.resolve().parents[1] for python in MPI.glob("*/bin/python3")}
 
 
 def _empty(folder: Path, but: str = "") -> None:

@@ -49,6 +49,13 @@ CASES = {
     "no MPI but for those who log in": Case(
         lambda host, _: host.faults.path_only_in_profile(), "mpirun --version", r"Open MPI\) 4", "not found"
     ),
+    "no Python": Case(
+        lambda host, _: host.faults.without("python3", "perl"), "command -v perl || echo none", "/perl", "none"
+    ),
+    "busybox": Case(lambda host, _: host.faults.busybox(), "ls --help 2>&1; test -x $(which mpirun) && echo mpirun",
+                    "GNU(.|\n)*mpirun", "BusyBox(.|\n)*mpirun"),
+    "another port": Case(lambda host, _: host.faults.other_port(), "hostname", "node1", "refused"),
+    "nothing moves": Case(lambda host, _: host.faults.frozen(), "hostname", "node1", SILENCE),
     "the clock": Case(
         lambda host, _: host.faults.clock_off(-7200), f"test $(date +%s) -gt {EARLIER} && echo right || echo wrong",
         "right", "wrong",
@@ -124,6 +131,31 @@ def test_a_session_hears_nothing_of_a_cut_cable_and_goes_on_when_it_is_mended(ra
             assert re.search(SILENCE, said(rack, host, "hostname", 1))
             assert session.poll() is None
         assert session.stdout.readline() == "meanwhile\n"
+
+
+def test_a_host_that_admits_only_another_host_is_reached_through_that_one(rack: Rack) -> None:
+    first, second, *_ = rack
+    second.faults.refuse_connections_from(rack.address)
+    assert "refused" in said(rack, second, "hostname")
+    jump = ["ssh", "-J", first.name, second.name, "hostname"]
+    done = subprocess.run(jump, env=rack.environment, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    assert done.stdout == b"node2\n"
+
+
+def test_faults_are_undone_in_whatever_order_they_were_planted(rack: Rack) -> None:
+    faults = rack[0].faults
+    for planted in (faults.closed_port, faults.other_host_key, faults.frozen, faults.silence, faults.full_disk):
+        planted()
+    rack.repair()
+    assert said(rack, rack[0], "hostname") == "node1\n"
+
+
+def test_a_slow_host_takes_its_time(rack: Rack) -> None:
+    """200 kB at 1600 kilobits take a second, or longer where the machine is busy."""
+    rack[0].faults.slow(1600)
+    began = time.monotonic()
+    assert len(said(rack, rack[0], "head -c 200000 /dev/zero | tr '\\000' x")) == 200_000
+    assert time.monotonic() - began > 0.5
 
 
 def test_who_logs_in_finds_the_mpi_that_is_only_in_the_profile(rack: Rack) -> None:

@@ -188,9 +188,8 @@ def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_hosts_to_try_by_hand_stay_until_they_are_removed() -> None:
     insist_on_racks()
     command = [sys.executable, "-m", "tests.ssh_hosts"]
-    up = subprocess.run([*command, "up", "1"], cwd=ROOT, capture_output=True, text=True, check=False)
-    if "already" in up.stderr:
-        pytest.fail("somebody has hosts up: python -m tests.ssh_hosts down", pytrace=False)
+    name = f"test{os.getpid()}"
+    up = subprocess.run([*command, "up", "1", name], cwd=ROOT, capture_output=True, text=True, check=False)
     try:
         assert up.returncode == 0, up.stderr
         shown = re.search(r"ssh -F \S+ node1$", up.stdout, re.MULTILINE)
@@ -198,5 +197,5 @@ def test_hosts_to_try_by_hand_stay_until_they_are_removed() -> None:
         ssh = [*shown[0].split(), "hostname"]
         assert subprocess.run(ssh, capture_output=True, text=True, check=False).stdout == "node1\n"
     finally:
-        subprocess.run([*command, "down"], cwd=ROOT, check=True)
+        subprocess.run([*command, "down", name], cwd=ROOT, check=True)
     assert subprocess.run(ssh, capture_output=True, check=False).returncode == 255
