@@ -63,6 +63,7 @@ FRAGMENTS = {
         "the launcher", "the launcher and a worker", "the rack has",
     },
     "plan/placement.py": {" (and 7 more)"},
+    "engines/bare/over_ssh/trusting.py": {"Host 7\n    IdentityFile 7\n", "exit 0\n"},
     "status/causes.py": {
         "rank 7 on 7", "a rank", "rank 7", " on 7", "called MPI_Abort with code 7", "failed (7)", "the launcher 7",
         "ended with code 255, as it does when a host or the daemon on it is lost", "it wrote nothing",
@@ -145,6 +146,7 @@ FILES = [
     "runtime/cluster/answers.py", "runtime/cluster/logs.py", "runtime/interpreters.py", "store/places.py",
     "job/sweep.py", "runtime/sweeps.py", "sdk/desk/sweeps.py", "console/security/saved_views.py",
     "sdk/desk/desk.py", "sdk/catalogue.py", "console/security/passwords.py", "console/security/throttle.py",
+    "engines/bare/over_ssh/trusting.py", "engines/bare/over_ssh/trusting_start.py",
 ]  # fmt: skip
 
 

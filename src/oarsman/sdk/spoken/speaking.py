@@ -19,6 +19,7 @@ from oarsman.sdk.spoken import (
     racks,
     room,
     sweeps,
+    trust,
 )
 from oarsman.sdk.spoken.phrases import Book, Translate
 
@@ -26,7 +27,7 @@ _LONGEST: Final = 4096  # a message has at most 1024 characters; what is longer 
 _DEEPEST: Final = 6  # sentences within sentences
 _MOST_PARTS: Final = 12  # of a list of sentences
 _FILES: Final = (
-    jobs, room, racks, hosts, failures, machine, cluster, environments, manifest, sweeps, accounts, asking,
+    jobs, room, racks, hosts, failures, machine, cluster, environments, manifest, sweeps, accounts, asking, trust,
 )  # fmt: skip
 
 

@@ -133,7 +133,7 @@ class Trust:
             if isinstance(seen, Trouble):
                 self.troubles[name] = seen
             elif seen.missing:
-                self.troubles[name] = Trouble("missing", f"{name}: it has no {' and no '.join(seen.missing)}")
+                self.troubles[name] = Trouble("missing", f"{name}: it has no {', '.join(seen.missing)}")
             else:
                 self._seen[name] = seen
 

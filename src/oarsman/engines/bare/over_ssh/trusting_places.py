@@ -177,7 +177,7 @@ def _seen(name: str, rows: Sequence[Sequence[str]]) -> Seen | Trouble:
     said = {row[0]: list(row[1:]) for row in rows}
     unreadable = [row[1] for row in rows if row[0] == "unreadable"]
     if unreadable:
-        return _failed(name, f"{', '.join(unreadable)} cannot be read")
+        return _failed(name, f"it does not let us read {', '.join(unreadable)}")
     files = {row[1]: _file(row) for row in rows if row[0] == "file"}
     reached = said.get("reached", [])
     return Seen(
