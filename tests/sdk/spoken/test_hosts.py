@@ -28,7 +28,7 @@ FRAGMENTS = {
         "real run", "a host without an MPI has not passed",
         "ssh -o BatchMode=yes -o ConnectTimeout=10", "it ended with code 7", " (nothing came from 7)",
         "mpirun over all hosts failed7: 7", "mpirun was not tried: 7", "7 cannot log in to 7",
-        "plain mpirun does not know the port and user of 7", "7exec 7 </dev/null\n",
+        "plain mpirun does not know the port and user of 7", "77exec 7 </dev/null\n", "export PATH=7:$PATH\n",
     },
     "runtime/inventories.py": set[str](),
 }  # fmt: skip

@@ -142,7 +142,7 @@ def test_a_check_leaves_nothing_on_the_hosts(rack: Rack) -> None:
     assert rack.each(lambda host: host.commands()) == [[], [], [], []]
 
 
-@pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5", "mpich"])
+@pytest.mark.parametrize("mpi", ["openmpi4", "openmpi5", "mpich", "intel"])
 def test_every_mpi_is_listened_with_and_run(rack: Rack, mpi: str) -> None:
     rack.trust()
     root = Path(__file__).resolve().parents[4] / ".mpi" / mpi

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
 from oarsman.engines.bare.mpi_found import FoundMpi
+from oarsman.engines.bare.over_ssh import texts
 from oarsman.engines.bare.over_ssh.checking.alike import first_mpi
 from oarsman.engines.bare.over_ssh.checking.course import Course
 from oarsman.engines.bare.over_ssh.checking.findings import FAIL, OK, SKIPPED, Finding
@@ -57,8 +58,8 @@ def script(mpi: FoundMpi, hosts: Sequence[RackHost], told: Mapping[str, str]) ->
     roots = {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
     agents = {"OMPI_MCA_plm_rsh_agent": agent, "PRTE_MCA_plm_ssh_agent": agent}
     environment = {**hosts[0].environment, **told, **roots, **agents}
-    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
-    return f"{exports}exec {shlex.join(argv)} </dev/null\n"
+    path = f"export PATH={shlex.quote(mpi.folder)}:$PATH\n"  # where a launcher looks for its other parts
+    return f"{texts.exports(environment)}{path}exec {shlex.join(argv)} </dev/null\n"
 
 
 def judged(code: int, out: str, err: str, hostnames: Mapping[str, str]) -> Finding:

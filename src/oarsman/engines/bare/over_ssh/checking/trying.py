@@ -6,19 +6,20 @@ What listens is a real mpirun of each host, as it does for its daemons: ports an
 from __future__ import annotations
 
 import asyncio
-import shlex
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+from oarsman.engines.bare.over_ssh import texts
 from oarsman.engines.bare.over_ssh.checking.alike import first_mpi
 from oarsman.engines.bare.over_ssh.checking.asking import timed
 from oarsman.engines.bare.over_ssh.checking.conversation import Conversation, conversation
 from oarsman.engines.bare.over_ssh.checking.findings import HostSeen
 from oarsman.engines.bare.over_ssh.checking.ways import WaySeen
-from oarsman.engines.bare.over_ssh.client import Ssh
+from oarsman.engines.bare.over_ssh.client import AT_ONCE, Ssh
 from oarsman.engines.bare.over_ssh.inventory import RackHost
 
 LOGINS_AT_ONCE = 4  # of one host: an sshd refuses some of those that come when ten are not logged in yet
@@ -32,6 +33,7 @@ class _Meeting:
     """Nobody begins to connect before everybody listens."""
 
     missing: set[str]
+    door: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))  # so many come at once
     ports: dict[str, str] = field(default_factory=dict)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
     finished: set[str] = field(default_factory=set)
@@ -87,8 +89,10 @@ class _Trying:
     async def run(self) -> None:
         left = False
         try:
-            async with conversation(self._ssh, self.seen.host, self._script()) as talk:
-                await _within(_BEGIN_SECONDS, self._begin(talk))
+            async with AsyncExitStack() as stack:
+                async with self._meeting.door:
+                    talk = await stack.enter_async_context(conversation(self._ssh, self.seen.host, self._script()))
+                    await _within(_BEGIN_SECONDS, self._begin(talk))
                 self._meeting.arrived(self._name)
                 await self._meeting.complete.wait()
                 await _within(self._patience(), self._try(talk))
@@ -105,8 +109,7 @@ class _Trying:
                 self._meeting.leaves(self._name, self._count)
 
     def _script(self) -> str:
-        exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in self.seen.host.environment.items())
-        return exports + (resources.files(__package__) / "ways.sh").read_text()
+        return texts.exports(self.seen.host.environment) + (resources.files(__package__) / "ways.sh").read_text()
 
     def _patience(self) -> float:
         """Only ends what hangs."""

@@ -54,7 +54,7 @@ port_of_listener() { # KIND
 }
 
 listen() { # MPIRUN KIND
-    env "$mark" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 \
+    env "$mark" PATH="${1%/*}:$PATH" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 \
         PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$1" -n 1 sleep 120 </dev/null >/dev/null &
     listener=$!
     tries=0
@@ -130,11 +130,13 @@ main() {
     say ready
     while read -r word rest; do
         # shellcheck disable=SC2086 # words
+        set -f -- $rest
+        set +f
         case $word in
         clock) say clock "$(now)" ;;
-        listen) listen $rest ;;
-        logins) logins $rest & lanes="$lanes $!" ;;
-        calls) calls $rest & lanes="$lanes $!" ;;
+        listen) listen "$@" ;;
+        logins) logins "$@" & lanes="$lanes $!" ;;
+        calls) calls "$@" & lanes="$lanes $!" ;;
         finish) finish ;;
         esac
     done
