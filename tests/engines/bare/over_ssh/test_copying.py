@@ -244,6 +244,15 @@ def test_what_jobs_wrote_stays_also_in_folders_that_are_gone(code: Path, place: 
     assert place.copy(code) == Copied(0, 0, 0)
 
 
+def test_a_name_that_the_code_no_longer_has_is_free_for_results(code: Path, place: Place) -> None:
+    place.copy(code)
+    (code / "train.py").unlink()
+    place.copy(code)
+    (place.folder / "train.py").write_text("precious")
+    assert place.copy(code) == Copied(0, 0, 0)
+    assert (place.folder / "train.py").read_text() == "precious"
+
+
 def test_what_a_job_changed_of_the_code_is_brought_back(code: Path, place: Place) -> None:
     place.copy(code)
     (place.folder / "train.py").write_text("changed")
