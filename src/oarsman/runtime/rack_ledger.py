@@ -20,7 +20,8 @@ _AGAIN_SECONDS = 10.0  # between two looks at hosts that a job waits for
 
 
 class RackLedger:
-    """Like the ledger of one machine; but hosts have to be asked before anybody can be let in, and may not answer."""
+    """Like the ledger of one machine: it decides only when something changed, and tells which jobs that concerns. But
+    hosts have to be asked before anybody can be let in, and may not answer."""
 
     def __init__(
         self, surveys: Surveys, concerned: Callable[[str], None], placed: Callable[[str], Mapping[str, str]]
@@ -31,6 +32,8 @@ class RackLedger:
         self._placed = placed
         self._waiting: dict[str, Job] = {}
         self._running: dict[str, tuple[Job, tuple[Place, ...]]] = {}
+        self._decisions: dict[str, Admission] = {}
+        self._stale: set[str] = set()  # inventories for which the decisions may be others now
         self._looking: dict[str, asyncio.Task[None]] = {}  # by inventory
 
     def hold(self, job: Job) -> None:
@@ -44,59 +47,71 @@ class RackLedger:
         return tuple(self._running)
 
     def release(self, uid: str) -> None:
+        self._decisions.pop(uid, None)
         if self._running.pop(uid, None) is not None or self._waiting.pop(uid, None) is not None:
-            for waiting in self._waiting:
-                self._concerned(waiting)
+            self._reconsider()
 
     def ask(self, job: Job, now: datetime) -> Admission:
         try:
             survey = self._surveys.of(_inventory(job))
             if job.uid in self._running:
                 return self._again(job, survey, now)
-            self._waiting[job.uid] = job
-            if not survey.fresh:
-                self._look(job, survey)
-                return Admission(admitted=False, reason="its hosts are being asked")
-            return self._decide(job, survey, now)
+            if self._waiting.get(job.uid) != job:
+                self._waiting[job.uid] = job
+                self._stale.add(_inventory(job))
+            if not survey.fresh and not (self._decisions.get(job.uid) and survey.troubles):
+                self._look(_inventory(job), survey)
+                return self._decisions.get(job.uid) or Admission(admitted=False, reason="its hosts are being asked")
+            if _inventory(job) in self._stale:
+                self._decide(_inventory(job), survey, now)
         except OarsmanError as error:
             return Admission(admitted=False, reason=error.message)
+        if job.uid in self._running:
+            return Admission(placement=self._running[job.uid][1])
+        return self._decisions.get(job.uid, Admission(admitted=False))
 
     def _again(self, job: Job, survey: Survey, now: datetime) -> Admission:
         """A job that runs keeps its places; one that was scaled gets more, or gives some back."""
         before, places = self._running[job.uid]
         if before == job:
             return Admission(placement=places)
-        others = [Placed(gang=gang_of(other, now), placement=held) for other, held in self._running.values()
-                  if other.uid != job.uid]  # fmt: skip
-        answer = extend(places, gang_of(job, now), others, survey.machines())
-        if answer.admitted:
-            self._running[job.uid] = job, answer.placement
-            for waiting in self._waiting:
-                self._concerned(waiting)
-            return answer
-        return replace(answer, admitted=True, placement=places)
-
-    def _decide(self, job: Job, survey: Survey, now: datetime) -> Admission:
-        """All who wait for the same rack are looked at: whoever comes before this one takes what it would have."""
-        rivals = {other.key: other for other in self._waiting.values() if _inventory(other) == _inventory(job)}
-        running = [Placed(gang=gang_of(other, now), placement=places) for other, places in self._running.values()]
-        answer = Admission(admitted=False)
-        for decision in admit([gang_of(other, now) for other in rivals.values()], running, survey.machines()):
-            other = rivals[decision.key]
-            if other.uid == job.uid:
-                answer = decision.admission
-            elif decision.admission.admitted:
-                self._concerned(other.uid)
-        if answer.admitted:
-            self._running[job.uid] = self._waiting.pop(job.uid), answer.placement
-        elif survey.troubles:
-            self._look(job, survey, after=_AGAIN_SECONDS)
+        answer = extend(places, gang_of(job, now), self._placed_jobs(now, but=job.uid), survey.machines())
+        if not answer.admitted:
+            return replace(answer, admitted=True, placement=places)
+        self._running[job.uid] = job, answer.placement
+        self._reconsider()
         return answer
 
-    def _look(self, job: Job, survey: Survey, after: float = 0.0) -> None:
+    def _placed_jobs(self, now: datetime, *, but: str = "") -> list[Placed]:
+        return [
+            Placed(gang=gang_of(job, now), placement=places) for job, places in self._running.values() if job.uid != but
+        ]
+
+    def _reconsider(self) -> None:
+        """Whoever waits asks again."""
+        for uid, job in self._waiting.items():
+            self._stale.add(_inventory(job))
+            self._concerned(uid)
+
+    def _decide(self, file: str, survey: Survey, now: datetime) -> None:
+        """For all who wait for the same rack at once."""
+        self._stale.discard(file)
+        rivals = {job.key: job for job in self._waiting.values() if _inventory(job) == file}
+        gangs = [gang_of(job, now) for job in rivals.values()]
+        for decision in admit(gangs, self._placed_jobs(now), survey.machines()):
+            uid = rivals[decision.key].uid
+            changed = self._decisions.get(uid) != decision.admission
+            self._decisions[uid] = decision.admission
+            if decision.admission.admitted:
+                self._running[uid] = self._waiting.pop(uid), decision.admission.placement
+            if changed:
+                self._concerned(uid)
+        if survey.troubles and any(_inventory(job) == file for job in self._waiting.values()):
+            self._look(file, survey, after=_AGAIN_SECONDS)
+
+    def _look(self, file: str, survey: Survey, after: float = 0.0) -> None:
         """Have the hosts asked, once for all who wait for them."""
-        file = _inventory(job)
-        if file not in self._looking or self._looking[file].done():
+        if file not in self._looking:
             self._looking[file] = asyncio.create_task(self._ask_hosts(file, survey, after))
 
     async def _ask_hosts(self, file: str, survey: Survey, after: float) -> None:
@@ -106,7 +121,8 @@ class RackLedger:
         except Exception:
             log.exception("the hosts of %s could not be asked", file)
             await asyncio.sleep(_AGAIN_SECONDS)
-        self._looking.pop(file, None)
+        del self._looking[file]
+        self._stale.add(file)
         for uid, job in list(self._waiting.items()):
             if _inventory(job) == file:
                 self._concerned(uid)

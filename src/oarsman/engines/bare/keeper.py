@@ -275,7 +275,8 @@ class Keeper:
 
     def _silent(self, host: RunningHost) -> None:
         seconds = self.spec["silence"]
-        self.journal.note("host-trouble", host=host.name, reason=f"it gave no sign of life for {seconds} seconds")
+        who = self.spec["hosts"][host.name].get("machine") or "it"
+        self.journal.note("host-trouble", host=host.name, reason=f"{who} gave no sign of life for {seconds} seconds")
         host.ending = True
         process.send_signal(host.process, signal.SIGKILL)
 

@@ -29,6 +29,7 @@ SENTENCES = {
     "it could not be started": "无法启动它",
     "all its processes were killed": "它的所有进程都被杀死了",
     "it gave no sign of life for {seconds:n} seconds": "它已有 {seconds} 秒没有任何动静",
+    "{who} gave no sign of life for {seconds:n} seconds": "{who} 已有 {seconds} 秒没有任何动静",
     # -- hints of exit codes and signals --------------------------------------------------------------------
     "the program uses instructions this CPU lacks: build it for the hosts it runs on": (
         "程序使用了此 CPU 没有的指令：请针对运行它的主机重新编译"
@@ -125,6 +126,8 @@ SENTENCES = {
 PIECES = {
     "who": {
         "rank {rank:n} on {host:word}": "{host} 上的进程 {rank}", "rank {rank:n}": "进程 {rank}",
+        "rank {rank:n} on {host:word} ({machine:word})": "{host}（{machine}）上的进程 {rank}",
+        "a rank on {host:word} ({machine:word})": "{host}（{machine}）上的一个进程",
         "a rank on {host:word}": "{host} 上的一个进程", "a rank": "一个进程", "the launcher": "启动器",
     },
     # What may follow: the first that fits is taken, so the most particular come first.

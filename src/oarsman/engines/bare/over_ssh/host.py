@@ -13,22 +13,21 @@ import selectors
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
-from oarsman.engines.bare import process, wire
+from oarsman.engines.bare import wire
 from oarsman.engines.bare.over_ssh import texts
 from oarsman.engines.bare.over_ssh.composing import compose
+from oarsman.engines.bare.over_ssh.connection import Connection, start_ssh
 from oarsman.engines.bare.over_ssh.inventory import RackHost
 from oarsman.engines.bare.over_ssh.trouble import trouble
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
 _RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
-_KEPT_WORDS = 4096
 
 
 @dataclass(slots=True)
@@ -57,10 +56,8 @@ class RemoteHost:
     keeper: socket.socket  # end of file here means the keeper is dead
     up: bool = False
     ending_by: float | None = None
-    ssh: subprocess.Popen[bytes] | None = None
-    words: bytes = b""  # what ssh itself said last
-    orders: bytearray = field(default_factory=bytearray)  # not yet taken by ssh
-    heard: bytes = b""  # a line that is not complete
+    connection: Connection | None = None
+    unfit: str = ""  # why the machine itself says it cannot serve
     connect_at: float | None = None
     tries: int = 0
     port: str = ""
@@ -89,9 +86,9 @@ class RemoteHost:
         self._watch(wake_read, self._drain)
         self._connect()
         while True:
-            for key, events in self.selector.select(self._patience()):
-                if key.data is not None and key.fileobj in self.selector.get_map():
-                    key.data(key.fileobj) if events & selectors.EVENT_READ else self._flush()
+            for key, _ in self.selector.select(self._patience()):
+                if key.fileobj in self.selector.get_map():  # one of those before it may have closed it
+                    key.data(key.fileobj)
             self._reap()
             self._keep_deadlines()
 
@@ -108,76 +105,25 @@ class RemoteHost:
 
     # -- the connection --------------------------------------------------------------------------------
     def _connect(self) -> None:
-        self.connect_at, self.words, self.heard = None, b"", b""
+        self.connect_at, self.unfit = None, ""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.spec["ssh"]["control"])  # of a connection that failed
-        self.orders = bytearray(texts.line(self.spec["minder"]))
-        self.ssh = _start(self.spec["ssh"]["minder"], subprocess.PIPE, subprocess.PIPE)
-        for stream in (self.ssh.stdin, self.ssh.stdout, self.ssh.stderr):
-            assert stream is not None
-            os.set_blocking(stream.fileno(), False)
-        self._watch(self.ssh.stdout, self._listen)
-        self._watch(self.ssh.stderr, self._note_words)
-        self._flush()
+        self.connection = Connection(self.spec["ssh"]["minder"], self.spec["minder"], self.selector, self._hear)
 
     def _order(self, *words: str) -> None:
-        self.orders += " ".join(words).encode("utf-8", "surrogateescape") + b"\n"
-        self._flush()
+        if self.connection is not None:
+            self.connection.order(*words)
 
-    def _flush(self) -> None:
-        """Hand on what ssh takes; the rest when it takes more."""
-        pipe = self.ssh.stdin if self.ssh is not None else None
-        if pipe is None or pipe.closed:
-            return
-        try:
-            while self.orders:
-                del self.orders[: os.write(pipe.fileno(), self.orders)]
-        except BlockingIOError:
-            pass
-        except OSError:
-            self.orders.clear()  # it has ended, which is noticed elsewhere
-        waits = bool(self.orders)
-        if waits and pipe not in self.selector.get_map():
-            self.selector.register(pipe, selectors.EVENT_WRITE, lambda _: None)
-        elif not waits:
-            self._forget(pipe)
+    def _hear(self, kind: str, rest: str) -> None:
+        handler = _WORDS.get(kind)
+        if handler is not None and (self.up or kind in ("up", "failed")):  # login shells like to talk, too
+            handler(self, rest)
 
-    def _note_words(self, stream: IO[bytes]) -> None:
-        chunk = _read(stream)
-        if chunk is None:
-            self._forget(stream)
-        else:
-            self.words = (self.words + chunk)[-_KEPT_WORDS:]
-
-    def _listen(self, stream: IO[bytes]) -> None:
-        chunk = _read(stream)
-        if chunk is None:
-            self._forget(stream)
-            return
-        *lines, self.heard = (self.heard + chunk).split(b"\n")
-        for line in lines:
-            kind, _, rest = line.decode("utf-8", "surrogateescape").partition(" ")
-            handler = _WORDS.get(kind)
-            if handler is not None and (self.up or kind in ("up", "failed")):  # login shells like to talk, too
-                handler(self, rest)
-
-    def _connection_ended(self, code: int) -> None:
-        assert self.ssh is not None
-        for stream in (self.ssh.stdout, self.ssh.stderr):
-            assert stream is not None
-            while (chunk := _read(stream)) is not None and chunk:
-                if stream is self.ssh.stderr:
-                    self.words += chunk
-        for each in (self.ssh.stdin, self.ssh.stdout, self.ssh.stderr):
-            assert each is not None
-            self._forget(each)
-            with contextlib.suppress(OSError):
-                each.close()
-        self.ssh = None
+    def _connection_ended(self, code: int, words: str) -> None:
+        self.connection = None
         if self.ending_by is not None:
             self._end_now()
-        said = trouble(RackHost(**self.spec["way"]), code, self.words.decode(errors="replace"))
-        self._tell({"failed": str(said)})
+        self._tell({"failed": str(trouble(RackHost(**self.spec["way"]), code, self.unfit or words))})
         if self.up:
             self._end_now()
         self.connect_at = time.monotonic() + _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
@@ -228,7 +174,7 @@ class RemoteHost:
         self._start_waiting()
 
     def _is_unfit(self, words: str) -> None:
-        self.words = words.encode(errors="replace")
+        self.unfit = words
 
     def _is_alive(self, _beat: str) -> None:
         self._tell({"pong": self.name})
@@ -376,7 +322,7 @@ class RemoteHost:
         script = texts.command(
             message["argv"], run=self.spec["run"], number=self.started, folder=folder, variables=variables
         )
-        ssh = _start(self.spec["ssh"]["command"], fds[1], fds[2])
+        ssh = start_ssh(self.spec["ssh"]["command"], fds[1], fds[2])
         for fd in fds:
             os.close(fd)
         assert ssh.stdin is not None
@@ -397,8 +343,8 @@ class RemoteHost:
                 command.kill_at = time.monotonic() + _HANG_UP_GRACE
 
     def _reap(self) -> None:
-        if self.ssh is not None and (code := self.ssh.poll()) is not None:
-            self._connection_ended(code)
+        if self.connection is not None and (code := self.connection.ended()) is not None:
+            self._connection_ended(code, self.connection.words)
         for command in [each for each in self.commands.values() if each.ssh.poll() is not None]:
             del self.commands[command.number]
             if command.caller.fileno() >= 0:
@@ -429,8 +375,8 @@ class RemoteHost:
         """The connection closes with us, and the minder at its other end leaves nothing behind."""
         for command in self.commands.values():
             command.ssh.kill()
-        if self.ssh is not None and not self.up:
-            self.ssh.kill()
+        if self.connection is not None and not self.up:
+            self.connection.kill()
         os._exit(0)
 
 
@@ -457,30 +403,6 @@ def _member(members: Sequence[tuple[str, int]], local: int) -> str:
             return name
         local -= slots
     return members[-1][0]
-
-
-def _start(argv: Sequence[str], out: int, err: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*argv, texts.RECEIVER], stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True,
-        preexec_fn=_in_child,
-    )  # fmt: skip
-
-
-def _in_child() -> None:
-    process.restore_signals()
-    signal.set_wakeup_fd(-1)
-    if sys.platform == "linux":
-        from oarsman.engines.bare import linux
-
-        linux.end_with_parent(signal.SIGTERM)
-
-
-def _read(stream: IO[bytes]) -> bytes | None:
-    """What is there; None at the end."""
-    try:
-        return os.read(stream.fileno(), 1 << 16) or None
-    except BlockingIOError:
-        return b""
 
 
 def _exit(code: int) -> wire.Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -26,6 +27,7 @@ from oarsman.job.mpi import launcher_variables
 from oarsman.job.role import Role
 
 _GRACE_SECONDS = 10
+_SILENCE_SECONDS = "7"  # a host that vanished is known for it, and all is cleared away, within ten
 _USAGE_SECONDS = 5
 # What of the user's own surroundings is for the programs of a job, wherever they run.
 _PASSED = re.compile(
@@ -112,7 +114,7 @@ class Outfit:
 
     @property
     def _silence(self) -> int:
-        return int(self.job.annotation(names.ANNOTATION_SILENCE, "10"))
+        return math.ceil(float(self.job.annotation(names.ANNOTATION_SILENCE, _SILENCE_SECONDS)))
 
     def _host(self, member: str) -> dict[str, Any]:
         launcher = member == self.job.launcher_host
@@ -164,6 +166,8 @@ class Outfit:
             "slots": [self.slots(machine) for machine in self.machines],
             "members": {self.networks.ends[machine].address: self._members_at(machine) for machine in self.machines},
             "rank": ["/bin/sh", f"{base_folder(job.uid)}/rank.sh"],
+            "etc": f"{self.folder(job.launcher_host)}/etc/mpi",
+            "names": {name: self.address(member) for name, member in self._aliases().items()},
         }
 
     def _aliases(self) -> dict[str, str]:
@@ -241,6 +245,10 @@ class Outfit:
         return f'case $PATH in *"{launcher}"*) export PATH={shlex.quote(path)} ;; esac\n'
 
     # -- variables -----------------------------------------------------------------------------------------
+    def given_to(self, member: str) -> Mapping[str, str]:
+        """What its commands find in their environment, for those who ask beforehand."""
+        return self._variables(member)
+
     def _variables(self, member: str) -> dict[str, str]:
         """The inventory's, the user's, ours, then the template's; what our parts rely on cannot be changed."""
         job, host, role = self.job, self.places[member], self._role(member)
@@ -255,6 +263,7 @@ class Outfit:
             hostfile = f"{run}/etc/mpi/{names.HOSTFILE}"
             agent = f"{base_folder(job.uid)}/ssh"
             ours |= launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker)
+            del ours["I_MPI_PERHOST"]  # machines may have several workers each; the hostfile has the slots of all
             ours["OARSMAN_MPI"] = self.mpi.folder
         result = {**told, **given, **ours}
         for variable in role.container.env:

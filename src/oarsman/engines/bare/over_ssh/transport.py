@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.engines.bare.over_ssh import choosing, texts
+from oarsman.engines.bare.over_ssh import choosing, copying, texts
 from oarsman.engines.bare.over_ssh.client import on_all
 from oarsman.engines.bare.over_ssh.interfaces import connecting
 from oarsman.engines.bare.over_ssh.inventory import RackHost
@@ -55,7 +55,21 @@ class OverSsh:
                 "on: add spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command"
             )
         roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
-        return next((reason for name, role in roles for reason in _refusals(name, role)), None)
+        reason = next((reason for name, role in roles for reason in _refusals(name, role)), None)
+        return reason or self._refused_packages(assignment)
+
+    def _refused_packages(self, assignment: Assignment) -> str | None:
+        """An environment is built here and knows its own place; only hosts that have it there, too, can use it."""
+        if assignment.packages is None:
+            return None
+        hosts = self._surveys.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
+        apart = next((host.name for host in hosts if not copying.is_shared(assignment.packages, host)), None)
+        if apart is None:
+            return None
+        return (
+            f"its environment is in {assignment.packages}, which {apart} does not share: put OARSMAN_STATE into a "
+            "folder that all hosts have, and name that folder under shared in the inventory"
+        )
 
     def remarks(self, job: Job) -> list[str]:
         image = job.launcher.container.image
@@ -77,6 +91,8 @@ class OverSsh:
         if not all(name in survey.facts for name in machines):
             await survey.look()
         facts = _facts(survey, machines)
+        if others := choosing.unseen(job, facts):
+            facts |= await survey.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
         mpi = choosing.choose(job, facts)
         if isinstance(mpi, str):
             raise RetryableError(mpi)
@@ -104,8 +120,6 @@ class OverSsh:
     ) -> dict[str, str]:
         """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it."""
         here = assignment.folder
-        from oarsman.engines.bare.over_ssh import copying
-
         if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
             return {name: facts[name].home or "/" for name in machines}
         folders = {name: str(here) for name, host in machines.items() if copying.is_shared(here, host)}

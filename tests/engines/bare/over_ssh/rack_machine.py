@@ -1,0 +1,87 @@
+"""Whoever submits jobs to a rack, for a test: the installed command with a state and an inventory of its own.
+
+Whatever it starts, here and on the hosts, is ended and looked for at the end, also when the test fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from ssh_hosts import Host, Rack
+
+from oarsman.engines.bare.specification import read_spec
+from oarsman.runtime.over_ssh import RackJobs
+
+from ..machine import Machine, mpi_folder
+
+CLEARED_WITHIN = 30.0
+
+
+class RackMachine(Machine):
+    def __init__(self, state: Path, rack: Rack, *, slots: int = 2, **environment: str) -> None:
+        super().__init__(state, mpi="none", **environment)
+        self.rack = rack
+        self._slots = slots
+        self.inventory = self.write_inventory("hosts.yaml")
+        self.environment |= {"OARSMAN_HOSTS": str(self.inventory), "HOME": str(rack.home)}
+
+    def write_inventory(self, name: str, **fields: Any) -> Path:
+        """All hosts of the rack, with the same fields for each."""
+        file = self.folder.parent / name
+        hosts = [{"name": host.name, "slots": self._slots} for host in self.rack]
+        document = {"sshConfig": str(self.rack.ssh_config), "defaults": fields, "hosts": hosts}
+        file.write_text(yaml.safe_dump(document))
+        return file
+
+    def inventory_with(self, mpi: str) -> Path:
+        """The same hosts, on which one MPI of the set-up is named. Debian's is what they have anyway."""
+        return self.inventory if mpi == "debian" else self.write_inventory(f"{mpi}.yaml", mpi=str(mpi_folder(mpi)))
+
+    def command(self, *words: str) -> list[str]:
+        program, *rest = super().command(*words)
+        return [program, "--on", "ssh", *rest]
+
+    @property
+    def jobs(self) -> RackJobs:
+        if self._jobs is None:
+            self._jobs = RackJobs(str(self.inventory), self.places)
+        assert isinstance(self._jobs, RackJobs)
+        return self._jobs
+
+    def finished(self, document: Mapping[str, Any]) -> Any:
+        """Run it to its end."""
+        return self.until_finished(self.submit(document))
+
+    def machine_of(self, key: str) -> dict[str, str]:
+        """Member -> host of the rack, as the job was placed."""
+        return dict(read_spec(str(self.places.job(self.uid(key))))["placement"])
+
+    # -- what is left ----------------------------------------------------------------------------------
+    def left(self, hosts: Sequence[Host] | None = None) -> list[str]:
+        """What still runs for the user on these hosts, or on any, and what lies there of any job."""
+        hosts = hosts if hosts is not None else list(self.rack)
+        found = [f"{host.name}: {command}" for host in hosts for command in host.commands()]
+        folders = [folder for host in hosts for folder in host.path("/tmp").glob("oarsman-[0-9a-f]*")]
+        return found + [str(folder) for folder in folders if folder != self.rack.shared]
+
+    def nothing_left_on(self, hosts: Sequence[Host]) -> None:
+        deadline = time.monotonic() + CLEARED_WITHIN
+        while left := self.left(hosts):
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
+
+    def nothing_left(self, uid: str = "") -> None:
+        deadline = time.monotonic() + CLEARED_WITHIN
+        while left := self.left():
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
+        if uid:
+            super().nothing_left(uid)
+
+    def close(self) -> None:
+        super().close()
+        self.nothing_left()
