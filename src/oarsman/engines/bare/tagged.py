@@ -1,4 +1,4 @@
-"""The output of a launcher elsewhere, whose lines carry the rank that wrote them: each goes to the lines of that rank."""
+"""The output of a launcher elsewhere. Its lines say which rank wrote them: each goes to the lines of that rank."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class TaggedRecorder:
         self._partial = b""
 
     def expect_hydra(self) -> None:
-        """From now on a line may begin with a rank in brackets, as MPICH's and Intel's launchers write it."""
-        self._tags, self._by_hydra = Tags(hydra=True), True
+        """From now on tags say nothing about the stream: MPICH's and Intel's launchers have one pattern for both."""
+        self._by_hydra = True
 
     def feed(self, chunk: bytes) -> None:
         data = self._partial + chunk
@@ -33,7 +33,7 @@ class TaggedRecorder:
         if not cut and len(data) > _LONGEST_LINE:
             data, cut = data + b"\n", len(data) + 1
         self._partial = data[cut:]
-        for line in data[:cut].splitlines():
+        for line in data[:cut].split(b"\n")[:-1]:  # progress bars have carriage returns in their lines
             self._hear(line)
 
     def finish(self) -> None:

@@ -6,7 +6,7 @@ Whatever it starts, here and on the hosts, is ended and looked for at the end, a
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,9 +52,9 @@ class RackMachine(Machine):
         assert isinstance(self._jobs, RackJobs)
         return self._jobs
 
-    def finished(self, document: Mapping[str, Any]) -> Any:
-        """Run it to its end."""
-        return self.until_finished(self.submit(document))
+    def until_all_finished(self) -> None:
+        for record in self.jobs.list():
+            self.until_finished(record.job.key)
 
     def machine_of(self, key: str) -> dict[str, str]:
         """Member -> host of the rack, as the job was placed."""

@@ -34,6 +34,12 @@ def choose(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
     return _disagreement(first, others)
 
 
+def unseen(job: Job, facts: Mapping[str, HostFacts]) -> list[str]:
+    """The machines on which nobody has looked yet for the MPI that the job names by its path."""
+    wanted = job.annotation(names.ANNOTATION_MPI)
+    return [name for name, found in facts.items() if os.path.isabs(wanted) and not _suitable(job, wanted, found.mpis)]
+
+
 def _suitable(job: Job, wanted: str, mpis: Sequence[HostMpi]) -> list[HostMpi]:
     if os.path.isabs(wanted):
         return [mpi for mpi in mpis if mpi.found and (mpi.launcher == wanted or _below(mpi.launcher, wanted))]

@@ -6,15 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oarsman import names
 from oarsman.engines.bare.stand_ins.mpirun import corrected, shapes_output, survives
 from oarsman.job import launch
+
+_HOST_OPTIONS = ("host", "hosts", "H")
+
+# Hydra's own -prepend-rank puts "[3] " before each piece of a line, and a program may well write that itself. Tags like
+# Open MPI's cannot be mistaken.
+_HYDRA_TAGS = ("-prepend-pattern", "[1,%r]<stdout>: ")
 
 
 @dataclass(frozen=True, slots=True)
 class Composed:
     words: list[str]  # after the launcher's name
     machines: tuple[str, ...]  # where each rank goes; none: that cannot be told beforehand
-    by_hydra: bool  # its lines will say which rank wrote them, as MPICH's and Intel's launchers do
+    by_hydra: bool  # its lines will say which rank wrote them, but not to which stream
 
 
 def compose(
@@ -22,11 +29,14 @@ def compose(
 ) -> Composed:
     """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is.
 
-    facts: family, rewrite, machines and slots (those of the hostfile, in its order), rank (words that start one).
+    facts: family, rewrite, machines and slots (those of the hostfile, in its order), rank (words that start one), etc
+    (where the files are that a manifest looks for in /etc/mpi), names (machine by whatever it may be called).
     """
     hydra = not facts["family"].startswith("Open MPI")
     words = corrected(name, words, family=facts["family"], rewrite=facts["rewrite"])
-    line = launch.parse([name, *words])
+    words = _with_known_hosts(name, words, facts["names"])
+    line = launch.parse([name, *(word.replace(facts["etc"], names.MPI_CONFIG_DIR) for word in words)])
+    words = [word.replace(names.MPI_CONFIG_DIR, facts["etc"]) for word in words]
     options = line.options if line is not None else ()
     machines: list[str] = facts["machines"]
     placement = launch.expected_placement(line, machines, facts["slots"], hydra=hydra or None) if line else None
@@ -35,5 +45,16 @@ def compose(
     words = launch.with_wrapper(words, [*facts["rank"], label, master, port])
     tagged = own == "oe" and line is not None and not shapes_output(options)
     if tagged:
-        words = ["-prepend-rank" if hydra else "--tag-output", *words]
+        words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
     return Composed(words, placement or (), tagged and hydra)
+
+
+def _with_known_hosts(name: str, words: Sequence[str], known: Mapping[str, str]) -> list[str]:
+    """Launchers know machines by their addresses, people call them by the names of workers, too."""
+    line = launch.parse([name, *words])
+    result = list(words)
+    for at in range(1, len(line.options) if line is not None else 0):
+        if words[at - 1].startswith("-") and words[at - 1].lstrip("-") in _HOST_OPTIONS:
+            named = [part.partition(":") for part in words[at].split(",")]
+            result[at] = ",".join(known.get(host, host) + colon + slots for host, colon, slots in named)
+    return result

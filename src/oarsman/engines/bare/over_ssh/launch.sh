@@ -14,8 +14,10 @@ fi
 export OARSMAN_LAUNCHING=1
 # shellcheck source=/dev/null
 . "$OARSMAN_RUN/ask"
-here() { [ "$(readlink "/proc/$$/fd/$1")" = "$2" ] && echo "$3"; } # whether this stream ends in the job's own log
-ask launch "$(here 1 "$OARSMAN_OUT" o)$(here 2 "$OARSMAN_ERR" e)" "${name##*/}" "$@"
+here() { # here DESCRIPTOR LETTER: whether this stream ends in the job's own log, perhaps in that of the other one
+    case $(readlink "/proc/$$/fd/$1") in "$OARSMAN_OUT" | "$OARSMAN_ERR") echo "$2" ;; esac
+}
+ask launch "$(here 1 o)$(here 2 e)" "${name##*/}" "$@"
 read -r _ words <&4
 exec 4>&-
 rm -f "$OARSMAN_RUN/a/$$"

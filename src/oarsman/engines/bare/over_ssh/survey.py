@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -76,6 +77,12 @@ class Survey:
         self.troubles = {name: said for name, said in answers.items() if isinstance(said, str)}
         self._looked_at = time.monotonic()
         self._keep(inventory, self.facts, self.troubles)
+
+    async def with_mpi(self, names: Iterable[str], mpi: str) -> dict[str, HostFacts]:
+        """What these hosts say when they are asked for another MPI than the inventory names."""
+        asked = [replace(host, mpi=mpi) for host in self.inventory.hosts if host.name in set(names)]
+        answers = await on_all(asked, self._ask)
+        return {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
 
     async def _ask(self, host: RackHost) -> HostFacts | str:
         answer = await self.ssh.run(host, probe.script(host, patience=_BUSY_PATIENCE), timeout=_ANSWER_SECONDS)

@@ -39,6 +39,7 @@ _COPY_SECONDS = 600.0
 
 class OverSsh:
     name = "ssh"
+    far = True
 
     def __init__(self, surveys: Surveys) -> None:
         self._surveys = surveys
