@@ -1,4 +1,4 @@
-"""Copies of a job's folder: by the script in a local shell, and on real hosts."""
+"""Copies of a job's folder, by the script in a local shell."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import stat
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,59 +15,17 @@ from typing import Any
 
 import pytest
 from cluster.world import PATIENCE
-from ssh_hosts import Host, Rack
 
 from oarsman.engines.bare.over_ssh import copying
-from oarsman.engines.bare.over_ssh.client import Ssh, on_all
+from oarsman.engines.bare.over_ssh.client import Ssh
 from oarsman.engines.bare.over_ssh.copying import Copied, copy, is_shared, plan_copy, remote_folder
 from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost
 from oarsman.errors import OarsmanError, RetryableError, UserError
 
-LONG_AGO = 1_000_000_000
+from .copied import LONG_AGO, ODD, change_text, contents, rename, settle
+
 HERE = RackHost(name="here")
-TARGET = "/home/rower/.oarsman/code/x-12345678"
 TOOLS = ("cat", "find", "head", "mkdir", "mv", "readlink", "rm", "rmdir", "stat", "tar", "touch", "xargs")
-ODD = (" a b ", "new\nline", "-rf", "'\"$HOME`*?\\", os.fsdecode(b"\xff\xfe"), "...", "~", "é", "x" * 200)
-
-
-def settle(folder: Path) -> None:
-    """As if nothing had changed for long: what has just changed is always sent."""
-    for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink() and path.stat().st_mtime > LONG_AGO + 100:
-            os.utime(path, (LONG_AGO, LONG_AGO))
-
-
-def contents(folder: Path) -> dict[str, tuple[Any, ...]]:
-    """All that a copy has to keep, by path."""
-    return {os.path.relpath(path, folder): _facts(path) for path in folder.rglob("*")}
-
-
-def _facts(path: Path) -> tuple[Any, ...]:
-    found = path.lstat()
-    if path.is_symlink():
-        return ("link", os.readlink(path))
-    if path.is_dir():
-        return ("folder",)
-    return ("file", path.read_bytes(), int(found.st_mtime), bool(found.st_mode & stat.S_IXUSR))
-
-
-@pytest.fixture
-def code(tmp_path: Path) -> Path:
-    folder = tmp_path / "code"
-    (folder / "pkg" / "deep").mkdir(parents=True)
-    (folder / "empty").mkdir()
-    (folder / "train.py").write_text("print(1)\n")
-    (folder / "pkg" / "deep" / "data").write_bytes(os.urandom(300_000))
-    (folder / "run.sh").write_text("#!/bin/sh\n")
-    (folder / "run.sh").chmod(0o755)
-    (folder / "inside").symlink_to("pkg/deep")
-    (folder / "outside").symlink_to("/etc/hostname")
-    (folder / "dangling").symlink_to("a\nb//\n")
-    for name in ODD:
-        (folder / name).mkdir()
-        (folder / name / name).write_text(name, errors="surrogateescape")
-    settle(folder)
-    return folder
 
 
 # -- where it goes ---------------------------------------------------------------------------------------------------
@@ -157,15 +114,6 @@ def test_a_copy_is_for_the_user_alone(code: Path, place: Place) -> None:
     assert {
         stat.S_IMODE(path.lstat().st_mode) & 0o077 for path in place.folder.rglob("*") if not path.is_symlink()
     } == {0}
-
-
-def change_text(code: Path) -> None:
-    (code / "train.py").write_text("print(2)\n")
-    os.utime(code / "train.py", (LONG_AGO + 1, LONG_AGO + 1))
-
-
-def rename(code: Path) -> None:
-    (code / "train.py").rename(code / "fit.py")
 
 
 def move_folder(code: Path) -> None:
@@ -442,188 +390,3 @@ def test_what_login_shells_print_is_not_taken_for_an_answer(code: Path, place: P
     program.write_text(program.read_text().replace("exec", "echo Welcome; echo beware >&2; exec"))
     assert place.copy(code).files
     assert contents(place.folder) == contents(code)
-
-
-# -- on real hosts ---------------------------------------------------------------------------------------------------
-def ssh_of(rack: Rack) -> Ssh:
-    return Ssh(Inventory(file=rack.folder / "hosts", hosts=(), ssh_config=str(rack.ssh_config)))
-
-
-async def bring(rack: Rack, code: Path, *hosts: Host, timeout: float = PATIENCE) -> dict[str, Copied]:  # noqa: ASYNC109
-    tree = await asyncio.to_thread(plan_copy, code)
-    ssh = ssh_of(rack)
-    return await on_all(
-        [RackHost(name=host.name) for host in hosts], lambda host: copy(ssh, host, tree, TARGET, timeout=timeout)
-    )
-
-
-def beside(host: Host) -> set[str]:
-    return set(os.listdir(host.path(os.path.dirname(TARGET))))
-
-
-NAME = os.path.basename(TARGET)
-
-
-def test_four_hosts_at_once_get_the_code_and_later_only_changes(rack: Rack, code: Path) -> None:
-    done = asyncio.run(bring(rack, code, *rack))
-    assert {each.files for each in done.values()} == {6 + len(ODD)}
-    for host in rack:
-        assert contents(host.path(TARGET)) == contents(code)
-        assert beside(host) == {NAME, f"{NAME}.brought"}
-        host.write(f"{TARGET}/pkg/result", "precious", "rower")
-    assert set(asyncio.run(bring(rack, code, *rack)).values()) == {Copied(0, 0, 0)}
-    change_text(code)
-    rename(code)
-    (code / "run.sh").chmod(0o644)
-    (code / "outside").unlink()
-    assert {(each.files, each.removed) for each in asyncio.run(bring(rack, code, *rack)).values()} == {(2, 2)}
-    for host in rack:
-        assert contents(host.path(TARGET)) == {
-            **contents(code),
-            "pkg/result": _facts(host.path(f"{TARGET}/pkg/result")),
-        }
-
-
-def test_the_code_runs_there_as_the_user(rack: Rack, code: Path) -> None:
-    (code / "run.sh").write_text('#!/bin/sh\ncat "$(dirname "$0")/train.py"\nid -un\n')
-    asyncio.run(bring(rack, code, rack[0]))
-    assert rack.ssh("node1", f"{TARGET}/run.sh").stdout == "print(1)\nrower\n"
-
-
-def test_a_copy_goes_over_a_connection_that_is_open(rack: Rack, code: Path) -> None:
-    ssh, host, control = ssh_of(rack), RackHost(name="node1"), str(rack.folder / "control")
-    words = ssh.argv(host, "echo up; cat", control=control, master=True)
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as master:
-        assert master.stdout
-        assert master.stdout.readline() == b"up\n"
-        rack[0].faults.closed_port()
-        assert asyncio.run(copy(ssh, host, plan_copy(code), TARGET, timeout=PATIENCE, control=control)).files
-        assert contents(rack[0].path(TARGET)) == contents(code)
-        with pytest.raises(RetryableError, match=r"node1.*: nothing listens on port 22"):
-            asyncio.run(bring(rack, code, rack[0]))
-        master.kill()
-
-
-def test_root_of_a_host_owns_its_copy(rack: Rack, code: Path) -> None:
-    os.chown(code / "train.py", 5001, 5001)
-    tree = plan_copy(code)
-    asyncio.run(copy(ssh_of(rack), RackHost(name="node1", user="root"), tree, "~/copy", timeout=PATIENCE))
-    assert rack[0].path("/root/copy/train.py").stat().st_uid == 0
-    assert contents(rack[0].path("/root/copy")) == contents(code)
-
-
-def test_a_full_disk_is_named_with_its_host_and_leaves_nothing_behind(rack: Rack, code: Path) -> None:
-    asyncio.run(bring(rack, code, rack[1]))
-    (code / "large").write_bytes(os.urandom(1 << 20))
-    with rack[1].faults.full_disk(left=256 << 10):
-        with pytest.raises(UserError, match=r"node2: .*No space left on device") as raised:
-            asyncio.run(bring(rack, code, rack[1]))
-        assert "free some space" in str(raised.value.hint)
-        assert beside(rack[1]) == {NAME, f"{NAME}.brought"}
-        assert not rack[1].path(f"{TARGET}/large").exists()
-    assert asyncio.run(bring(rack, code, rack[1]))["node2"].files == 1
-
-
-def test_a_folder_that_cannot_be_written_is_named_with_its_host(rack: Rack, code: Path) -> None:
-    rack[2].faults.unwritable("/home/rower")
-    with pytest.raises(UserError, match=r"node3: .*Permission denied"):
-        asyncio.run(bring(rack, code, rack[2]))
-
-
-class HalfWay:
-    """Archives stop after their first piece until they may go on."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.reached, self.go_on = threading.Event(), threading.Event()
-        self._real = copying.archive
-        monkeypatch.setattr(copying, "archive", self._halting)
-
-    def _halting(self, *given: Any) -> Iterator[bytes]:
-        pieces = self._real(*given)
-        yield next(pieces)
-        self.reached.set()
-        self.go_on.wait()
-        yield from pieces
-
-
-async def until(fact: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not await asyncio.to_thread(fact):
-        assert time.monotonic() < deadline, what
-        await asyncio.sleep(0.02)
-
-
-async def interrupted(copying: asyncio.Future[Any], host: Host, stop: HalfWay, act: Callable[[], object]) -> str:
-    """What a copy says to whom something happens when half of it is on the host."""
-    try:
-        staged = host.path(f"{TARGET}.new/tree")
-        await until(lambda: stop.reached.is_set() and staged.is_dir(), "half of it is there")
-        await asyncio.to_thread(act)
-    finally:
-        stop.go_on.set()
-    try:
-        await copying
-    except RetryableError as error:
-        return error.message
-    return "done"
-
-
-ACTS: dict[str, Callable[[Host], object]] = {
-    "script": lambda host: host.sh("kill -9 $(ps -o pid= --user 5001)"),
-    "power": lambda host: host.reboot(),
-    "cable": lambda host: host.faults.cut(),
-}
-
-
-@pytest.mark.parametrize("what", ["script", "power", "cable"])
-def test_a_copy_that_is_cut_off_half_way_shows_nothing_of_itself_and_is_repeated_whole(
-    rack: Rack, code: Path, what: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    host = rack[3]
-    before = half_new(rack, code, host)
-
-    async def story() -> str:
-        stop = HalfWay(monkeypatch)
-        return await interrupted(asyncio.ensure_future(bring(rack, code, host)), host, stop, lambda: ACTS[what](host))
-
-    assert "node4: the connection was closed" in asyncio.run(story())
-    host.faults.repair()
-    assert contents(host.path(TARGET)) == before
-    asyncio.run(bring(rack, code, host))
-    assert contents(host.path(TARGET)) == contents(code)
-    assert beside(host) == {NAME, f"{NAME}.brought"}
-
-
-def test_a_copy_that_is_cancelled_half_way_ends_there_too(
-    rack: Rack, code: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    host = rack[3]
-    before = half_new(rack, code, host)
-
-    async def story() -> None:
-        stop = HalfWay(monkeypatch)
-        task = asyncio.ensure_future(bring(rack, code, host))
-        try:
-            await until(stop.reached.is_set, "half of it is sent")
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-        finally:
-            stop.go_on.set()
-        await until(lambda: beside(host) == {NAME, f"{NAME}.brought"}, "no file of it is left")
-        await until(lambda: host.sh("ps -o args= --user 5001 || true") == "", "no process of it is left")
-
-    asyncio.run(story())
-    assert contents(host.path(TARGET)) == before
-    asyncio.run(bring(rack, code, host))
-    assert contents(host.path(TARGET)) == contents(code)
-
-
-def half_new(rack: Rack, code: Path, host: Host) -> dict[str, tuple[Any, ...]]:
-    """Code that is on the host, and has changed since."""
-    asyncio.run(bring(rack, code, host))
-    before = contents(host.path(TARGET))
-    for name in ("train.py", "pkg/deep/data", "pkg/deep/more"):
-        (code / name).write_bytes(os.urandom(600_000))
-    settle(code)
-    return before
