@@ -35,6 +35,7 @@ statuses = st.builds(
     queue=st.none() | st.builds(QueuePlace, position=small, reason=texts),
     timeline=st.dictionaries(st.sampled_from(STEPS), times), retry_at=st.none() | times,
     placement=st.dictionaries(small, st.sampled_from(["a-worker-0", "a-worker-1", "a-launcher"])),
+    machines=st.dictionaries(st.sampled_from(["a-worker-0", "a-launcher"]), st.sampled_from(["node1", "node2"])),
 )  # fmt: skip
 
 

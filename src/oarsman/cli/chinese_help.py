@@ -9,6 +9,7 @@ from oarsman.cli.chinese_hosts_trust import HOSTS_TRUST
 from oarsman.cli.chinese_kube import KUBE
 from oarsman.cli.chinese_operator import OPERATOR
 from oarsman.cli.chinese_serve import SERVE
+from oarsman.cli.chinese_ssh import SSH
 from oarsman.cli.chinese_sweep import SWEEP
 
 _COMMAND = {
@@ -29,7 +30,6 @@ _COMMAND = {
     "No colours (also: NO_COLOR=1).": "不用颜色（也可设 NO_COLOR=1）。",
     "Show the whole traceback of an unexpected error.": "出现意外错误时显示完整调用栈。",
     "Print as {forms}.": "输出形式：{forms}。",
-    "Where jobs run; default: embedded, this machine.": "在哪里运行；默认 embedded，即本机。",
     "The namespace meant by names that mention none.": "名称没有写明命名空间时所用的命名空间。",
     "what this machine can do": "看看这台机器能做什么",
     "four ranks of a program, no manifest": "四个 rank 运行一个程序，不写清单",
@@ -39,8 +39,8 @@ _COMMAND = {
 }
 
 _PARAGRAPHS = {
-    "Run MPI jobs: one MPIJob manifest on this machine or on Kubernetes.": (
-        "运行 MPI 作业：同一份 MPIJob 清单，可在本机或 Kubernetes 上运行。"
+    "Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes.": (
+        "运行 MPI 作业：同一份 MPIJob 清单，可在本机、SSH 主机或 Kubernetes 上运行。"
     ),
     "Run a job in the foreground. Its lines appear as they are written, each with its rank and host; "
     "the exit code is the job's. Give a manifest, or -n and a command.\n\n"
@@ -110,9 +110,11 @@ _PARAGRAPHS = {
         "把清单改写为 MPIJob API 的另一个版本。结果写到标准输出；另一版本无法表达的内容在标准错误中列出。"
     ),
     "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
+    "With --on ssh, look at the hosts: whether they answer, and which MPI they have. "
     "With --on kube, look at the cluster: its server, MPIJobs, operator, nodes and your rights. "
     "The exit code is 0 unless no job at all could run.": (
         "检查这台机器：有哪些 MPI、ssh、GPU、cgroup 和命名空间，还需要安装什么。"
+        "加 --on ssh 则检查各台主机：是否应答，有哪些 MPI。"
         "加 --on kube 则检查集群：服务器、MPIJob、operator、节点和你的权限。"
         "除非完全无法运行作业，否则退出码为 0。"
     ),
@@ -209,5 +211,5 @@ _EXAMPLES = {
 
 HELP = {
     **_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV, **SWEEP,
-    **HOSTS, **HOSTS_TRUST,
+    **HOSTS, **HOSTS_TRUST, **SSH,
 }  # fmt: skip

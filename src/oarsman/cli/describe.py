@@ -181,4 +181,11 @@ def _placement(record: JobRecord) -> None:
         (t("Workers"), t("{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
                          active=worker.active, ready=worker.ready, succeeded=worker.succeeded, failed=worker.failed)),
     ], indent="  ")  # fmt: skip
-    render.table([t("HOST"), t("RANKS")], [[host, ranges(found)] for host, found in ranks.items()], indent="  ")
+    machines = record.status.machines
+    if not machines:
+        render.table([t("HOST"), t("RANKS")], [[host, ranges(found)] for host, found in ranks.items()], indent="  ")
+        return
+    launcher_first = {record.job.launcher_host: ranks.pop(record.job.launcher_host, [])} | ranks
+    render.table([t("HOST"), t("MACHINE"), t("RANKS")], [
+        [host, machines.get(host, ""), ranges(found)] for host, found in launcher_first.items()
+    ], indent="  ")  # fmt: skip

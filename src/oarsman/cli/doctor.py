@@ -22,11 +22,13 @@ HOPELESS = 1
     "doctor",
     help=t(
         "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
+        "With --on ssh, look at the hosts: whether they answer, and which MPI they have. "
         "With --on kube, look at the cluster: its server, MPIJobs, operator, nodes and your rights. "
         "The exit code is 0 unless no job at all could run."
     ),
     examples=[
         ("oarsman doctor", ""),
+        ("oarsman doctor --on ssh --hosts hostfile", t("the hosts of that file")),
         ("oarsman doctor --on kube", t("the cluster of your kubeconfig")),
         ("oarsman doctor -o json", t("the findings as data")),
     ],
@@ -51,9 +53,9 @@ def _findings(session: Session) -> Sequence[Finding]:
         from oarsman.runtime.cluster import doctor
 
         return doctor.examine(session.cluster())
-    from oarsman.runtime.doctor import examine
+    from oarsman.runtime.doctor import examine, examine_rack
 
-    return examine()
+    return examine_rack(session.hosts) if session.engine == "ssh" else examine()
 
 
 def _show(findings: Sequence[Finding], session: Session) -> None:
@@ -72,6 +74,8 @@ def _show(findings: Sequence[Finding], session: Session) -> None:
 def _verdict(engine: str, *, hopeless: bool) -> str:
     if engine == "kube":
         return t("No job can run on this cluster before that.") if hopeless else t("Jobs can run on this cluster.")
+    if engine == "ssh":
+        return t("No job can run on these hosts before that.") if hopeless else t("Jobs can run on these hosts.")
     return t("No job can run here before that.") if hopeless else t("Jobs can run here.")
 
 

@@ -127,7 +127,7 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     subcommand_metavar=t("VERB ..."),
     invoke_without_command=True,
-    help=t("Run MPI jobs: one MPIJob manifest on this machine or on Kubernetes."),
+    help=t("Run MPI jobs: one MPIJob manifest on this machine, on SSH hosts or on Kubernetes."),
 )
 @options.place_long
 @click.option(

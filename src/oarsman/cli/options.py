@@ -32,13 +32,14 @@ def _place(command: F, *short: str) -> F:
 
 
 def engine(command: F) -> F:
-    """Which engine and which cluster, for verbs that have no jobs to name."""
+    """Which engine, which hosts and which cluster, for verbs that have no jobs to name."""
     command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
     command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
+    command = _kept("hosts", "FILE", t("With --on ssh, the file that names the hosts (also: OARSMAN_HOSTS)."))(command)
     return click.option(
-        "--on", cls=Common, type=click.Choice(ENGINES), metavar="[embedded|kube]", envvar="OARSMAN_ON",
+        "--on", cls=Common, type=click.Choice(ENGINES), metavar="[embedded|ssh|kube]", envvar="OARSMAN_ON",
         expose_value=False, is_eager=True, callback=remember("engine"),
-        help=t("Where jobs run; default: embedded, this machine."),
+        help=t("Where jobs run: on this machine (the default), on SSH hosts or on a cluster."),
     )(command)  # fmt: skip
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from oarsman import names
 from oarsman.cli import documents, options, render
 from oarsman.cli.asked import Asked, WithCommand, job_asked_for
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import ranges
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
     from oarsman.job.job import Job
+    from oarsman.runtime.jobs import Fit
     from oarsman.runtime.preview import Preview
 
 
@@ -31,13 +33,14 @@ if TYPE_CHECKING:
     examples=[
         ("oarsman plan job.yaml", ""),
         ("oarsman plan -n 6 --workers 3 -- ./solver", t("of a command, without a manifest")),
+        ("oarsman plan --on ssh --hosts hostfile job.yaml", t("on which hosts it would be")),
         ("oarsman plan job.yaml -o json", t("the same, for a program")),
         ("oarsman plan -n 4 -o manifest -- ./solver > job.yaml", t("the manifest that -n stands for, to keep")),
     ],
 )
 @job_asked_for
 @options.output("json", "yaml", "manifest")
-@options.namespace
+@options.place_long
 @pass_session
 def command(session: Session, asked: Asked, output: str | None) -> None:
     document = asked.document(session, "plan")
@@ -45,23 +48,32 @@ def command(session: Session, asked: Asked, output: str | None) -> None:
         documents.emit(document, "yaml")
         return
     from oarsman.manifest import job_from_document
-    from oarsman.runtime.preview import preview
 
     job = job_from_document(document)
-    if job.annotation(names.ANNOTATION_ENVIRONMENT):
-        session.jobs.fit(document)  # refuses an environment that cannot be had
-    found = preview(job, dict(os.environ), Path.cwd())
+    found = _preview(session, job, document)
     if output:
         documents.emit(as_data(job, found), output)
     else:
         show(job, found)
 
 
+def _preview(session: Session, job: Job, document: Mapping[str, Any]) -> Preview:
+    if session.engine == "ssh":
+        return session.rack().preview(document, dict(os.environ))
+    from oarsman.runtime.preview import preview
+
+    if job.annotation(names.ANNOTATION_ENVIRONMENT):
+        session.jobs.fit(document)  # refuses an environment that cannot be had
+    return preview(job, dict(os.environ), Path.cwd())
+
+
 def as_data(job: Job, found: Preview) -> dict[str, object]:
+    fit = {"fits": found.fit.now, "reason": found.fit.reason} if found.fit is not None else {}
     return {
         "job": job.key,
+        **fit,
         "mpi": found.mpi,
-        "hosts": [{"name": host, "slots": job.slots_per_worker} for host in found.hosts],
+        "hosts": [{"name": host, "slots": job.slots_per_worker, **_machine(found, host)} for host in found.hosts],
         "ranks": found.ranks,
         "hostfile": found.hostfile,
         "discoverHosts": found.discover_hosts,
@@ -73,10 +85,15 @@ def as_data(job: Job, found: Preview) -> dict[str, object]:
     }
 
 
+def _machine(found: Preview, host: str) -> dict[str, str]:
+    return {"machine": found.machines[host]} if host in found.machines else {}
+
+
 def show(job: Job, found: Preview) -> None:
     render.pairs([
         (t("Name"), job.key),
-        ("MPI", found.mpi or t("none found; `oarsman doctor` says what to install")),
+        (t("Room"), _room(found.fit) if found.fit is not None else ""),
+        ("MPI", found.mpi or (t("none found; `oarsman doctor` says what to install") if found.fit is None else "")),
         (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
         (t("Slots"), t("{hosts} hosts x {slots} = {total}",
                        hosts=len(job.hosts), slots=job.slots_per_worker, total=job.slots)),
@@ -85,9 +102,15 @@ def show(job: Job, found: Preview) -> None:
     ranks: dict[str, list[int]] = {host: [] for host in found.hosts}
     for rank, host in found.ranks.items():
         ranks.setdefault(host, []).append(rank)
-    render.table([t("HOST"), t("SLOTS"), t("RANKS")], [
-        [host, str(job.slots_per_worker), ranges(placed)] for host, placed in ranks.items()
-    ], indent="  ")  # fmt: skip
+    placed = {host: [str(job.slots_per_worker), ranges(own)] for host, own in ranks.items()}
+    if found.machines:
+        launcher = {} if job.launcher_host in placed else {job.launcher_host: ["", ""]}
+        render.table([t("HOST"), t("MACHINE"), t("SLOTS"), t("RANKS")], [
+            [host, found.machines.get(host, ""), *cells] for host, cells in (launcher | placed).items()
+        ], indent="  ")  # fmt: skip
+    else:
+        render.table([t("HOST"), t("SLOTS"), t("RANKS")], [[host, *cells] for host, cells in placed.items()],
+                     indent="  ")  # fmt: skip
     _block(t("Launch line"), found.launch_line)
     if found.rewritten != found.launch_line:
         _block(t("Launch line as it would run"), found.rewritten)
@@ -96,6 +119,13 @@ def show(job: Job, found: Preview) -> None:
     _block(t("Environment"), "\n".join(f"{name}={value}" for name, value in sorted(found.environment.items())))
     _block(t("Would be made"), "\n".join(found.objects))
     _block(t("Cannot be honoured here"), "\n".join(found.not_honoured))
+
+
+def _room(fit: Fit) -> str:
+    if fit.now:
+        return t("fits: it can start now")
+    why = of(fit.reason)
+    return t("does not fit now: {why}", why=why) if fit.ever else t("does not fit, ever: {why}", why=why)
 
 
 def _block(title: str, text: str) -> None:

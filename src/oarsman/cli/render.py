@@ -29,6 +29,8 @@ _COLOURS = {
     "missing": "red",
 }  # fmt: skip
 
+_MACHINES = 4  # named in a row of a table
+
 Style = Callable[[str], str]
 
 
@@ -92,9 +94,16 @@ def _job_row(record: JobRecord, now: datetime) -> list[str]:
 def _wide_row(record: JobRecord) -> list[str]:
     attempt = record.status.attempt
     return [
-        str(record.job.slots), record.job.implementation.value, record.engine, record.owner,
+        str(record.job.slots), record.job.implementation.value, where(record), record.owner,
         str(attempt.number) if attempt else "", message(record.status),
     ]  # fmt: skip
+
+
+def where(record: JobRecord) -> str:
+    """The engine, and the machines of a rack: `ssh (node1, node2 +3)`."""
+    machines = list(dict.fromkeys(record.status.machines.values()))
+    more = f" +{len(machines) - _MACHINES}" if len(machines) > _MACHINES else ""
+    return f"{record.engine} ({', '.join(machines[:_MACHINES])}{more})" if machines else record.engine
 
 
 def state(record: JobRecord) -> str:

@@ -27,6 +27,7 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
     examples=[
         ("oarsman serve", ""),
         ("oarsman serve --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem", t("for others, who log in")),
+        ("oarsman serve --on ssh --hosts hostfile", t("the jobs on SSH hosts")),
         ("oarsman serve --on kube", t("the jobs of a cluster")),
     ],
 )
@@ -74,7 +75,8 @@ def command(
     settings = Settings(
         host=host, port=port, engine=session.engine, cert=cert, key=key, insecure=insecure, public_names=names,
         folder=(folder or Path.cwd()).absolute(), verbose=verbose, context=session.context,
-        kubeconfig=session.kubeconfig, namespaces=tuple(filter(None, (session.namespace or "").split(","))),
+        kubeconfig=session.kubeconfig, hosts=session.hosts,
+        namespaces=tuple(filter(None, (session.namespace or "").split(","))),
     )  # fmt: skip
     serve(settings, _announce)
     note(t("the console has ended; jobs go on"))

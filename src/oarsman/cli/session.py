@@ -20,6 +20,7 @@ from oarsman.errors import OarsmanError, UsageError
 if TYPE_CHECKING:
     from oarsman.runtime.cluster import ClusterJobs
     from oarsman.runtime.jobs import Jobs
+    from oarsman.runtime.over_ssh import RackJobs
 
 ENGINES = ("embedded", "ssh", "kube")
 _KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *names.SHORT_NAMES}
@@ -50,11 +51,13 @@ class Session:
             for option, given in (("--context", self.context), ("--kubeconfig", self.kubeconfig)):
                 if given:
                     raise UsageError(t("{option} needs --on kube", option=option))
+        if self.hosts and self.engine != "ssh":
+            raise UsageError(t("--hosts needs --on ssh"))
         if self.factory is not None:
             return self.factory(self.engine)
         from oarsman.runtime import open_jobs
 
-        return open_jobs(self.engine, context=self.context, kubeconfig=self.kubeconfig)
+        return open_jobs(self.engine, context=self.context, kubeconfig=self.kubeconfig, hosts=self.hosts)
 
     @property
     def jobs(self) -> Jobs:
@@ -68,10 +71,16 @@ class Session:
 
         return open_cluster(context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
 
+    def rack(self) -> RackJobs:
+        """The door to SSH hosts, for what only they can be asked."""
+        from oarsman.runtime.over_ssh import RackJobs
+
+        return RackJobs(self.hosts)
+
     @property
     def home(self) -> str:
         """The namespace of names that mention none: a cluster's own is in the kubeconfig."""
-        return names.DEFAULT_NAMESPACE if self.engine == "embedded" else self.jobs.home
+        return self.jobs.home if self.engine == "kube" else names.DEFAULT_NAMESPACE
 
     @property
     def opened_home(self) -> str:

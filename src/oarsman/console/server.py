@@ -237,8 +237,12 @@ def _doors(settings: Settings) -> Doors:
         from oarsman.runtime.embedded import EmbeddedJobs
 
         return Doors(lambda _: EmbeddedJobs(settings.places), "embedded")
-    if settings.engine != "kube":
-        raise UsageError(f"there is no console for '{settings.engine}' yet", field="--on")
+    if settings.engine == "ssh":
+        from oarsman.runtime.over_ssh import RackJobs
+
+        rack = RackJobs(settings.hosts, settings.places)
+        rack.check()
+        return Doors(lambda _: rack, "ssh")
     from oarsman.runtime import open_cluster
 
     def open_with(token: str | None) -> Jobs:

@@ -25,6 +25,7 @@ class Settings:
     verbose: bool = False
     context: str | None = None  # of the kubeconfig
     kubeconfig: str | None = None
+    hosts: str | None = None  # the file that names the SSH hosts
     namespaces: tuple[str, ...] = ()  # the first: of manifests that mention none; all: where jobs are looked for
     places: Places = field(default_factory=Places.default)
 

@@ -87,6 +87,7 @@ class Status:
     # step -> first time it was seen: submitted, admitted, hostsUp, launched, firstOutput, ended
     timeline: Mapping[str, datetime] = field(default_factory=dict)
     placement: Mapping[int, str] = field(default_factory=dict)  # rank -> host, as seen
+    machines: Mapping[str, str] = field(default_factory=dict)  # host -> machine, where it is not one of its own
     retry_at: datetime | None = None
 
     def condition(self, type_: str) -> Condition | None:

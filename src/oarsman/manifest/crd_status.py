@@ -126,6 +126,11 @@ def status_schema() -> Schema:
             "description": "Which ranks ran on which host, as ranges.",
             "additionalProperties": texts,
         },
+        machines={
+            "type": "object",
+            "description": "Which machine each host is on, where it is not one of its own.",
+            "additionalProperties": texts,
+        },
         retryAt=_time("When a failed launcher is tried again."),
         writtenAs=_text("The API version the job was written in, whichever it is read in."),
     )

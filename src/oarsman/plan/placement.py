@@ -70,6 +70,21 @@ def expected(job: Job, hosts: Sequence[str], machines: Mapping[str, str] | None 
     return plan if plan == other else None
 
 
+def planned(job: Job, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """By rank, the host it belongs to; empty where nobody can know. Hosts that share a machine are one to MPI, and each
+    has its slots of it."""
+    members: dict[str, list[str]] = {}
+    for host in job.hosts:
+        members.setdefault(_machine(host, machines or {}), []).append(host)
+    seen = dict.fromkeys(members, 0)
+    found = []
+    for machine in expected(job, job.hosts, machines) or ():
+        here = members[machine]
+        found.append(here[min(seen[machine] // job.slots_per_worker, len(here) - 1)])
+        seen[machine] += 1
+    return tuple(found)
+
+
 def _machine(member: str, machines: Mapping[str, str]) -> str:
     return machines.get(member, member)
 

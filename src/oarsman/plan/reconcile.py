@@ -77,6 +77,9 @@ def _tell_rewriting(turn: Turn) -> Turn:
 def take_note(turn: Turn) -> Turn:
     """Enter what can be seen and is not a decision."""
     turn = attempts.adopt(turn).mark(timeline.FIRST_OUTPUT, turn.seen.first_output_at)
+    machines = {place.member: place.machine for place in turn.seen.admission.placement}
+    if machines:
+        turn = turn.become(machines=machines)
     return turn.become(placement=placement.seen(turn.seen.ranks)) if turn.seen.ranks and turn.open_attempt else turn
 
 

@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oarsman.engines.bare import capacity, cgroups, mpi_found
+from oarsman.engines.bare.over_ssh.probe import HostFacts
 from oarsman.engines.bare.separation import Separation, probe
+from oarsman.errors import OarsmanError
+from oarsman.plan.policies.rack_places import Machine
+from oarsman.runtime.over_ssh import RackJobs
 from oarsman.store.places import Places
 
 OK, WARN, MISSING = "ok", "warn", "missing"
@@ -26,6 +30,45 @@ class Finding:
 def examine() -> list[Finding]:
     separation = probe()
     return [*_mpi(), *_separation(separation), _limits(), _gpus(), _ssh(), _compiler(), _machine(), _state()]
+
+
+def examine_rack(given: str | None) -> list[Finding]:
+    """What is needed to run jobs on SSH hosts: a client here, hosts that answer, an MPI on them."""
+    path = shutil.which("ssh")
+    if path is None:
+        advice = "install openssh-client"
+        return [Finding(subject="ssh", level=MISSING, message="not installed", advice=advice, blocking=True)]
+    rack = RackJobs(given)
+    try:
+        rack.check()
+        survey = rack.survey()
+    except OarsmanError as error:
+        trouble = Finding(subject="hosts", level=MISSING, message=error.message, advice=error.hint, blocking=True)
+        return [Finding(subject="ssh", level=OK, message=path), trouble]
+    hosts = [_rack_host(machine, survey.facts.get(machine.name)) for machine in survey.machines()]
+    usable = sum(found.level == OK for found in hosts)
+    level, told = (OK if usable == len(hosts) else WARN if usable else MISSING), f"{usable} of {len(hosts)} can be used"
+    return [
+        Finding(subject="ssh", level=OK, message=path),
+        Finding(
+            subject="hosts", level=level, message=f"{rack.inventory}: {told}", blocking=True,
+            advice=None if level == OK else "`oarsman hosts check` looks closer",
+        ),
+        *hosts,
+        _state(),
+    ]  # fmt: skip
+
+
+def _rack_host(machine: Machine, facts: HostFacts | None) -> Finding:
+    if machine.left_out or facts is None:
+        return Finding(subject=machine.name, level=WARN, message=machine.left_out.removeprefix(f"{machine.name}: "))
+    mpis = [str(mpi.found) for mpi in facts.mpis if mpi.found]
+    if not mpis:
+        return Finding(
+            subject=machine.name, level=WARN, message="no MPI was found on it",
+            advice="install one there, or name its folder as `mpi` in the inventory",
+        )  # fmt: skip
+    return Finding(subject=machine.name, level=OK, message=f"{machine.slots} slots, {', '.join(mpis)}")
 
 
 def _mpi() -> Iterator[Finding]:

@@ -77,15 +77,26 @@ class EmbeddedJobs:
         if _undecodable(str(folder)):
             raise UserError(f"the name of this folder is not valid UTF-8: {str(folder)!a}", hint="go to another one")
         self._in_its_environment(job)
+        engine = self._engine_of(job)
         if replace:
             self._replace(job.key)
         stored = self._store.add(
-            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine=self.engine, owner=owner or _user(),
+            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine=engine, owner=owner or _user(),
             folder=str(folder.absolute()), document=document, now=datetime.now(UTC),
             environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
         )  # fmt: skip
         self._caller.poke(stored.uid)
         return self._record(stored)
+
+    def _engine_of(self, job: Job) -> str:
+        """A job that names its hosts runs there, through whichever door it comes again; mistakes in them are told."""
+        inventory = job.annotation(names.ANNOTATION_INVENTORY)
+        if not inventory:
+            return self.engine
+        from oarsman.engines.bare.over_ssh.inventory import load
+
+        load(Path(inventory))
+        return "ssh"
 
     def _in_its_environment(self, job: Job) -> Attachment:
         """Raises ManifestError where there is none of that name, or one that cannot be had."""

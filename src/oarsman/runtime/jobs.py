@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -127,6 +127,7 @@ class Fit:
     wanted: Amounts
     free: Amounts
     total: Amounts
+    machines: Mapping[str, str] = field(default_factory=dict)  # host of the job -> host of the rack, if it fits now
 
 
 class PlacedLine(NamedTuple):

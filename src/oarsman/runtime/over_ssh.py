@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oarsman import names
 from oarsman.engines.bare.over_ssh.inventory import load
 from oarsman.engines.bare.over_ssh.survey import Survey
+from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
 from oarsman.runtime.embedded import EmbeddedJobs
+from oarsman.runtime.embedded_follow import changes
 from oarsman.runtime.inventories import find
-from oarsman.runtime.jobs import Fit, HostRecord, JobRecord
+from oarsman.runtime.jobs import Batch, Fit, HostRecord, JobRecord
 from oarsman.runtime.racks import surveys_of
+from oarsman.runtime.stoppable import Stoppable
 from oarsman.store.places import Places
+
+if TYPE_CHECKING:
+    from oarsman.runtime.preview import Preview
 
 
 class RackJobs(EmbeddedJobs):
@@ -26,10 +35,16 @@ class RackJobs(EmbeddedJobs):
     def __init__(self, hosts: str | None = None, places: Places | None = None) -> None:
         super().__init__(places)
         self._given = hosts
+        self._surveys = surveys_of(self._places)
+        self._asking = threading.Lock()
 
     @property
     def inventory(self) -> Path:
         return find(self._given).absolute()
+
+    def check(self) -> None:
+        """Raises what is wrong with the inventory, before somebody relies on it."""
+        load(self.inventory)
 
     def submit(
         self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
@@ -40,29 +55,65 @@ class RackJobs(EmbeddedJobs):
         return super().submit(wanted, environment=environment, folder=folder, replace=replace, owner=owner)
 
     def _with_inventory(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The job with the hosts it is for, which are read once before: mistakes in them are the submitter's to see."""
+        """The job with the hosts it is for."""
         wanted = copy.deepcopy(dict(document))
         annotations = wanted.setdefault("metadata", {}).setdefault("annotations", None) or {}
         wanted["metadata"]["annotations"] = annotations
-        file = Path(annotations.setdefault(names.ANNOTATION_INVENTORY, str(self.inventory)))
-        load(file)
+        if names.ANNOTATION_INVENTORY not in annotations:
+            annotations[names.ANNOTATION_INVENTORY] = str(self.inventory)
         return wanted
 
-    def _survey(self, file: Path | None = None) -> Survey:
-        survey = surveys_of(self._places).of(str(file or self.inventory))
-        if not survey.fresh:
-            asyncio.run(survey.look())
-        return survey
+    # -- the jobs that run there, and no others; of the rest of the store, those that are asked for by name ---------
+    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+        return [record for record in super().list(namespace) if record.engine == self.engine]
+
+    def follow(self, namespace: str | None = None) -> Stoppable[Batch]:
+        return Stoppable(lambda stop: _on_hosts(changes(self._places, self._store, self._record, namespace, stop)))
+
+    # -- the hosts --------------------------------------------------------------------------------------------------
+    def survey(self, file: Path | None = None) -> Survey:
+        """What the hosts said lately; one thread asks them, the others wait for the same answers."""
+        with self._asking:
+            survey = self._surveys.of(str(file or self.inventory))
+            if not survey.fresh:
+                asyncio.run(survey.look())
+            return survey
 
     def hosts(self) -> Sequence[HostRecord]:
         from oarsman.runtime import rack_room
 
-        return rack_room.hosts(self._survey(), self._unsettled(), datetime.now(UTC), self._places)
+        return rack_room.hosts(self.survey(), self._unsettled(), datetime.now(UTC), self._places)
 
     def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.runtime import rack_room
 
         job = job_from_document(document)
-        stated = job.annotation(names.ANNOTATION_INVENTORY)
-        survey = self._survey(Path(stated) if stated else None)
-        return rack_room.fit(job, owner or "", survey, self._unsettled(), datetime.now(UTC), self._places)
+        answer = self._in_its_environment(job).admission
+        survey = self.survey(_inventory(job))
+        found = rack_room.fit(job, owner or "", survey, self._unsettled(), datetime.now(UTC), self._places)
+        return found if answer is None else replace(found, now=False, reason=answer.reason, machines={})
+
+    def refusals(self, job: Job) -> Sequence[str]:
+        """What of it SSH hosts cannot honour."""
+        from oarsman.runtime import rack_preview
+
+        return rack_preview.refusals(job)
+
+    def preview(self, document: Mapping[str, Any], environment: Mapping[str, str]) -> Preview:
+        """What a job would be on these hosts."""
+        from oarsman.runtime import rack_preview
+
+        job = job_from_document(document)
+        return rack_preview.preview(job, self.fit(document), self.survey(_inventory(job)), environment)
+
+
+def _inventory(job: Job) -> Path | None:
+    """The hosts that the job itself names."""
+    stated = job.annotation(names.ANNOTATION_INVENTORY)
+    return Path(stated) if stated else None
+
+
+def _on_hosts(batches: Generator[Batch, None, None]) -> Generator[Batch, None, None]:
+    with closing(batches):
+        for batch in batches:
+            yield replace(batch, records=tuple(record for record in batch.records if record.engine == RackJobs.engine))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from oarsman import names
@@ -16,6 +16,7 @@ from oarsman.engines.bare.separation import probe
 from oarsman.job import launch
 from oarsman.job.job import Job
 from oarsman.job.mpi import Family, discover_hosts, hostfile
+from oarsman.runtime.jobs import Fit
 
 _RUN = "<run>"  # folders that exist only once the job does
 _FOLDER = "<job>"
@@ -33,6 +34,8 @@ class Preview:
     rewritten: str
     objects: tuple[str, ...]
     not_honoured: tuple[str, ...]
+    fit: Fit | None = None  # asked where the answer decides on which machines it would be
+    machines: Mapping[str, str] = field(default_factory=dict)  # host -> machine, where it is not one of its own
 
 
 def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:

@@ -53,6 +53,7 @@ def fit(job: Job, owner: str, survey: Survey, records: Sequence[JobRecord], now:
     return Fit(
         now=answer.now, ever=answer.ever, reason=answer.reason, wanted=_amounts(answer.wanted),
         free=_amounts(answer.free), total=_amounts(answer.total),
+        machines={place.member: place.machine for place in answer.placement},
     )  # fmt: skip
 
 

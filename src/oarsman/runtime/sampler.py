@@ -12,11 +12,14 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from oarsman.engines.bare.journal import JournalReader
 from oarsman.engines.bare.process import ProcessId
 from oarsman.engines.bare.seen import HostSeen, Seen
 from oarsman.engines.bare.specification import read_spec
+from oarsman.runtime import rack_usage
+from oarsman.runtime.rack_usage import Figures
 from oarsman.runtime.usage import GpuUse, ProcessTable, gpus_in_use, living_hosts, traffic
 from oarsman.store.samples import Moment, Sample, Series
 
@@ -75,12 +78,17 @@ class Sampler:
                     due[uid] = hosts
         if not due:
             return
-        table = ProcessTable()
-        held = {uid: self._gpus(uid) for uid in due}
+        specs = {uid: self._spec(uid) for uid in due}
+        here = [uid for uid in due if not rack_usage.is_elsewhere(specs[uid])]
+        held = {uid: _gpus(specs[uid]) for uid in here}
+        table = ProcessTable() if here else None
         gpus = gpus_in_use() if any(held.values()) else {}
         for uid, hosts in due.items():
             try:
-                self._sample(self._jobs[uid], hosts, now, table, held[uid], gpus)
+                if table is not None and uid in held:
+                    self._sample(self._jobs[uid], hosts, now, table, held[uid], gpus)
+                else:
+                    self._note(self._jobs[uid], hosts, now, rack_usage.told(specs[uid]))
             except OSError as error:  # a full disk, or the job was deleted this moment
                 log.warning("%s: its usage is not noted: %s", uid, error)
 
@@ -112,11 +120,33 @@ class Sampler:
         if samples:
             job.series.add(Moment(now, samples))
 
-    def _gpus(self, uid: str) -> Mapping[str, Sequence[str]]:
+    def _note(self, job: _Sampled, hosts: Sequence[HostSeen], now: float, told: Mapping[str, Figures]) -> None:
+        """Of hosts that are other machines: what they told since the last time."""
+        samples: dict[str, Sample] = {}
+        for host in hosts:
+            figures, before = told.get(host.name), job.before.get(host.process)
+            if figures is None or (before is not None and figures.time <= before.time):
+                continue
+            counters = _Counters(figures.time, figures.seconds, (figures.received, figures.sent))
+            if before is None and not job.taken_up:
+                before = _Counters(host.made_at.timestamp(), 0.0, None)  # of its machine more came and went than ours
+            job.before[host.process] = counters
+            if before is not None:
+                samples[host.name] = _sample(before, counters, figures.memory_bytes, ())
+        job.taken_up = job.taken_up and not told
+        if samples:
+            job.series.add(Moment(now, samples))
+
+    def _spec(self, uid: str) -> Mapping[str, Any]:
         with contextlib.suppress(OSError, ValueError):
-            found = read_spec(str(self._job_folder(uid))).get("gpus", {})
-            return {host: [str(device) for device in devices] for host, devices in found.items() if devices}
+            found: Mapping[str, Any] = read_spec(str(self._job_folder(uid)))
+            return found
         return {}
+
+
+def _gpus(spec: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    held = spec.get("gpus", {})
+    return {host: [str(device) for device in devices] for host, devices in held.items() if devices}
 
 
 def _sample(before: _Counters, now: _Counters, memory: int, gpus: Sequence[GpuUse]) -> Sample:

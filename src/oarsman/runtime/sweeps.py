@@ -141,9 +141,11 @@ class Drive:
         self._closed = False
         self._batches: Iterator[Batch] | None = None
         self._queues: bool | None = None  # whether the engine does; known with the first job
+        self._inventory = ""  # the hosts that its jobs are for, through whichever door it is gone on with
         stopped = {}
         for record in known:
             self._see(record)
+            self._inventory = self._inventory or record.job.annotation(names.ANNOTATION_INVENTORY)
             if (was_stopped(record) or record.deleting) and handing.mine(record):
                 stopped[self._index(record)] = record.job.uid
         self._left = set(stopped.values())  # uids of jobs that are to be replaced
@@ -192,7 +194,10 @@ class Drive:
         return not starting and self._jobs.fit(self._document(index)).now
 
     def _document(self, index: int) -> dict[str, Any]:
-        return document_of(self.sweep, self._template, index, self._points[index])
+        document = document_of(self.sweep, self._template, index, self._points[index])
+        if self._inventory:
+            document["metadata"]["annotations"].setdefault(names.ANNOTATION_INVENTORY, self._inventory)
+        return document
 
     def _submit(self, index: int) -> None:
         handing = self._handing

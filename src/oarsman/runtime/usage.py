@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -18,6 +18,7 @@ from oarsman.engines.bare import process
 from oarsman.engines.bare.journal import JournalReader
 from oarsman.engines.bare.seen import HostSeen, Seen
 from oarsman.engines.bare.specification import read_spec
+from oarsman.runtime import rack_usage
 from oarsman.runtime.jobs import HostUsage
 
 _INTERVAL = 0.2  # two looks at the processor clocks
@@ -115,10 +116,13 @@ def of_job(folder: Path) -> Sequence[HostUsage]:
     living = living_hosts(seen)
     if not living:
         return []
+    spec = _spec(folder)
+    if rack_usage.is_elsewhere(spec):
+        return rack_usage.of_job(folder, spec, living)
     before = ProcessTable()
     time.sleep(_INTERVAL)
     now = ProcessTable()
-    limits = _limits(folder)
+    limits = _limits(spec)
     return [_usage(host, before.below(host.process.pid), now.below(host.process.pid), limits) for host in living]
 
 
@@ -178,13 +182,17 @@ def _gpu_lines(lines: Iterable[str]) -> Iterator[tuple[str, GpuUse]]:
             yield index, GpuUse(float(percent), int(float(mebibytes) * (1 << 20)))
 
 
-def _limits(folder: Path) -> dict[str, tuple[int | None, tuple[int, ...]]]:
+def _spec(folder: Path) -> Mapping[str, Any]:
     try:
-        spec = read_spec(str(folder))
+        found: Mapping[str, Any] = read_spec(str(folder))
     except (OSError, ValueError):
         return {}
+    return found
+
+
+def _limits(spec: Mapping[str, Any]) -> dict[str, tuple[int | None, tuple[int, ...]]]:
     gpus = spec.get("gpus", {})
     return {
         name: (host["memory"], tuple(int(device) for device in gpus.get(name, ()) if str(device).isdigit()))
-        for name, host in spec["hosts"].items()
+        for name, host in spec.get("hosts", {}).items()
     }

@@ -58,13 +58,14 @@ class AsyncClient:
         on: str = "embedded",
         context: str | None = None,
         kubeconfig: str | None = None,
+        hosts: str | os.PathLike[str] | None = None,
         namespace: str | None = None,
         verify: str | os.PathLike[str] | ssl.SSLContext | bool = True,
         service: Service | Carrier | None = None,
     ) -> None:
         self._namespace = namespace
-        self._here = address is None and on == "embedded" and service is None
-        self._carrier = _carrier(address, token, on, context, kubeconfig, namespace, verify, service)
+        self._here = address is None and on != "kube" and service is None
+        self._carrier = _carrier(address, token, on, context, kubeconfig, hosts, namespace, verify, service)
 
     async def close(self) -> None:
         await self._carrier.close()
@@ -233,14 +234,15 @@ class AsyncClient:
 
 def _carrier(
     address: str | None, token: str | None, on: str, context: str | None, kubeconfig: str | None,
-    namespace: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool, service: Service | Carrier | None,
+    hosts: str | os.PathLike[str] | None, namespace: str | None,
+    verify: str | os.PathLike[str] | ssl.SSLContext | bool, service: Service | Carrier | None,
 ) -> Carrier:  # fmt: skip
     from oarsman.sdk.threads import InThreads
 
     if service is not None:
         return cast(Carrier, service) if hasattr(service, "do") else InThreads(service)
     if address is None:
-        return InThreads(wanted.in_this_process(on, context, kubeconfig, namespace))
+        return InThreads(wanted.in_this_process(on, context, kubeconfig, namespace, hosts))
     wanted.needs_httpx()
     from oarsman.sdk.async_remote import OverRest
 

@@ -1,4 +1,4 @@
-"""The door for Python programs: the jobs of this machine, of a cluster, or of a server, with the same methods.
+"""The door for Python programs: the jobs of this machine, of SSH hosts, of a cluster, or of a server; the same methods.
 
 with Client() as client:
     job = client.run(["python", "train.py"], workers=2)
@@ -45,6 +45,7 @@ class Client:
         on: str = "embedded",
         context: str | None = None,
         kubeconfig: str | None = None,
+        hosts: str | os.PathLike[str] | None = None,
         namespace: str | None = None,
         verify: str | os.PathLike[str] | ssl.SSLContext | bool = True,
         service: Service | None = None,
@@ -52,12 +53,13 @@ class Client:
         """
         address: a server, "https://host:8443"; token: its API token, by default $OARSMAN_TOKEN; verify: a file with
         the certificate of its issuer, where that is not one everybody trusts.
-        on: without an address, where jobs run: "embedded" (this machine) or "kube", with context and kubeconfig.
+        on: without an address, where jobs run: "embedded" (this machine), "ssh" (the hosts that the file `hosts` names,
+        by default the one that the command would find) or "kube", with context and kubeconfig.
         namespace: of jobs and names that mention none.
         service: whoever does the work, if it is none of these.
         """
         self._namespace = namespace
-        self._here = address is None and on == "embedded" and service is None
+        self._here = address is None and on != "kube" and service is None
         if service is not None:
             self._service = service
         elif address is not None:
@@ -66,7 +68,7 @@ class Client:
 
             self._service = RemoteService(address, token=token, verify=verify)
         else:
-            self._service = wanted.in_this_process(on, context, kubeconfig, namespace)
+            self._service = wanted.in_this_process(on, context, kubeconfig, namespace, hosts)
 
     def close(self) -> None:
         close = getattr(self._service, "close", None)

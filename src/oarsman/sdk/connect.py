@@ -9,12 +9,18 @@ if TYPE_CHECKING:
 
 
 def connect(
-    on: str = "embedded", *, context: str | None = None, kubeconfig: str | None = None, namespace: str | None = None
+    on: str = "embedded",
+    *,
+    context: str | None = None,
+    kubeconfig: str | None = None,
+    namespace: str | None = None,
+    hosts: str | None = None,
 ) -> Jobs:
-    """The jobs of this machine ("embedded") or of a cluster ("kube"): the same methods on both.
+    """The jobs of this machine ("embedded"), of SSH hosts ("ssh") or of a cluster ("kube"): the same methods on each.
 
-    `context` and `kubeconfig` choose the cluster, `namespace` is that of documents which mention none.
+    `hosts` is the file that names the SSH hosts, by default the one that the command would find; `context` and
+    `kubeconfig` choose the cluster, `namespace` is that of documents which mention none.
     """
     from oarsman.runtime import open_jobs  # late: a program that only builds documents needs nothing of it
 
-    return open_jobs(on, context=context, kubeconfig=kubeconfig, namespace=namespace)
+    return open_jobs(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=hosts)

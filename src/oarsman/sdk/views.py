@@ -121,6 +121,7 @@ def whole_job(record: door.JobRecord) -> Job:
         attempts=[_attempt(found) for found in status.attempts],
         cause=cause(status.cause),
         ranks=list(ranks(record)),
+        machines=dict(status.machines),
         manifest=to_yaml([as_given(record.job.document)]),
         completed=to_yaml([completed(record.job)]),
         folder=str(record.folder) if record.folder is not None else None,
@@ -163,7 +164,7 @@ def ranks(record: door.JobRecord) -> Iterator[RankView]:
     """Every rank that was seen or is planned. What is not known of one is left empty, not guessed."""
     job, status = record.job, record.status
     seen = status.placement
-    planned = planned_ranks(job)
+    planned = planned_ranks(job, status.machines)
     culprit = status.cause.rank if status.cause is not None else None
     for rank in range(min(max(len(planned), max(seen, default=-1) + 1), _MOST_RANKS)):
         meant = planned[rank] if rank < len(planned) else None
@@ -173,9 +174,9 @@ def ranks(record: door.JobRecord) -> Iterator[RankView]:
         )  # fmt: skip
 
 
-def planned_ranks(job: DomainJob) -> tuple[str, ...]:
+def planned_ranks(job: DomainJob, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Host of each rank, where the launch line says enough to know."""
-    return placement.expected(job, job.hosts) or ()
+    return placement.planned(job, machines)
 
 
 def _rank_state(status: domain.Status, seen: bool) -> str:
@@ -249,7 +250,7 @@ def host(found: door.HostRecord) -> HostView:
 def fit(found: door.Fit) -> FitView:
     return FitView(
         now=found.now, ever=found.ever, reason=found.reason, wanted=amounts(found.wanted),
-        free=amounts(found.free), total=amounts(found.total),
+        free=amounts(found.free), total=amounts(found.total), machines=dict(found.machines),
     )  # fmt: skip
 
 

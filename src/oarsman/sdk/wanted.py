@@ -27,7 +27,7 @@ def create(
     wanted: Wanted, changes: Mapping[str, Any], *, namespace: str | None, here: bool,
     environment: Mapping[str, str] | str | None, folder: str | os.PathLike[str] | None, replace: bool,
 ) -> Create:  # fmt: skip
-    """`here`: the job runs on this machine, and inherits its variables and the current folder as from the command."""
+    """`here`: this machine hands the job in; it inherits the variables and the current folder as from the command."""
     if isinstance(environment, str):  # the name of one, as MPIJob takes it
         changes, environment = {**changes, "environment": environment}, None
     text, job = _text_or_job(wanted, changes)
@@ -125,7 +125,10 @@ def key_of(name: str, namespace: str) -> str:
     return name if len(parts) == 2 else f"{namespace}/{name}"
 
 
-def in_this_process(on: str, context: str | None, kubeconfig: str | None, namespace: str | None) -> Service:
+def in_this_process(
+    on: str, context: str | None, kubeconfig: str | None, namespace: str | None,
+    hosts: str | os.PathLike[str] | None = None,
+) -> Service:  # fmt: skip
     """The desk on the jobs of this user, who may do here whatever the engine allows."""
     import getpass
 
@@ -133,7 +136,10 @@ def in_this_process(on: str, context: str | None, kubeconfig: str | None, namesp
     from oarsman.sdk.desk import Desk
     from oarsman.sdk.models import Identity, Role
 
-    jobs = open_jobs(on, context=context, kubeconfig=kubeconfig, namespace=namespace)
+    if hosts is not None and on != "ssh":
+        raise UsageError('hosts are for on="ssh"', field="hosts")
+    file = os.fspath(hosts) if hosts is not None else None
+    jobs = open_jobs(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
     return Desk(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=on)
 
 

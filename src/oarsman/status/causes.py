@@ -146,7 +146,7 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
     aborted = mpirun_words.abort_code(rank.last_lines, rank.rank)
     # Hydra kills the rank that called MPI_Abort; its own words tell the code.
     ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
-    who = f"rank {rank.rank} on {rank.host.split('.', 1)[0]}"
+    who = f"rank {rank.rank} on {_on_machine(rank.host.split('.', 1)[0], seen)}"
     known = known_errors.recognise(rank.last_lines) or known_errors.recognise(seen.launcher_lines)
     said = _last(mpirun_words.without_abort(rank.last_lines)) if ending.signal is None else None
     why = rank.reason if rank.reason and rank.reason not in ending.words else ""
@@ -163,6 +163,12 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
     )
 
 
+def _on_machine(host: str, seen: Observed) -> str:
+    """With the machine that it is on, where that has another name."""
+    machine = seen.machines.get(host) or seen.status.machines.get(host)
+    return f"{host} ({machine})" if machine else host
+
+
 def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.Named | None:
     """A rank failed and mpirun does not tell which. Its own code is that rank's, unless a shell stands between."""
     told = launcher.exit is not None and mpirun_words.tells_of_a_rank(seen.launcher_lines)
@@ -176,7 +182,7 @@ def _named(job: Job, named: mpirun_words.Named, seen: Observed) -> Cause:
     rank, host = _who_and_where(job, named, seen)
     ending = exits.tell(replace(named.exit, memory_limit_hit=_hit_the_limit(named.exit, host, seen)))
     who = f"rank {rank}" if rank is not None else "a rank"
-    where = f" on {host}" if host else ""
+    where = f" on {_on_machine(host, seen)}" if host else ""
     did = f"called MPI_Abort with code {named.exit.code}" if named.aborted else ending.words
     known = known_errors.recognise(seen.launcher_lines)
     last = mpirun_words.programs_last_word(seen.launcher_lines) if ending.signal is None else None

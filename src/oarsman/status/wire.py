@@ -32,6 +32,7 @@ def to_wire(status: Status) -> Document:
             "queue": {"position": status.queue.position, "reason": status.queue.reason} if status.queue else None,
             "timeline": {step: _time(at) for step, at in status.timeline.items()} or None,
             "placement": _placement(status.placement) or None,
+            "machines": dict(status.machines) or None,
             "retryAt": _time(status.retry_at),
         }
     )
@@ -127,6 +128,7 @@ def from_wire(document: Mapping[str, Any] | None) -> Status:
         queue=QueuePlace(position=queue["position"], reason=queue["reason"]) if queue else None,
         timeline={step: at for step, text in (found.get("timeline") or {}).items() if (at := _read_time(text))},
         placement=_read_placement(found.get("placement") or {}),
+        machines=dict(found.get("machines") or {}),
         retry_at=_read_time(found.get("retryAt")),
     )
 

@@ -31,6 +31,7 @@ WORDS = {
     "Small letters, digits, - and . between them.": "小写字母和数字，中间可以有 - 和 .。",
     "Timeline": "时间线",
     "Description": "描述",
+    "Machines": "机器",
     "{ready} of {count} ready": "{ready}/{count} 就绪",
     "Place in the queue": "排队位置",
     "{count} workers": "{count} 个 Worker",

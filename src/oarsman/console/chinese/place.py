@@ -2,6 +2,7 @@ WORDS = {
     "Hosts and queue": "主机与队列",
     "Hosts": "主机",
     "ready": "就绪",
+    "left out": "未使用",
     "; {used} used": "；实际使用 {used}",
     "others": "其他人",
     "not of jobs": "非作业占用",

@@ -198,7 +198,7 @@ class Desk(EnvironmentDesk, SweepDesk):
             return self._folder or Path.cwd()
         folder = Path(asked)
         usable = "\0" not in asked and folder.is_absolute()
-        if self._engine == "embedded" and not (usable and folder.is_dir()):
+        if self._engine != "kube" and not (usable and folder.is_dir()):
             raise UsageError(f"{asked!r} is not a folder of this machine", field="folder", hint="write a whole path")
         return folder
 

@@ -63,6 +63,11 @@ def preview(
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
         note = f"whether it fits is not known: {error.message}"
         return view.model_copy(update={"warnings": [*view.warnings, note]})
+    if fit.machines:  # of a rack: hosts of the job may share one, and mpirun is told their addresses
+        placed = dict(enumerate(views.planned_ranks(job, fit.machines)[:_MOST_PLACED]))
+        view = view.model_copy(update={"placement": views.hosts_with_ranks(placed), "hostfile": ""})
+    refusals = getattr(jobs, "refusals", None)
+    view = view.model_copy(update={"warnings": [*view.warnings, *(refusals(job) if refusals is not None else ())]})
     crowded = local and view.ranks is not None and view.ranks > fit.total.cpus > 0
     crowd = [f"{view.ranks} ranks share {fit.total.cpus:g} CPUs"] if crowded else []
     return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *crowd]})

@@ -98,6 +98,7 @@ class Job(Value):
     attempts: Sequence[AttemptView] = ()
     cause: CauseView | None = None
     ranks: Sequence[RankView] = ()
+    machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine, where it is not one of its own
     manifest: str  # YAML, as it was given
     completed: str  # YAML with every default filled in
     folder: str | None = None

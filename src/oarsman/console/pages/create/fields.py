@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["text", "long", "number", "amount", "choice", "words", "pairs", "volumes", "switch"]
-CLUSTER, MACHINE = "kube", "embedded"
+CLUSTER, MACHINE, BARE = ("kube",), ("embedded",), ("embedded", "ssh")
 _UNSAID = ("", "not said")
 _VERSIONS = (("kubeflow.org/v2beta1", "v2beta1"), ("kubeflow.org/v1", "v1"))
 _IMPLEMENTATIONS = (_UNSAID, ("OpenMPI", "Open MPI"), ("MPICH", "MPICH"), ("Intel", "Intel MPI"))
@@ -20,7 +20,7 @@ class Question:
     kind: Kind = "text"
     note: str = ""  # under the field, always there
     choices: tuple[tuple[str, str], ...] = ()  # value and what it is called; empty: as it is without being said
-    only_on: str | None = None  # an engine that alone knows this
+    only_on: tuple[str, ...] = ()  # the engines that know this; empty: all of them
     wide: bool = False
     least: int = 0
 
@@ -87,7 +87,7 @@ SCHEDULING = (
     Question("min_available", "Started together, at least", "number", "pods, for gang scheduling", only_on=CLUSTER),
     Question("schedule_timeout", "Seconds to wait for all", "number", "for gang scheduling", only_on=CLUSTER),
     Question("priority_class", "Priority class", only_on=CLUSTER),
-    Question("oversubscribe", "More ranks than CPUs", "switch", only_on=MACHINE),
+    Question("oversubscribe", "More ranks than CPUs", "switch", only_on=BARE),
     Question(
         "network",
         "Network",

@@ -108,9 +108,11 @@ class Outlook:
                         ui.label(value).classes("oarsman-code" if name == "Launch command" else "")
         ui.label(self.arithmetic).classes("oarsman-note")
         if found.placement:
+            machines = found.fit.machines if found.fit is not None else {}
             with ui.expansion(say("Ranks on each host")).classes("w-full"):
                 for host, ranks in list(found.placement.items())[:_MOST_HOSTS]:
-                    ui.label(f"{host}: {', '.join(map(str, ranks[:_MOST_RANKS]))}{' …' * (len(ranks) > _MOST_RANKS)}")
+                    where = f"{host} ({machines[host]})" if host in machines else host
+                    ui.label(f"{where}: {', '.join(map(str, ranks[:_MOST_RANKS]))}{' …' * (len(ranks) > _MOST_RANKS)}")
         if found.completed:
             with ui.expansion(say("With every default")).classes("w-full"):
                 ui.label(found.completed).classes("oarsman-lines")

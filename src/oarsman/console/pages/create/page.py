@@ -127,7 +127,7 @@ class CreatePage:
             ui.label(self.guest.say(title)).classes("text-subtitle1")
         with ui.element("div").classes("oarsman-fields"):
             for question in questions:
-                if question.only_on in (None, self.info.engine):
+                if not question.only_on or self.info.engine in question.only_on:
                     choices = self._environment_choices() if question.field == "environment" else None
                     self.controls[question.field] = Control(
                         question, self.guest.say, self._form_changed, self._look_soon, choices
@@ -145,7 +145,7 @@ class CreatePage:
 
     def _run(self) -> None:
         self._questions(fields.RUN)
-        if self.info.engine == fields.MACHINE:
+        if self.info.engine in fields.BARE:
             self.folder = folder = ui.input(
                 self.guest.say("Folder on this machine"), value=self.first_folder, on_change=self._look_soon
             )

@@ -74,8 +74,8 @@ class Ranks(Tab):
 
     def _rank_row(self, one: RankProgress) -> Row:
         return {
-            "rank": one.rank, "host": one.host, "state": self._word(condition(one)), "exit": _code(one.exit_code),
-            "step": "" if one.step is None else f"{one.step:g}", "lines": one.lines,
+            "rank": one.rank, "host": self._placed(one.host), "state": self._word(condition(one)),
+            "exit": _code(one.exit_code), "step": "" if one.step is None else f"{one.step:g}", "lines": one.lines,
             "last": amounts.moment(one.last_output), "behind": one.behind,
         }  # fmt: skip
 
@@ -90,11 +90,17 @@ class Ranks(Tab):
         state = next((found for found in ("failed", "running", "exited", "done") if found in states), "unknown")
         exits = [one.exit_code for one in ranks if one.exit_code is not None]
         return {
-            "host": host, "state": self._word("running" if state == "unknown" and used is not None else state),
+            "host": self._placed(host),
+            "state": self._word("running" if state == "unknown" and used is not None else state),
             "ranks": ranges(one.rank for one in ranks), "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
             "memory": amounts.size(used.memory_bytes) if used is not None else "",
             "exit": _code(max(exits, default=None)),
         }  # fmt: skip
+
+    def _placed(self, host: str) -> str:
+        """With the machine it is on, where that has another name."""
+        machine = self.job.machines.get(host)
+        return f"{host} ({machine})" if machine else host
 
     def _word(self, state: str) -> str:
         say = self.guest.say

@@ -43,6 +43,7 @@ class Summary(Tab):
         yield say("Description"), job.description
         yield say("Owner"), job.owner
         yield say("Where"), say(job.engine)
+        yield say("Machines"), ", ".join(dict.fromkeys(self.job.machines.values()))
         yield say("Type"), f"{job.implementation}, {job.api_version}"
         yield say("Workers"), self._workers()
         command, environment = self._launch()
