@@ -163,6 +163,8 @@ class BareEngine:
             await workshop.start_keeper(watched.folder)
             watched.look()
         self._listen(uid, watched)
+        if self._transport.far:
+            await self._order(assignment.job, {"do": "start-host", "host": assignment.job.launcher_host})
 
     async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
         name = job.worker_host(index)

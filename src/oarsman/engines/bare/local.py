@@ -18,6 +18,7 @@ from oarsman.job.job import Job
 
 class OnThisMachine:
     name = "embedded"
+    far = False
 
     def __init__(self) -> None:
         self._separation = separation.Separation()

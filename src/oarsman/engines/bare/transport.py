@@ -13,6 +13,7 @@ from oarsman.job.job import Job
 
 class Transport(Protocol):
     name: str  # of the engine
+    far: bool  # its hosts take a while to reach: the launcher's is made with the others
 
     async def start(self) -> None:
         """Find out what can be had here."""

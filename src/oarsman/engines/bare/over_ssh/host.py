@@ -27,6 +27,7 @@ from oarsman.engines.bare.over_ssh.trouble import trouble
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
+_FOLLOW_SECONDS, _FOLLOW_STEP = 5.0, 0.03
 _RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
 
 
@@ -59,6 +60,7 @@ class RemoteHost:
     connection: Connection | None = None
     unfit: str = ""  # why the machine itself says it cannot serve
     connect_at: float | None = None
+    began: float = 0.0
     tries: int = 0
     port: str = ""
     written: int = 0
@@ -84,7 +86,8 @@ class RemoteHost:
         self._watch(wire.listen(self.socket_path), self._accept)
         self._watch(self.keeper, self._obey)
         self._watch(wake_read, self._drain)
-        self._connect()
+        self.connect_at = self.began = time.monotonic()
+        self._keep_deadlines()
         while True:
             for key, _ in self.selector.select(self._patience()):
                 if key.fileobj in self.selector.get_map():  # one of those before it may have closed it
@@ -105,9 +108,17 @@ class RemoteHost:
 
     # -- the connection --------------------------------------------------------------------------------
     def _connect(self) -> None:
+        """Whoever does not lead on its machine waits a moment for the way that whoever does will have opened."""
+        control = self.spec["ssh"]["control"]
+        if self.spec["ssh"]["follows"]:
+            now = time.monotonic()
+            if not os.path.exists(control) and now < self.began + _FOLLOW_SECONDS:
+                self.connect_at = now + _FOLLOW_STEP
+                return
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(control)  # of a connection that failed
         self.connect_at, self.unfit = None, ""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.spec["ssh"]["control"])  # of a connection that failed
         self.connection = Connection(self.spec["ssh"]["minder"], self.spec["minder"], self.selector, self._hear)
 
     def _order(self, *words: str) -> None:

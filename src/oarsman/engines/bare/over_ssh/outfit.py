@@ -76,7 +76,11 @@ class Outfit:
 
     def lead(self, machine: str) -> str:
         """The member in whose name everything runs on this machine: to MPI its members there are one host."""
-        return self.machines[machine][0]
+        return self.machines.get(machine, [self.job.launcher_host])[0]
+
+    def _leads(self, member: str) -> bool:
+        machine = self.places[member].name
+        return self.lead(machine) == member
 
     def address(self, member: str) -> str:
         return self.networks.ends[self.places[member].name].address
@@ -120,7 +124,8 @@ class Outfit:
         launcher = member == self.job.launcher_host
         host = self.places[member]
         index = 0 if launcher else int(member.rpartition("-")[2])
-        control = f"{self.run_folder}/c/{'l' if launcher else index}"
+        leads = self._leads(member)
+        control = f"{self.run_folder}/c/{list(self.places.values()).index(host)}"
         return {
             "role": "launcher" if launcher else "worker",
             "index": index,
@@ -137,7 +142,8 @@ class Outfit:
             "temp": f"{self.run_folder}/t/{'l' if launcher else index}",
             "ssh": {
                 "control": control,
-                "minder": self.ssh.argv(host, control=control, master=True),
+                "follows": not leads,  # whoever leads on a machine connects to it first, the others go the same way
+                "minder": self.ssh.argv(host, control=control, master=leads),
                 "command": self.ssh.argv(host, control=control),
             },
             "minder": self._minder(member),
@@ -200,7 +206,7 @@ class Outfit:
     def _minder(self, member: str) -> str:
         machine = self.places[member].name
         launcher = member == self.job.launcher_host
-        leads = self.machines.get(machine, [member])[0] == member
+        leads = self._leads(member)
         first = int(self.job.uid[:4], 16)
         given = {
             "BASE": base_folder(self.job.uid),
@@ -299,7 +305,9 @@ class Outfit:
         """What differs from host to host."""
         machine = self.places[member].name
         run = self.folder(member)
-        own = {names.ENV_HOST: member, "OARSMAN_RUN": run, "TMPDIR": f"{run}/t", "OARSMAN_MACHINE": machine}
+        members = " ".join(f"{name}:{slots}" for name, slots in self._members_at(machine))
+        own = {names.ENV_HOST: member, "OARSMAN_MEMBERS": members, "OARSMAN_MACHINE": machine}
+        own |= {"OARSMAN_RUN": run, "TMPDIR": f"{run}/t"}
         own[names.ENV_ROLE] = "launcher" if member == self.job.launcher_host else "worker"
         if any(self.gpus.values()):
             here = self.machines.get(machine, []) if own[names.ENV_ROLE] == "worker" or member in self.takers else []

@@ -9,6 +9,12 @@ export RANK="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" WORLD_SIZE="${OMPI_COMM_WO
 export LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}"
 export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
 export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
+left=$LOCAL_RANK # hosts of the job that share a machine are one to MPI; a rank belongs to the one whose slot it has
+for member in $OARSMAN_MEMBERS; do
+    [ "$left" -ge "${member##*:}" ] || break
+    left=$((left - ${member##*:}))
+done
+export OARSMAN_HOST="${member%:*}"
 say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
 say "rank $label $RANK $WORLD_SIZE $LOCAL_RANK $$"
 trap : TERM INT HUP # they reach the whole group; we stay to tell how the program took them
