@@ -373,9 +373,34 @@ def test_trusts_of_two_inventories_do_not_undo_each_other(start: Start) -> None:
     assert start.trust("--yes").returncode == 0
 
 
-def test_any_login_shell_will_do(start: Start) -> None:
-    with start.rack[0].faults.login_shell("/bin/csh" if Path("/bin/csh").exists() else "/bin/bash"):
-        assert start.trust("--yes").returncode == 0
+def test_a_shell_that_chats_when_it_starts_does_no_harm(start: Start) -> None:
+    node1 = start.rack[0]
+    node1.write("/var/tmp/chatty", '#!/bin/sh\necho Welcome\necho to node1 >&2\nexec /bin/sh "$@"\n', mode=0o755)
+    with node1.faults.login_shell("/var/tmp/chatty"):
+        done = start.trust("--yes")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_link_to_a_configuration_stays_a_link(start: Start) -> None:
+    node1 = start.rack[0]
+    node1.write("/home/rower/dotfiles/ssh", "Compression no\n", "rower", 0o600)
+    node1.sh("su rower -c 'cd && mkdir -m 700 .ssh && ln -s ../dotfiles/ssh .ssh/config'")
+    assert start.trust("--yes").returncode == 0
+    assert node1.path("/home/rower/.ssh/config").is_symlink()
+    assert "Host node2" in node1.path("/home/rower/dotfiles/ssh").read_text()
+    assert start.trust("--yes", "--undo").returncode == 0
+    assert node1.path("/home/rower/.ssh/config").is_symlink()
+    assert node1.path("/home/rower/dotfiles/ssh").read_text() == "Compression no\n"
+
+
+def test_another_port_is_known_to_all(start: Start) -> None:
+    node1, node2, *_ = start.rack
+    start.inventory.write_text("- node1\n- {name: node2, port: 2222}\n- node3\n")
+    with node2.faults.other_port(2222):
+        done = start.trust("--yes")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert reaches(node1, node2) == "node2"
+    assert f"[{node2.address}]:2222" in node1.path("/home/rower/.ssh/known_hosts").read_text()
 
 
 def test_a_full_disk_changes_nothing_and_is_named(start: Start) -> None:

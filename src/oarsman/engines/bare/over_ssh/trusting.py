@@ -333,7 +333,15 @@ class Trust:
     async def _visit(self, host: RackHost, names: Sequence[str]) -> dict[str, tuple[int, str]] | Trouble:
         """Each begins with the one after itself: otherwise all would come to the first at once."""
         place = names.index(host.name)
-        return await self._place(host).visit([*names[place + 1 :], *names[:place]])
+        called = {self._called(name): name for name in (*names[place + 1 :], *names[:place])}
+        visits = await self._place(host).visit(list(called))
+        return visits if isinstance(visits, Trouble) else {called[name]: said for name, said in visits.items()}
+
+    def _called(self, name: str) -> str:
+        """What is localhost here is another machine there."""
+        host = self.inventory.host(name)
+        assert host is not None
+        return plans.names_of(host, self._seen[name])[0]
 
     def _between(self, source: str, target: str, visits: dict[str, tuple[int, str]] | Trouble | None) -> Trouble | None:
         lost = self.troubles.get(source) or self.troubles.get(target)

@@ -55,16 +55,11 @@ class Peer:
 
     @property
     def hostname(self) -> str:
-        """Its own address, which is right also where this machine comes through a translating router."""
-        for name in (self.seen.address, self.host.target):
-            if name and not _is_this_machine(name):
-                return name
-        return self.seen.node
+        return _hostname(self.host, self.seen)
 
     @property
     def names(self) -> list[str]:
-        found = dict.fromkeys((self.host.name, self.host.target, self.hostname))
-        return [name for name in found if not _is_this_machine(name)]
+        return names_of(self.host, self.seen)
 
     @property
     def known_as(self) -> list[str]:
@@ -77,6 +72,20 @@ class Peer:
             f"Host {' '.join(self.names)}\n    HostName {self.hostname}\n{port}    User {self.seen.user}\n"
             f"    IdentityFile ~/.ssh/{KEY}\n"
         )
+
+
+def names_of(host: RackHost, seen: Seen) -> list[str]:
+    """Those by which the others may call it, the usual one first."""
+    found = dict.fromkeys((host.name, host.target, _hostname(host, seen)))
+    return [name for name in found if not _is_this_machine(name)]
+
+
+def _hostname(host: RackHost, seen: Seen) -> str:
+    """Its own address, which is right also where this machine comes through a translating router."""
+    for name in (seen.address, host.target):
+        if name and not _is_this_machine(name):
+            return name
+    return seen.node
 
 
 def _is_this_machine(name: str) -> bool:
@@ -96,8 +105,8 @@ def on_host(
     name, seen = me.host.name, me.seen
     lines = [line for line in (*extra, *keys.values()) if _is_missing(seen.files["authorized_keys"].text, line)]
     admitted = with_lines(seen.files["authorized_keys"].text, [_labelled(line) for line in lines], mark)
-    pinned = pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers if peer.names], mark)
-    config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers if peer.names}, mark)
+    pinned = pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers], mark)
+    config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers}, mark)
     make = not seen.key
     changes = [
         Change(name, KEY, "make", int(make)),

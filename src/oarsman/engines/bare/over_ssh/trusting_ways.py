@@ -103,10 +103,13 @@ def _text(file: Path) -> bytes | None:
 
 
 async def learn_key(ssh: Ssh, host: RackHost, way: Way, folder: Path) -> PublicKey | Trouble:
-    """The key that the host shows, without logging in; by ssh itself, which knows the way through other machines."""
+    """The key that the host shows, without logging in; by ssh itself, which knows the way through other machines.
+
+    It is believed only as far as an empty file of ours is concerned, from which it is then shown to the user.
+    """
     file = folder / f"{host.name}.learned"
     options = [
-        *pinned_by(file), "StrictHostKeyChecking=accept-new", "HashKnownHosts=no", "PreferredAuthentications=none",
+        *pinned_by(file), "StrictHostKeyChecking=no", "HashKnownHosts=no", "PreferredAuthentications=none",
         "ControlPath=none", f"ConnectTimeout={CONNECT_SECONDS}",
     ]  # fmt: skip
     answer = await ssh.run(host, "exit 0\n", timeout=3 * CONNECT_SECONDS, options=options)
