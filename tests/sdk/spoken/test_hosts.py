@@ -27,7 +27,7 @@ FRAGMENTS = {
     f"{CHECKING}/real_run.py": {
         "real run", "a host without an MPI has not passed",
         "ssh -o BatchMode=yes -o ConnectTimeout=10", "it ended with code 7", " (nothing came from 7)",
-        "mpirun over all hosts failed7: 7", "mpirun was not tried: 7", "7 cannot log in to 7",
+        "mpirun over all hosts failed7: 7", "mpirun was not tried: 7", "no host passed", "7 cannot log in to 7",
         "plain mpirun does not know the port and user of 7", "77exec 7 </dev/null\n", "export PATH=7:$PATH\n",
     },
     "runtime/inventories.py": set[str](),
@@ -84,6 +84,7 @@ def test_what_is_in_the_way_between_hosts_is_said_in_chinese(name: str) -> None:
          "node3 无法连到 node1（10.88.1.11）：没有应答，像是被防火墙丢弃"),
         ("whether node2 can connect to node1 was not tried: no mpirun listens on node1",
          "没有测试 node2 能否连到 node1：node1 上没有 mpirun 在监听"),
+        ("mpirun was not tried: no host passed", "没有运行 mpirun：没有主机通过检查"),
         ("mpirun was not tried: node1 cannot log in to node2", "没有运行 mpirun：node1 无法登录 node2"),
         ("mpirun over all hosts failed (nothing came from a, b): ORTE",
          "在所有主机上运行 mpirun 失败（a, b 没有输出）：ORTE"),

@@ -99,6 +99,7 @@ SENTENCES = {
         "mpirun 需要它：请放开主机之间的防火墙，或为它们指定另一个网络（'interface:'）"
     ),
     "mpirun started a process on each of {n:word} hosts": "mpirun 在 {n} 台主机上各启动了一个进程",
+    "mpirun was not tried: no host passed": "没有运行 mpirun：没有主机通过检查",
     "mpirun was not tried: {host:word} cannot log in to {other:word}": "没有运行 mpirun：{host} 无法登录 {other}",
     "mpirun was not tried: plain mpirun does not know the port and user of {host:word}": (
         "没有运行 mpirun：直接使用的 mpirun 不知道 {host} 的端口和用户"

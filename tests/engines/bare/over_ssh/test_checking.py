@@ -286,6 +286,7 @@ TRUST = [Finding(host=x, other=y, step="login", level=OK, message="") for x, y i
     [
         (HOSTS, TRUST, ""),
         (HOSTS[:1], [], ""),
+        ([], [], "no host passed"),
         (HOSTS, TRUST[:1], "b cannot log in to a"),
         ([HOSTS[0], RackHost(name="b", port=2222)], TRUST, "plain mpirun does not know the port and user of b"),
     ],

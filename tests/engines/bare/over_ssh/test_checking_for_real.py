@@ -152,8 +152,7 @@ def test_every_mpi_is_listened_with_and_run(rack: Rack, mpi: str) -> None:
         f"node1 cannot connect to node2 ({rack.host('node2').address}): no answer, as if a firewall dropped it"
     ]
     assert {f.level for f in findings if f.step == "call-back" and (f.host, f.other) != ("node1", "node2")} == {OK}
-    findings = check(rack, ["node1", "node3"], extra=f"defaults: {{mpi: {root}}}\n")
-    assert (findings[-1].step, findings[-1].level) == ("real run", OK), findings[-1]
+    assert findings[-1].message == "mpirun started a process on each of 2 hosts", "node2 has to go"
 
 
 def test_a_host_of_busybox_is_checked_like_any_other(rack: Rack) -> None:

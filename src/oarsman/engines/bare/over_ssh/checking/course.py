@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from oarsman.engines.bare.over_ssh.checking.alike import alike
 from oarsman.engines.bare.over_ssh.checking.asking import ask
-from oarsman.engines.bare.over_ssh.checking.findings import FAIL, Finding, HostSeen
+from oarsman.engines.bare.over_ssh.checking.findings import FAIL, Finding, HostSeen, unfit
 from oarsman.engines.bare.over_ssh.checking.reaching import reached
 from oarsman.engines.bare.over_ssh.checking.surroundings import clock, surroundings
 from oarsman.engines.bare.over_ssh.checking.trying import try_ways
@@ -39,15 +39,15 @@ class Course:
         self._choose_network(there)
         self.stage("ways")
         await self._try_ways(there)
-        if self.real_run is not None and self.passed:
+        if self.real_run is not None:
             self.stage("real run")
             self._found([await self.real_run(self)])
         return self.findings
 
     @property
     def passed(self) -> list[RackHost]:
-        """Hosts without a failure, neither of their own nor on a way to or from them."""
-        failed = {name for finding in self.findings if finding.level == FAIL for name in (finding.host, finding.other)}
+        """As many hosts as can be taken together without a failure."""
+        failed = unfit([host.name for host in self.hosts], self.findings)
         return [host for host in self.hosts if host.name not in failed]
 
     async def _ask(self, host: RackHost) -> HostSeen:

@@ -23,7 +23,7 @@ async def plain_mpirun(course: Course) -> Finding:
     hosts = course.passed
     why = why_not(hosts, course.findings)
     if why:
-        hint = _BY_JOB.format(count=len(hosts))
+        hint = _BY_JOB.format(count=len(hosts)) if hosts else ""
         return Finding(host="", step=_STEP, level=SKIPPED, message=f"mpirun was not tried: {why}", hint=hint)
     first = hosts[0]
     facts = {host.name: own.facts for host in hosts if (own := course.seen[host.name]).facts is not None}
@@ -38,6 +38,8 @@ async def plain_mpirun(course: Course) -> Finding:
 
 def why_not(hosts: Sequence[RackHost], findings: Iterable[Finding]) -> str:
     """What a plain mpirun needs and does not have; empty: nothing is missing."""
+    if not hosts:
+        return "no host passed"
     logins = {(found.host, found.other) for found in findings if found.step == "login" and found.level == OK}
     for host in hosts:
         for other in hosts:
