@@ -186,3 +186,8 @@ def test_two_hosts_that_are_one_machine_are_said_to_be(rack: Rack) -> None:
     inventory = read(text, Path("hosts.yaml").absolute())
     findings = asyncio.run(Course(Ssh(inventory), inventory.hosts).run())
     assert of_level(findings, FAIL) == ["node1 and twin have the same addresses, as if they were one machine"]
+
+
+def test_hosts_that_share_a_home_do_not_get_in_each_others_way(rack: Rack) -> None:
+    findings = check(rack, extra=f"defaults: {{folder: {rack.shared}/deep/in/there}}\n")
+    assert {f.level for f in findings if f.step == "folder"} == {OK}

@@ -34,6 +34,7 @@ class Course:
     async def run(self) -> list[Finding]:
         self.stage("hosts")
         self.seen = await on_all(self.hosts, self._ask)
+        await self._ask_again_alone()
         self._found(alike(list(self.seen.values())))
         there = [seen for seen in self.seen.values() if seen.facts is not None]
         self._choose_network(there)
@@ -52,11 +53,20 @@ class Course:
 
     async def _ask(self, host: RackHost) -> HostSeen:
         seen = await ask(self.ssh, host)
-        findings = list(reached(seen))
-        if seen.facts is not None:
-            findings += surroundings(host, seen.facts)
-        self._found(findings)
+        if not _folder_fails(seen):
+            self._judge(seen)
         return seen
+
+    async def _ask_again_alone(self) -> None:
+        """Hosts with one home try the same folder, and may remove it under each other's hands: now one at a time."""
+        for name, seen in self.seen.items():
+            if _folder_fails(seen):
+                self.seen[name] = again = await ask(self.ssh, seen.host)
+                self._judge(again)
+
+    def _judge(self, seen: HostSeen) -> None:
+        own = surroundings(seen.host, seen.facts) if seen.facts is not None else ()
+        self._found([*reached(seen), *own])
 
     def _choose_network(self, there: Sequence[HostSeen]) -> None:
         if len(there) < 2:
@@ -86,3 +96,7 @@ class Course:
         self.findings += found
         if found:
             self.tell(found)
+
+
+def _folder_fails(seen: HostSeen) -> bool:
+    return seen.facts is not None and bool(seen.facts.folder_problem)
