@@ -73,12 +73,6 @@ def test_an_unknown_engine_is_refused_clearly(jobs: FakeJobs) -> None:
     assert "--on takes one of: embedded, ssh, kube" in oarsman(jobs, "list", "--on", "moon").stderr
 
 
-def test_an_engine_to_come_is_unsupported() -> None:
-    done = subprocess.run([sys.executable, "-m", "oarsman.cli", "list", "--on", "ssh"], capture_output=True, text=True)
-    assert done.returncode == 6
-    assert done.stderr.startswith("error: jobs cannot be run on 'ssh'")
-
-
 def test_a_reader_that_goes_away_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)

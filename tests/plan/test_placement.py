@@ -8,6 +8,7 @@ from oarsman import names
 from oarsman.job.job import Implementation, Job
 from oarsman.job.launch import LaunchLine
 from oarsman.job.observed import Phase, RankReport
+from oarsman.plan import placement
 from oarsman.plan.reconcile import reconcile
 from tests.builders import MPIRUN, a_job, a_launcher, a_rank, at, running
 
@@ -151,3 +152,24 @@ def test_on_shared_machines_ranks_are_compared_by_machine(
 def test_workers_that_left_an_elastic_job_are_known_though_their_machine_is_not() -> None:
     seen = running(ELASTIC, ranks=(a_rank(0), a_rank(1, "pi-worker-5")), launcher=DONE, machines={"pi-worker-0": "n"})
     assert reconcile(ELASTIC, seen, at(10)).status.is_true(names.SUCCEEDED)
+
+
+# -- hosts that share a machine ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("machines", "planned"),
+    [
+        pytest.param({}, "0 0 1 1 2 2 3 3", id="each its own"),
+        pytest.param(dict.fromkeys(range(4), "a"), "0 0 1 1 2 2 3 3", id="all on one"),
+        pytest.param({0: "a", 1: "b", 2: "a", 3: "b"}, "0 0 2 2 1 1 3 3", id="in turn"),
+    ],
+)
+def test_a_rank_belongs_to_the_host_whose_slot_it_has(machines: dict[int, str], planned: str) -> None:
+    job = replace(a_job(workers=4, launch=replace(MPIRUN, processes=8)), slots_per_worker=2)
+    where = {job.worker_host(index): machine for index, machine in machines.items()}
+    assert placement.planned(job, where) == tuple(f"pi-worker-{index}" for index in planned.split())
+
+
+def test_nobody_knows_where_ranks_go_that_no_launch_line_tells() -> None:
+    assert placement.planned(a_job(launch=None)) == ()

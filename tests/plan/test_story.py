@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oarsman import names
-from oarsman.job.observed import Observed, Phase
+from oarsman.job.observed import Admission, Observed, Phase, Place
 from oarsman.job.policies import ManagedBy
 from oarsman.plan.actions import CreateLauncher, CreateWorker, Prepare, PublishHosts
 from oarsman.plan.reconcile import reconcile
@@ -19,6 +19,17 @@ def test_a_new_job_is_created_admitted_and_gets_its_workers_in_order() -> None:
     assert plan.status.start_time == T0
     assert [e.reason for e in plan.events] == [names.REASON_CREATED]
     assert dict(plan.status.timeline) == {"submitted": T0, "admitted": T0}
+
+
+def test_the_machines_a_job_was_given_are_known_from_then_on() -> None:
+    job = a_job()
+    places = (Place(member="pi-worker-0", machine="node1"), Place(member="pi-worker-1", machine="node2"))
+    first = reconcile(job, Observed(admission=Admission(placement=places)), T0)
+    assert first.status.machines == {"pi-worker-0": "node1", "pi-worker-1": "node2"}
+    later = reconcile(
+        job, running(status=replace(running().status, machines=first.status.machines)), at(5)
+    )  # nobody is asked for room any more
+    assert later.status.machines == first.status.machines
 
 
 def test_the_launcher_comes_when_every_worker_is_ready_and_the_hosts_are_published_first() -> None:

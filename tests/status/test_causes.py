@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from oarsman.job.observed import Exit, Observed, Phase, RankReport
+from oarsman.job.state import Status
 from oarsman.status import causes
 from oarsman.status.causes import Lost
 from tests.builders import a_job, a_launcher, a_rank, at
@@ -115,6 +116,20 @@ def test_a_rank_that_failed_is_named_with_what_it_means(code: int, lines: tuple[
     cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=1))
     assert cause.summary == summary
     assert (cause.rank, cause.host, cause.exit_code, cause.last_lines) == (1, "pi-worker-1", code, lines)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Observed(machines={"pi-worker-1": "node2"}),
+        Observed(status=Status(machines={"pi-worker-1": "node2"})),  # the host itself is gone already
+    ],
+)
+def test_the_machine_of_a_host_is_named_with_it(seen: Observed) -> None:
+    seen = replace(seen, ranks=(a_rank(0), a_rank(1, code=3)))
+    cause = causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=1))
+    assert cause.summary == "rank 1 on pi-worker-1 (node2) exited with code 3"
+    assert cause.host == "pi-worker-1"
 
 
 def test_a_memory_limit_that_was_hit_is_said() -> None:

@@ -1,0 +1,154 @@
+"""`--on ssh`: which hosts are meant, and where the machines of a job are shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from oarsman.cli.main import cli
+from oarsman.cli.session import Session
+from oarsman.runtime.jobs import Amounts, Fit
+from oarsman.runtime.preview import Preview
+
+from .fakes import NOW, RUNNING, FakeJobs, oarsman
+
+MACHINES = {"pi-launcher": "node1", "pi-worker-0": "node1", "pi-worker-1": "node2"}
+
+
+def on_ssh(jobs: FakeJobs, *words: str) -> Result:
+    return oarsman(jobs, "--on", "ssh", *words)
+
+
+# -- which hosts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--on", "ssh", "--hosts", "rack.yaml", "list"],
+        ["list", "--on", "ssh", "--hosts", "rack.yaml"],
+        ["--hosts", "rack.yaml", "list", "--on", "ssh"],
+    ],
+)
+def test_the_door_is_opened_with_the_file_that_was_named(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
+    opened = []
+
+    def open_jobs(engine: str, **given: Any) -> FakeJobs:
+        opened.append((engine, given["hosts"]))
+        return FakeJobs()
+
+    monkeypatch.setattr("oarsman.runtime.open_jobs", open_jobs)
+    assert CliRunner().invoke(cli, words, obj=Session()).exit_code == 0
+    assert opened == [("ssh", "rack.yaml")]
+
+
+@pytest.mark.parametrize("engine", ["embedded", "kube"])
+def test_hosts_are_refused_elsewhere(jobs: FakeJobs, engine: str) -> None:
+    result = oarsman(jobs, "list", "--on", engine, "--hosts", "rack.yaml")
+    assert (result.exit_code, result.stderr) == (2, "error: --hosts needs --on ssh\n")
+
+
+# -- where a job is ----------------------------------------------------------------------------------
+
+
+def test_a_wide_list_names_the_machines_of_a_job(jobs: FakeJobs) -> None:
+    record = jobs.add("pi", replace(RUNNING, machines=MACHINES))
+    jobs.records[record.job.key] = replace(record, engine="ssh")
+    jobs.add("tau")
+    header, *rows = oarsman(jobs, "list", "-o", "wide").stdout.splitlines()
+    start = header.index("ENGINE")
+    assert [row[start:].split("  ")[0] for row in rows] == ["ssh (node1, node2)", "embedded"]
+
+
+def test_a_wide_list_names_only_a_few_of_many_machines(jobs: FakeJobs) -> None:
+    jobs.add("pi", replace(RUNNING, machines={f"pi-worker-{n}": f"node{n}" for n in range(7)}))
+    assert "(node0, node1, node2, node3 +3)" in oarsman(jobs, "list", "-o", "wide").stdout
+
+
+def test_a_description_has_the_machine_of_each_host(jobs: FakeJobs) -> None:
+    jobs.add("pi", replace(RUNNING, machines=MACHINES, placement={0: "pi-worker-0", 1: "pi-worker-1"}))
+    lines = [line.split() for line in oarsman(jobs, "describe", "pi").stdout.splitlines()]
+    assert ["HOST", "MACHINE", "RANKS"] in lines
+    assert ["pi-launcher", "node1", "-"] in lines
+    assert ["pi-worker-1", "node2", "1"] in lines
+
+
+def test_hosts_of_one_machine_are_described_without_it(jobs: FakeJobs) -> None:
+    jobs.add("pi", replace(RUNNING, placement={0: "pi-worker-0"}))
+    assert "MACHINE" not in oarsman(jobs, "describe", "pi").stdout
+
+
+def test_the_document_says_where_each_host_is(jobs: FakeJobs) -> None:
+    jobs.add("pi", replace(RUNNING, machines=MACHINES))
+    assert json.loads(oarsman(jobs, "get", "pi", "-o", "json").stdout)["status"]["machines"] == MACHINES
+
+
+# -- plan and doctor ---------------------------------------------------------------------------------
+
+
+def a_preview(fit: Fit) -> Preview:
+    return Preview(
+        mpi="Open MPI 4.1.4 (/usr/bin/mpirun)", hosts=("pi-worker-0", "pi-worker-1"), ranks={0: "pi-worker-0"},
+        hostfile="10.0.0.1 slots=2\n", discover_hosts="", environment={}, launch_line="mpirun ./pi",
+        rewritten="mpirun ./pi", objects=(), not_honoured=(), fit=fit, machines=fit.machines,
+    )  # fmt: skip
+
+
+def planned(monkeypatch: pytest.MonkeyPatch, fit: Fit, *words: str) -> str:
+    class Rack:
+        def preview(self, document: Any, environment: Any) -> Preview:
+            return a_preview(fit)
+
+    monkeypatch.setattr(Session, "rack", lambda _self: Rack())
+    result = CliRunner().invoke(cli, ["plan", "--on", "ssh", *words], obj=Session(now=lambda: NOW))
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+NOTHING = Amounts()
+FITS = Fit(now=True, ever=True, wanted=NOTHING, free=NOTHING, total=NOTHING, machines=MACHINES)
+
+
+def test_a_plan_shows_on_which_machine_each_host_would_be(monkeypatch: pytest.MonkeyPatch, manifest: str) -> None:
+    lines = [line.split() for line in planned(monkeypatch, FITS, manifest).splitlines()]
+    assert ["Room:", "fits:", "it", "can", "start", "now"] in lines
+    assert ["pi-launcher", "node1", "-", "-"] in lines
+    assert ["pi-worker-0", "node1", "2", "0"] in lines
+    data = json.loads(planned(monkeypatch, FITS, manifest, "-o", "json"))
+    assert (data["fits"], data["reason"]) == (True, "")
+    assert data["hosts"][1] == {"name": "pi-worker-1", "slots": 2, "machine": "node2"}
+
+
+@pytest.mark.parametrize(
+    ("ever", "said"),
+    [(True, "Room:      does not fit now: too many"), (False, "Room:      does not fit, ever: too many")],
+)
+def test_a_plan_says_why_it_does_not_fit(monkeypatch: pytest.MonkeyPatch, manifest: str, ever: bool, said: str) -> None:
+    fit = replace(FITS, now=False, ever=ever, reason="too many", machines={})
+    page = planned(monkeypatch, fit, manifest)
+    assert said in page.splitlines()
+    assert "MACHINE" not in page
+
+
+def doctor(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["doctor", "--on", "ssh", *words], obj=Session())
+
+
+def test_without_ssh_no_job_can_run_on_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    result = doctor()
+    assert result.exit_code == 1
+    assert "install openssh-client" in result.stdout
+    assert "No job can run on these hosts before that." in result.stdout
+
+
+def test_without_an_inventory_no_job_can_run_on_hosts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))
+    result = doctor("--hosts", str(tmp_path / "none"))
+    assert result.exit_code == 1
+    assert f"there is no file {tmp_path / 'none'}" in result.stdout

@@ -1,0 +1,105 @@
+"""The door to SSH hosts: the same store as this machine's, and jobs that stay where they were meant to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from embedded_doors import document, finished, listening
+
+from oarsman import names
+from oarsman.errors import UsageError, UserError
+from oarsman.job.sweep import Sweep
+from oarsman.manifest import to_yaml
+from oarsman.runtime.embedded import EmbeddedJobs
+from oarsman.runtime.over_ssh import RackJobs
+from oarsman.runtime.sweeps import Handing, Sweeps
+from oarsman.sdk.desk import Desk
+from oarsman.sdk.models import Clone, Identity, Role
+from oarsman.store.places import Places
+
+HERE = Path("/")
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+    monkeypatch.setattr("oarsman.runtime.caller.Caller.poke", lambda _self, _uid: None)
+    monkeypatch.setattr("oarsman.runtime.caller.Caller.attend", lambda _self: None)
+    return Places(tmp_path / "state")
+
+
+@pytest.fixture
+def rack(tmp_path: Path, places: Places) -> RackJobs:
+    (tmp_path / "hosts").write_text("node1 slots=2\nnode2 slots=2\n")
+    return RackJobs(str(tmp_path / "hosts"), places)
+
+
+@pytest.fixture
+def machine(places: Places) -> EmbeddedJobs:
+    return EmbeddedJobs(places)
+
+
+def test_a_job_keeps_the_hosts_it_was_submitted_for(rack: RackJobs, tmp_path: Path) -> None:
+    record = rack.submit(document(), environment={}, folder=HERE)
+    assert record.engine == "ssh"
+    assert record.job.annotation(names.ANNOTATION_INVENTORY) == str(tmp_path / "hosts")
+
+
+def test_a_job_of_hosts_goes_there_again_through_the_door_of_this_machine(
+    rack: RackJobs, machine: EmbeddedJobs
+) -> None:
+    finished(rack)
+    desk = Desk(machine, Identity(name="ada", role=Role.ADMIN))
+    assert desk.clone("default/pi", Clone(name="tau")).summary.engine == "ssh"
+    assert machine.submit(document("rho"), environment={}, folder=HERE).engine == "embedded"
+
+
+def test_each_door_finds_every_job_by_name_but_that_of_hosts_lists_its_own(
+    rack: RackJobs, machine: EmbeddedJobs
+) -> None:
+    rack.submit(document("far"), environment={}, folder=HERE)
+    machine.submit(document("near"), environment={}, folder=HERE)
+    assert [record.job.name for record in rack.list()] == ["far"]
+    assert [record.job.name for record in machine.list()] == ["far", "near"]
+    assert rack.get("default/near").engine == "embedded"
+    assert machine.get("default/far").engine == "ssh"
+
+
+def test_only_jobs_on_hosts_are_followed(rack: RackJobs, machine: EmbeddedJobs) -> None:
+    machine.submit(document("near"), environment={}, folder=HERE)
+    with listening(rack.follow()) as heard:
+        assert heard.next().whole
+        rack.submit(document("far"), environment={}, folder=HERE)
+        assert [record.job.name for record in heard.next().records] == ["far"]
+
+
+@pytest.mark.parametrize("text", [None, "node1 slots=many\n"])
+def test_what_is_wrong_with_the_hosts_is_told_to_whoever_submits(
+    tmp_path: Path, places: Places, text: str | None
+) -> None:
+    if text is not None:
+        (tmp_path / "hosts").write_text(text)
+    rack = RackJobs(str(tmp_path / "hosts"), places)
+    with pytest.raises(UserError):
+        rack.submit(document(), environment={}, folder=HERE)
+    assert not rack.list()
+
+
+def test_without_any_inventory_the_usual_places_are_named(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.delenv("OARSMAN_HOSTS", raising=False)
+    with pytest.raises(UsageError, match="no hosts are known"):
+        RackJobs(None, places).submit(document(), environment={}, folder=HERE)
+    assert RackJobs(None, places).list() == []  # looking at jobs needs no hosts
+
+
+def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machine(
+    rack: RackJobs, machine: EmbeddedJobs
+) -> None:
+    sweep = Sweep(name="rates", namespace="default", manifest=to_yaml([document("{{lr}}")]), grid={"lr": [1, 2, 3]})
+    handing = Handing(environment={}, folder=HERE)
+    Sweeps(rack).begin(sweep, handing).hand_in(1)
+    Sweeps(machine).resume("default/rates", handing).hand_in()
+    assert [record.engine for record in machine.list()] == ["ssh", "ssh", "ssh"]
