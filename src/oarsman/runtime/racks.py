@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from oarsman.engines.bare.engine import BareEngine
-from oarsman.engines.bare.over_ssh.survey import Surveys
+from oarsman.engines.bare.over_ssh.inventory import Inventory
+from oarsman.engines.bare.over_ssh.probe import HostFacts
+from oarsman.engines.bare.over_ssh.survey import Recalled, Surveys
 from oarsman.engines.bare.over_ssh.transport import OverSsh
 from oarsman.engines.bare.specification import read_spec
+from oarsman.errors import StoreError
+from oarsman.runtime import rack_state
 from oarsman.runtime.loop import Ground
 from oarsman.runtime.rack_ledger import RackLedger
 from oarsman.store.places import Places
 
+log = logging.getLogger("oarsman")
+
 
 def ground_of_racks(places: Places, concerned: Callable[[str], None]) -> Ground:
-    surveys = surveys_of(places)
+    known = surveys_of(places)
 
     def placed(uid: str) -> Mapping[str, str]:
         try:
@@ -24,9 +32,28 @@ def ground_of_racks(places: Places, concerned: Callable[[str], None]) -> Ground:
             return {}
         return dict(spec.get("placement", {}))
 
-    engine = BareEngine(job_folder=places.job, run_folder=places.job_run, transport=OverSsh(surveys))
-    return Ground(engine, RackLedger(surveys, concerned, placed))
+    engine = BareEngine(job_folder=places.job, run_folder=places.job_run, transport=OverSsh(known))
+    return Ground(engine, RackLedger(known, concerned, placed))
 
 
-def surveys_of(places: Places) -> Surveys:
-    return Surveys(left_out=lambda _: {}, keep=lambda *_: None)
+def surveys_of(_places: Places) -> Surveys:
+    return Surveys(left_out=rack_state.left_out, keep=_keep, recall=_recall)
+
+
+def _keep(inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, str]) -> None:
+    try:
+        rack_state.keep(inventory, facts, troubles)
+    except StoreError as error:  # it is for people to look at; jobs can do without
+        log.warning("%s", error)
+
+
+def _recall(inventory: Inventory) -> Recalled | None:
+    """What somebody heard from all the hosts not long ago."""
+    known = rack_state.known(inventory)
+    if any(one.at is None for one in known.values()):
+        return None
+    return Recalled(
+        facts={name: one.facts for name, one in known.items() if one.facts is not None and one.trouble is None},
+        troubles={name: str(one.trouble) for name, one in known.items() if one.trouble is not None},
+        age=time.time() - min(one.at or 0.0 for one in known.values()),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -24,11 +24,24 @@ LeftOut = Callable[[Inventory], Mapping[str, str]]  # host -> why its owner want
 Keep = Callable[[Inventory, Mapping[str, HostFacts], Mapping[str, str]], None]
 
 
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was heard before, by whomever."""
+
+    facts: Mapping[str, HostFacts]
+    troubles: Mapping[str, str]
+    age: float  # seconds
+
+
+Recall = Callable[[Inventory], Recalled | None]
+
+
 class Survey:
     """One rack: the inventory as its file is now, and what its hosts said last."""
 
-    def __init__(self, file: Path, *, left_out: LeftOut, keep: Keep) -> None:
+    def __init__(self, file: Path, *, left_out: LeftOut, keep: Keep, recall: Recall) -> None:
         self._file = file
+        self._recall = recall
         self._left_out = left_out
         self._keep = keep
         self._read_at = -1
@@ -45,12 +58,20 @@ class Survey:
             changed = self._file.stat().st_mtime_ns
             if changed != self._read_at:
                 self._inventory, self._read_at = load(self._file), changed
-                self._looked_at = float("-inf")
+                self._remember(self._inventory, unchanged=time.time() - changed / 1e9)
         except (OSError, OarsmanError) as error:
             if self._inventory is None:
                 raise RetryableError(f"the hosts cannot be read: {error}") from error
         assert self._inventory is not None
         return self._inventory
+
+    def _remember(self, inventory: Inventory, *, unchanged: float) -> None:
+        """What hosts said before the inventory was changed, `unchanged` seconds ago, is no answer to what it says now."""
+        known = self._recall(inventory)
+        self._looked_at = float("-inf")
+        if known is not None and known.age < unchanged:
+            self._looked_at = time.monotonic() - known.age
+            self.facts, self.troubles = dict(known.facts), dict(known.troubles)
 
     @property
     def ssh(self) -> Ssh:
@@ -111,8 +132,8 @@ class Survey:
 
 
 class Surveys:
-    def __init__(self, *, left_out: LeftOut, keep: Keep) -> None:
-        self._left_out, self._keep = left_out, keep
+    def __init__(self, *, left_out: LeftOut, keep: Keep, recall: Recall = lambda _: None) -> None:
+        self._left_out, self._keep, self._recall = left_out, keep, recall
         self._known: dict[str, Survey] = {}
 
     def of(self, file: str) -> Survey:
@@ -120,7 +141,9 @@ class Surveys:
             raise RetryableError("it is not known which hosts the job is for", hint="submit it with --hosts FILE")
         known = self._known.get(file)
         if known is None:
-            known = self._known[file] = Survey(Path(file), left_out=self._left_out, keep=self._keep)
+            known = self._known[file] = Survey(
+                Path(file), left_out=self._left_out, keep=self._keep, recall=self._recall
+            )
         return known
 
     def all(self) -> Iterable[Survey]:
