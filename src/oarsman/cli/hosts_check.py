@@ -47,15 +47,15 @@ def command(session: Session, names: tuple[str, ...], leave_out: bool, network: 
     import asyncio
 
     from oarsman.engines.bare.over_ssh.checking import FAIL, Course, unfit
-    from oarsman.engines.bare.over_ssh.checking.real_run import plain_mpirun
     from oarsman.engines.bare.over_ssh.client import Ssh
+    from oarsman.runtime.rack_trial import mpirun_or_job
 
     inventory = hosts_named.inventory_of(session)
     hosts = hosts_named.chosen(inventory, names)
     progress = Progress(wanted=not session.quiet)
     shown = Shown(every_step=output == "wide", quiet=session.quiet, progress=progress)
     course = Course(
-        Ssh(inventory), hosts, real_run=plain_mpirun,
+        Ssh(inventory), hosts, real_run=mpirun_or_job,
         tell=(lambda findings: None) if output == "json" else shown.show,
         stage=lambda name: progress.show(_stage(name)),
     )  # fmt: skip

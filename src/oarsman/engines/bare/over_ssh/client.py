@@ -60,8 +60,8 @@ class Ssh:
         said = [*options, f"BatchMode={'yes' if batch else 'no'}", f"ConnectTimeout={timeout}", *_ALWAYS]
         said += _connection(control, master)
         words = [self._program, "-T", "-x", "-a", *(word for option in said for word in ("-o", option))]
-        if self._inventory.ssh_config:
-            words += ["-F", self._file(self._inventory.ssh_config)]
+        if self.config:
+            words += ["-F", self.config]
         if host.user:
             words += ["-l", host.user]
         if host.port is not None:
@@ -71,6 +71,11 @@ class Ssh:
         if host.key:  # that key and no other: an agent full of keys uses up the tries that a server allows
             words += ["-i", self._file(host.key), "-o", "IdentitiesOnly=yes"]
         return [*words, "--", host.target, *remote]  # after -- no name is an option
+
+    @property
+    def config(self) -> str:
+        """The file that replaces the user's own configuration; empty: none does."""
+        return self._file(self._inventory.ssh_config) if self._inventory.ssh_config else ""
 
     def _file(self, name: str) -> str:
         """A supervisor has another working folder than whoever wrote the inventory."""

@@ -15,7 +15,7 @@ from oarsman.engines.bare.over_ssh.inventory import RackHost
 from oarsman.job.job import Implementation
 
 _SECONDS = 60.0
-_STEP = "real run"
+STEP = "real run"
 _BY_JOB = "a job does it without trust between hosts: oarsman run --on ssh -n {count} -- hostname"
 
 
@@ -24,7 +24,7 @@ async def plain_mpirun(course: Course) -> Finding:
     why = why_not(hosts, course.findings)
     if why:
         hint = _BY_JOB.format(count=len(hosts)) if hosts else ""
-        return Finding(host="", step=_STEP, level=SKIPPED, message=f"mpirun was not tried: {why}", hint=hint)
+        return Finding(host="", step=STEP, level=SKIPPED, message=f"mpirun was not tried: {why}", hint=hint)
     first = hosts[0]
     facts = {host.name: own.facts for host in hosts if (own := course.seen[host.name]).facts is not None}
     mpi = first_mpi(facts[first.name])
@@ -32,7 +32,7 @@ async def plain_mpirun(course: Course) -> Finding:
     told = variables(course.networks, first.name) if course.networks else {}
     answer = await course.ssh.run(first, script(mpi, hosts, told), timeout=_SECONDS)
     if answer.trouble is not None:
-        return Finding(host="", step=_STEP, level=FAIL, message=answer.trouble.message, hint=answer.trouble.hint)
+        return Finding(host="", step=STEP, level=FAIL, message=answer.trouble.message, hint=answer.trouble.hint)
     return judged(answer.code, answer.out, answer.err, {name: own.hostname for name, own in facts.items()})
 
 
@@ -69,7 +69,7 @@ def judged(code: int, out: str, err: str, hostnames: Mapping[str, str]) -> Findi
     missing = [host for host, hostname in hostnames.items() if hostname not in said]
     if code == 0 and not missing:
         message = f"mpirun started a process on each of {len(hostnames)} hosts"
-        return Finding(host="", step=_STEP, level=OK, message=message)
+        return Finding(host="", step=STEP, level=OK, message=message)
     last = next((line.strip() for line in err.splitlines() if line.strip(" -*=")), "") or f"it ended with code {code}"
     where = f" (nothing came from {', '.join(missing)})" if missing else ""
-    return Finding(host="", step=_STEP, level=FAIL, message=f"mpirun over all hosts failed{where}: {last}")
+    return Finding(host="", step=STEP, level=FAIL, message=f"mpirun over all hosts failed{where}: {last}")
