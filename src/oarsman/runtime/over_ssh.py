@@ -17,6 +17,7 @@ from oarsman.engines.bare.over_ssh.inventory import load
 from oarsman.engines.bare.over_ssh.survey import Survey
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
+from oarsman.plan.policies.gang import Capacity
 from oarsman.runtime.embedded import EmbeddedJobs
 from oarsman.runtime.embedded_follow import changes
 from oarsman.runtime.inventories import find
@@ -83,6 +84,12 @@ class RackJobs(EmbeddedJobs):
         from oarsman.runtime import rack_room
 
         return rack_room.hosts(self.survey(), self._unsettled(), datetime.now(UTC), self._places)
+
+    def held(self) -> Mapping[str, Capacity]:
+        """What jobs have of each host, without asking any of them."""
+        from oarsman.runtime import rack_room
+
+        return rack_room.held(self._unsettled(), datetime.now(UTC), self._places)
 
     def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.runtime import rack_room

@@ -12,6 +12,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Place
 from oarsman.plan.policies import racks
 from oarsman.plan.policies.gang import Capacity
+from oarsman.plan.policies.rack_places import plus
 from oarsman.plan.reconcile import ours
 from oarsman.runtime.jobs import Amounts, Fit, Holding, HostRecord, JobRecord
 from oarsman.store.places import Places
@@ -44,6 +45,15 @@ def hosts(survey: Survey, records: Sequence[JobRecord], now: datetime, places: P
                 holdings=holdings,
             )
         )
+    return found
+
+
+def held(records: Sequence[JobRecord], now: datetime, places: Places) -> dict[str, Capacity]:
+    """By host, all jobs together."""
+    found: dict[str, Capacity] = {}
+    for job in _jobs(records, now, places)[0]:
+        for machine, share in racks.holds(job).items():
+            found[machine] = plus(found[machine], share) if machine in found else share
     return found
 
 

@@ -51,8 +51,13 @@ class Held:
 
 
 def held(inventory: Inventory) -> Mapping[str, Held]:
-    """By host; nothing as long as no job runs on the hosts of an inventory."""
-    return {}
+    """By host, whoever submitted the jobs from this machine's store."""
+    from oarsman.runtime.over_ssh import RackJobs
+
+    return {
+        host: Held(slots=round(amounts.cpus), memory=int(amounts.memory), gpus=amounts.gpus)
+        for host, amounts in RackJobs(str(inventory.file)).held().items()
+    }
 
 
 def known(inventory: Inventory) -> dict[str, Known]:

@@ -66,7 +66,7 @@ class Survey:
         return self._inventory
 
     def _remember(self, inventory: Inventory, *, unchanged: float) -> None:
-        """What hosts said before the inventory was changed, `unchanged` seconds ago, is no answer to what it says now."""
+        """What hosts said before the inventory was changed, `unchanged` seconds ago, is not about what it says now."""
         known = self._recall(inventory)
         self._looked_at = float("-inf")
         if known is not None and known.age < unchanged:
