@@ -135,7 +135,7 @@ PREVIEW = SimpleNamespace(
     ranks={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1", 3: "pi-worker-1"},
     hostfile="pi-worker-0 slots=2\npi-worker-1 slots=2\n", discover_hosts="#!/bin/sh\necho pi-worker-0:2\n",
     environment={"B": "2", "A": "1"}, launch_line="mpirun -np 4 ./pi", rewritten="mpirun --np 4 ./pi",
-    objects=("worker pi-worker-0",), not_honoured=("image pi",),
+    objects=("worker pi-worker-0",), not_honoured=("image pi",), fit=None, machines={},
 )  # fmt: skip
 
 

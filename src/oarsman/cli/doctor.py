@@ -53,9 +53,13 @@ def _findings(session: Session) -> Sequence[Finding]:
         from oarsman.runtime.cluster import doctor
 
         return doctor.examine(session.cluster())
-    from oarsman.runtime.doctor import examine, examine_rack
+    if session.engine == "ssh":
+        from oarsman.runtime.doctor import examine_rack
 
-    return examine_rack(session.hosts) if session.engine == "ssh" else examine()
+        return examine_rack(session.hosts)
+    from oarsman.runtime.doctor import examine
+
+    return examine()
 
 
 def _show(findings: Sequence[Finding], session: Session) -> None:
