@@ -106,6 +106,17 @@ FRAGMENTS = {
     },
     "engines/kube/engine.py": {'"7" of Kind "7"', "oarsman: waiting for "},
     "runtime/embedded.py": {"Umask:"},
+    "runtime/rack_ledger.py": {"the hosts of %s could not be asked"},
+    "engines/bare/over_ssh/transport.py": {'#!/bin/sh\nexec 7/bin/ssh "$@"\n'},
+    "engines/bare/over_ssh/choosing.py": {"none at all"},
+    "engines/bare/over_ssh/interfaces.py": {"no network that is known"},
+    "engines/bare/over_ssh/copying.py": {
+        "Directory not empty", "No space left on device|[Qq]uota exceeded", "Permission denied|Read-only file system",
+    },
+    "engines/bare/over_ssh/code_tree.py": {
+        " or more", "7 files and folders7; at most 7 are copied", "77; at most 7 are copied", "Permission denied",
+        "the folder 7 is too large to be copied to the hosts: 7. Largest: 7",
+    },
     "runtime/cluster/nodes.py": {"status.phase!=Succeeded,status.phase!=Failed"},
     "runtime/cluster/environments.py": {"namespaces "},
     "runtime/cluster/answers.py": {"namespaces "},
@@ -147,6 +158,9 @@ FILES = [
     "job/sweep.py", "runtime/sweeps.py", "sdk/desk/sweeps.py", "console/security/saved_views.py",
     "sdk/desk/desk.py", "sdk/catalogue.py", "console/security/passwords.py", "console/security/throttle.py",
     "engines/bare/over_ssh/trusting.py", "engines/bare/over_ssh/trusting_start.py",
+    "engines/bare/over_ssh/transport.py", "engines/bare/over_ssh/choosing.py", "engines/bare/over_ssh/interfaces.py",
+    "engines/bare/over_ssh/survey.py", "engines/bare/over_ssh/copying.py", "engines/bare/over_ssh/code_tree.py",
+    "engines/bare/over_ssh/inventory_reading.py", "runtime/rack_ledger.py",
 ]  # fmt: skip
 
 

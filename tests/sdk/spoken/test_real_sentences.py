@@ -245,6 +245,31 @@ def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
     assert in_chinese(messages.failed("default/pi", cause.summary)) == f"MPIJob default/pi 失败：{chinese}"
 
 
+@pytest.mark.parametrize(
+    ("said", "chinese"),
+    [
+        ("rank 3 on pi-worker-1 (node2) exited with code 3: boom",
+         "pi-worker-1（node2）上的进程 3 以退出码 3 结束：boom"),
+        ("a rank on pi-worker-1 (node2) exited with code 3", "pi-worker-1（node2）上的一个进程以退出码 3 结束"),
+        ("pi-worker-0 has no place: node9 is no longer in the inventory",
+         "pi-worker-0 没有位置：node9 已不在主机清单中"),
+        (
+            "the folder /a is too large to be copied to the hosts: 12,000 files and folders or more; at most 10,000 "
+            "are copied. Largest: data (9,000)",
+            "目录 /a 太大，不能复制到主机：至少 12,000 个文件和目录；最多复制 10,000。最大的是：data (9,000)",
+        ),
+        (
+            "the folder /a is too large to be copied to the hosts: 12 MiB; at most 10 MiB are copied. Largest: data",
+            "目录 /a 太大，不能复制到主机：12 MiB；最多复制 10 MiB。最大的是：data",
+        ),
+        ("node1 has no working network ib0; it has no network that is known",
+         "node1 没有可用的网络 ib0；它的网络都不认识"),
+    ],
+)  # fmt: skip
+def test_what_happens_on_ssh_hosts_is_told_in_chinese(said: str, chinese: str) -> None:
+    assert in_chinese(said) == chinese
+
+
 def test_every_signal_exit_code_and_known_error_is_explained_in_chinese() -> None:
     for code in range(256):
         ending = exits.tell(Exit(code=code))

@@ -16,6 +16,7 @@ from oarsman.sdk.spoken import (
     jobs,
     machine,
     manifest,
+    over_ssh,
     racks,
     room,
     sweeps,
@@ -27,7 +28,8 @@ _LONGEST: Final = 4096  # a message has at most 1024 characters; what is longer 
 _DEEPEST: Final = 6  # sentences within sentences
 _MOST_PARTS: Final = 12  # of a list of sentences
 _FILES: Final = (
-    jobs, room, racks, hosts, failures, machine, cluster, environments, manifest, sweeps, accounts, asking, trust,
+    jobs, room, racks, over_ssh, hosts, failures, machine, cluster, environments, manifest, sweeps, accounts, asking,
+    trust,
 )  # fmt: skip
 
 
