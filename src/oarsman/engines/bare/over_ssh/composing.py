@@ -35,7 +35,8 @@ def compose(
     hydra = not facts["family"].startswith("Open MPI")
     words = corrected(name, words, family=facts["family"], rewrite=facts["rewrite"])
     words = _with_known_hosts(name, words, facts["names"])
-    line = launch.parse([name, *(word.replace(facts["etc"], names.MPI_CONFIG_DIR) for word in words)])
+    words = [word.replace(facts["etc"], names.MPI_CONFIG_DIR) for word in words]
+    line = launch.parse([name, *words])
     words = [word.replace(names.MPI_CONFIG_DIR, facts["etc"]) for word in words]
     options = line.options if line is not None else ()
     machines: list[str] = facts["machines"]

@@ -217,11 +217,19 @@ class Outfit:
             "FOLDER": self.folders[machine],
         }
         assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
-        return assignments + texts.writing(self._files(member), leads=leads) + texts.script("minder")
+        return (
+            assignments
+            + texts.writing(self._files(member), seats=self._seats(machine) if leads else "")
+            + texts.script("minder")
+        )
+
+    def _seats(self, machine: str) -> str:
+        members = self.machines.get(machine, [self.job.launcher_host])
+        return f"slots={self.job.slots_per_worker} runs='{' '.join(map(self.folder, members))}'\n"
 
     def _files(self, member: str) -> dict[str, str]:
         run = self.folder(member)
-        own = self._own(member)
+        own = self._own(member) | self._fields(member)
         files = {"own": texts.exports(own) + self._path_again(member), "env": self._env(member)}
         if member != self.job.launcher_host:
             return files
@@ -272,14 +280,22 @@ class Outfit:
             del ours["I_MPI_PERHOST"]  # machines may have several workers each; the hostfile has the slots of all
             ours["OARSMAN_MPI"] = self.mpi.folder
         result = {**told, **given, **ours}
+        fields = self._fields(member)
         for variable in role.container.env:
-            if variable.field_path is not None:
-                result[variable.name] = field_value(
-                    job, variable.field_path, role, host=member, node=host.name, address=self.address(member)
-                )
-            else:
-                result[variable.name] = self._local_path(expand(variable.value, result))
+            known = fields.get(variable.name)
+            result[variable.name] = self._local_path(expand(variable.value, result)) if known is None else known
         return result | {key: value for key, value in ours.items() if key.startswith(("OARSMAN_", "K_MPI"))}
+
+    def _fields(self, member: str) -> dict[str, str]:
+        """What the template says in fields of the pod."""
+        role, node = self._role(member), self.places[member].name
+        return {
+            variable.name: field_value(
+                self.job, variable.field_path, role, host=member, node=node, address=self.address(member)
+            )
+            for variable in role.container.env
+            if variable.field_path is not None
+        }
 
     def _ours(self, machine: str) -> dict[str, str]:
         facts = self.facts[machine]

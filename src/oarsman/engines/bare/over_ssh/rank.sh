@@ -1,12 +1,20 @@
 #!/bin/sh
 # rank.sh LABEL MASTER PORT PROGRAM...: starts one rank, says who and where it is, reports its end.
 # The launcher and the MPI library see an ordinary process: same standard input, same signals, same exit.
+# Before this text stand slots (of each host of the job) and runs (the folders of those that are on this machine).
+# shellcheck disable=SC2154
 label=$1 master=$2 port=$3
 shift 3
-# shellcheck source=/dev/null
-. "${0%/*}/run/own" # a launcher may send its own variables along; what belongs to this machine is put right again
 export RANK="${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-0}}" WORLD_SIZE="${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-1}}"
 export LOCAL_RANK="${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID:-0}}"
+seat=$LOCAL_RANK
+for run in $runs; do # hosts that share a machine are one to MPI; a rank belongs to the one whose slot it has
+    [ "$seat" -ge "$slots" ] || break
+    seat=$((seat - slots))
+done
+[ -r "$run/own" ] || run=${0%/*}/run
+# shellcheck source=/dev/null
+. "$run/own" # a launcher may send its own variables along; what belongs to this host is put right again
 export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
 export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
 left=$LOCAL_RANK # hosts of the job that share a machine are one to MPI; a rank belongs to the one whose slot it has

@@ -60,16 +60,16 @@ def words(argv: Sequence[str]) -> str:
     return " ".join(shlex.quote(word) for word in argv)
 
 
-def writing(files: Mapping[str, str], *, leads: bool) -> str:
+def writing(files: Mapping[str, str], *, seats: str) -> str:
     """The shell function write_files: these files, by their names below the host's folder; whoever leads on its machine
-    also brings what ranks of any host of the job find at the same place on every machine."""
+    also brings what ranks of any host of the job find at the same place on every machine, and `seats`, see rank.sh."""
     modes = {True: "700", False: "600"}
     lines = [
         f"write_file {shlex.quote(name)} {modes[text.startswith('#!')]} {shlex.quote(packed(text))} &&"
         for name, text in files.items()
     ]
-    if leads:
-        lines.append(f'printf %b {shlex.quote(packed(script("rank")))} >"$BASE/rank.sh" &&')
+    if seats:
+        lines.append(f'printf %b {shlex.quote(packed(seats + script("rank")))} >"$BASE/rank.sh" &&')
         agent = (
             '#!/bin/sh\nexec /bin/sh "$OARSMAN_RUN/agent" "$@"\n'  # daemons insist that it is there, and use it nowhere
         )
