@@ -51,7 +51,9 @@ spec:
   mpiReplicaSpecs:
     Launcher:
       restartPolicy: Never
-      template: {{spec: {{containers: [{{name: l, command: [mpirun, sh, {program}, "{{{{n}}}}", "{{{{workers}}}}"]}}]}}}}
+      template:
+        spec:
+          containers: [{{name: l, command: [mpirun, sh, {program}, "{{{{n}}}}", "{{{{workers}}}}"]}}]
     Worker:
       replicas: "{{{{workers}}}}"
       template: {{spec: {{containers: [{{name: w}}]}}}}
