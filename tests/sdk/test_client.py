@@ -454,3 +454,23 @@ def test_the_package_offers_its_names_and_imports_them_late() -> None:
     loaded = "import sys; before = set(sys.modules); import oarsman; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "['oarsman']"
+
+
+# -- where jobs run ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", [Client, oarsman.AsyncClient])
+@pytest.mark.parametrize("on", ["embedded", "kube"])
+def test_hosts_are_for_ssh(kind: Callable[..., object], on: str) -> None:
+    with pytest.raises(UsageError, match='hosts are for on="ssh"'):
+        kind(on=on, hosts="rack.yaml")
+
+
+def test_jobs_on_ssh_hosts_are_handed_in_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.runtime.caller.Caller.poke", lambda _self, _uid: None)
+    monkeypatch.setattr("oarsman.runtime.caller.Caller.attend", lambda _self: None)
+    monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rack").write_text("node1 slots=2\n")
+    with Client(on="ssh", hosts=tmp_path / "rack") as client:
+        job = client.submit(["./pi"], name="pi")
+        assert (job.summary.engine, job.details.folder) == ("ssh", str(tmp_path))
+        assert [found.name for found in client.jobs()] == ["pi"]

@@ -96,7 +96,7 @@ class _Place:
         if [host.name for host in hosts] != list(self.cards):
             self.hosts.clear()
             with self.hosts:
-                self.cards = {host.name: _HostCard(self.guest.say) for host in hosts}
+                self.cards = {host.name: _HostCard(self.guest.say, self.guest.visit.door.engine) for host in hosts}
                 if not hosts:
                     ui.label(self.guest.say("There are no hosts, or none that you may see.")).classes("oarsman-note")
         for host in hosts:
@@ -106,8 +106,9 @@ class _Place:
 class _HostCard:
     """The drawing is made anew each time; who holds what has links, and is left alone as long as it stays the same."""
 
-    def __init__(self, say: Words) -> None:
+    def __init__(self, say: Words, engine: str) -> None:
         self._say = say
+        self._unit = say("Slots") if engine == "ssh" else say("CPU")  # what an inventory counts
         self._seen: object = None
         with ui.column().classes("oarsman-card items-stretch"):
             self._head = ui.row().classes("items-center w-full")
@@ -138,7 +139,7 @@ class _HostCard:
     def _draw_room(self, host: HostView, painted: Mapping[str, str]) -> None:
         say = self._say
         shown: tuple[tuple[str, str, Callable[[float], str], bool], ...] = (
-            (say("CPU"), "cpus", amounts.number, False), (say("GPU"), "gpus", amounts.number, False),
+            (self._unit, "cpus", amounts.number, False), (say("GPU"), "gpus", amounts.number, False),
             (say("Memory"), "memory_bytes", amounts.size, True),
         )  # fmt: skip
         for name, field, told, wide in shown:
