@@ -77,8 +77,9 @@ obey() { # obey WORDS: one order
     case $1 in
     heard) echo "$2" >"$RUN/heard" && echo "alive $2" >&3 ;;
     write) if trouble=$(write_file "$3" "$4" "$5" 2>&1); then echo "wrote $2" >&3; else echo "trouble $trouble" >&3; fi ;;
-    kill) # kill SIGNAL ID: the command of that number, with all that it started
+    kill) # kill SIGNAL ID: the command of that number, with all that it started; if it only comes later, it sees the sign
         pid=''
+        : >"$RUN/p/$3.end"
         read -r pid 2>/dev/null <"$RUN/p/$3"
         [ -z "$pid" ] || kill "-$2" "-$pid" 2>/dev/null
         ;;

@@ -34,6 +34,12 @@ _PASSED = re.compile(
     r"^(NCCL_|OMPI_MCA_|PRTE_MCA_|PMIX_MCA_|UCX_|FI_|GLOO_|IBV_|HOROVOD_|OMP_|KMP_|MKL_|I_MPI_|MPICH_|MPIR_CVAR_|TORCH_"
     r"|TF_|XLA_|PYTORCH_|LC_|LANG$|TZ$|PYTHON(UNBUFFERED|HASHSEED|WARNINGS|DONTWRITEBYTECODE)$)"
 )
+# Open MPI writes its commands for the user's own shell unless it has to ask, but over our way a plain one reads them.
+_SHELL = """\
+case ${SHELL##*/} in sh | ash | bash | dash | ksh* | mksh | zsh | '') ;; *)
+    export SHELL=/bin/sh OMPI_MCA_plm_rsh_assume_same_shell=0 PRTE_MCA_plm_ssh_assume_same_shell=0 ;;
+esac
+"""
 
 
 def base_folder(uid: str) -> str:
@@ -77,6 +83,15 @@ class Outfit:
     def lead(self, machine: str) -> str:
         """The member in whose name everything runs on this machine: to MPI its members there are one host."""
         return self.machines.get(machine, [self.job.launcher_host])[0]
+
+    def _opens(self, member: str) -> bool:
+        """Whether it opens the connection to its machine, over which the others there go. It has to outlive them."""
+        machine = self.places[member].name
+        return member == (self.job.launcher_host if machine == self._launching else self.lead(machine))
+
+    @property
+    def _launching(self) -> str:
+        return self.places[self.job.launcher_host].name
 
     def _leads(self, member: str) -> bool:
         machine = self.places[member].name
@@ -124,7 +139,7 @@ class Outfit:
         launcher = member == self.job.launcher_host
         host = self.places[member]
         index = 0 if launcher else int(member.rpartition("-")[2])
-        leads = self._leads(member)
+        opens = self._opens(member)
         control = f"{self.run_folder}/c/{list(self.places.values()).index(host)}"
         return {
             "role": "launcher" if launcher else "worker",
@@ -142,8 +157,8 @@ class Outfit:
             "temp": f"{self.run_folder}/t/{'l' if launcher else index}",
             "ssh": {
                 "control": control,
-                "follows": not leads,  # whoever leads on a machine connects to it first, the others go the same way
-                "minder": self.ssh.argv(host, control=control, master=leads),
+                "follows": not opens,
+                "minder": self.ssh.argv(host, control=control, master=opens),
                 "command": self.ssh.argv(host, control=control),
             },
             "minder": self._minder(member),
@@ -230,7 +245,8 @@ class Outfit:
     def _files(self, member: str) -> dict[str, str]:
         run = self.folder(member)
         own = self._own(member) | self._fields(member)
-        files = {"own": texts.exports(own) + self._path_again(member), "env": self._env(member)}
+        corrections = self._path_again(member) + self._concession(member)
+        files = {"own": texts.exports(own) + corrections, "env": self._env(member)}
         if member != self.job.launcher_host:
             return files
         files |= {"ask": texts.script("ask"), "launch": texts.script("launch"), "agent": texts.script("agent")}
@@ -241,7 +257,7 @@ class Outfit:
         return files
 
     def _env(self, member: str) -> str:
-        return texts.exports(self._variables(member)) + f'export PATH="{self._path(member)}"\n'
+        return texts.exports(self._variables(member)) + f'export PATH="{self._path(member)}"\n' + _SHELL
 
     def _path(self, member: str) -> str:
         """As on one machine: our stand-ins, the job's packages; a chosen MPI before the PATH, a found one after it."""
@@ -258,6 +274,14 @@ class Outfit:
         path = path.removeprefix(f"{launcher}:")
         return f'case $PATH in *"{launcher}"*) export PATH={shlex.quote(path)} ;; esac\n'
 
+    def _concession(self, member: str) -> str:
+        """A script may decide by itself which interfaces are not used; told both ways, Open MPI uses no TCP at all."""
+        words = "\n".join(self._told(member))
+        for ours, theirs in (("include", "exclude"), ("exclude", "include")):
+            if f"btl_tcp_if_{ours}" in words:
+                return f'[ -z "${{OMPI_MCA_btl_tcp_if_{theirs}:-}}" ] || unset OMPI_MCA_btl_tcp_if_{ours}\n'
+        return ""
+
     # -- variables -----------------------------------------------------------------------------------------
     def given_to(self, member: str) -> Mapping[str, str]:
         """What its commands find in their environment, for those who ask beforehand."""
@@ -267,10 +291,6 @@ class Outfit:
         """The inventory's, the user's, ours, then the template's; what our parts rely on cannot be changed."""
         job, host, role = self.job, self.places[member], self._role(member)
         launcher = member == job.launcher_host
-        passed = {key: value for key, value in self.environment.items() if _PASSED.match(key)}
-        stated = {variable.name for variable in role.container.env}
-        given = dict(host.environment) | passed
-        told = unopposed(variables(self.networks, host.name), {*given, *stated}, job.launcher.container.argv)
         ours = self._ours(host.name) | self._own(member)
         if launcher:
             run = self.folder(member)
@@ -279,12 +299,22 @@ class Outfit:
             ours |= launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker)
             del ours["I_MPI_PERHOST"]  # machines may have several workers each; the hostfile has the slots of all
             ours["OARSMAN_MPI"] = self.mpi.folder
-        result = {**told, **given, **ours}
+        result = {**self._told(member), **self._given(host), **ours}
         fields = self._fields(member)
         for variable in role.container.env:
             known = fields.get(variable.name)
             result[variable.name] = self._local_path(expand(variable.value, result)) if known is None else known
         return result | {key: value for key, value in ours.items() if key.startswith(("OARSMAN_", "K_MPI"))}
+
+    def _given(self, host: RackHost) -> dict[str, str]:
+        return {**host.environment, **{key: value for key, value in self.environment.items() if _PASSED.match(key)}}
+
+    def _told(self, member: str) -> dict[str, str]:
+        """About networks, as far as nobody else has decided."""
+        host = self.places[member]
+        stated = {variable.name for variable in self._role(member).container.env}
+        given = {*self._given(host), *stated}
+        return unopposed(variables(self.networks, host.name), given, self.job.launcher.container.argv)
 
     def _fields(self, member: str) -> dict[str, str]:
         """What the template says in fields of the pod."""

@@ -40,6 +40,7 @@ def command(argv: Sequence[str], *, run: str, number: int, folder: str, variable
     return (
         f"cd {shlex.quote(folder)} || exit 126\n"
         f"echo $$ >{run}/p/{number}\n"
+        f"[ ! -e {run}/p/{number}.end ] || exit 143\n"
         f". {run}/env\n"
         f"{exports(variables)}"
         'export OARSMAN_OUT="$(readlink /proc/$$/fd/1)" OARSMAN_ERR="$(readlink /proc/$$/fd/2)"\n'
