@@ -6,13 +6,14 @@ Whatever it starts, here and on the hosts, is ended and looked for at the end, a
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from ssh_hosts import Host, Rack
 
+from oarsman.engines.bare.over_ssh.outfit import base_folder
 from oarsman.engines.bare.specification import read_spec
 from oarsman.runtime.over_ssh import RackJobs
 
@@ -66,20 +67,25 @@ class RackMachine(Machine):
         hosts = hosts if hosts is not None else list(self.rack)
         found = [f"{host.name}: {command}" for host in hosts for command in host.commands()]
         folders = [folder for host in hosts for folder in host.path("/tmp").glob("oarsman-[0-9a-f]*")]
-        return found + [str(folder) for folder in folders if folder != self.rack.shared]
+        return found + [str(folder) for folder in folders if folder.name != self.rack.shared.name]
 
     def nothing_left_on(self, hosts: Sequence[Host]) -> None:
-        deadline = time.monotonic() + CLEARED_WITHIN
-        while left := self.left(hosts):
-            assert time.monotonic() < deadline, left
-            time.sleep(0.05)
+        self._until_empty(lambda: self.left(hosts))
 
     def nothing_left(self, uid: str = "") -> None:
-        """Of one job here, while others may still run; or of all, also on the hosts."""
-        if uid:
-            super().nothing_left(uid)
-        else:
+        """Of one job, while others may still run; or of all, on any host."""
+        if not uid:
             self.nothing_left_on(list(self.rack))
+            return
+        folder = base_folder(uid)
+        self._until_empty(lambda: [host.name for host in self.rack if host.is_up and host.path(folder).exists()])
+        super().nothing_left(uid)
+
+    def _until_empty(self, look: Callable[[], list[str]]) -> None:
+        deadline = time.monotonic() + CLEARED_WITHIN
+        while left := look():
+            assert time.monotonic() < deadline, left
+            time.sleep(0.05)
 
     def close(self) -> None:
         super().close()

@@ -30,6 +30,7 @@ mpirun -np 4 --hostfile /etc/mpi/hostfile hostname
 echo between
 mpirun -np 2 -map-by node hostname
 """
+EXCLUDED = "--mca btl_tcp_if_exclude docker0,lo"
 FIRST_THEN_SECOND = (0, 0, 1, 1)
 SEED = (
     "--allow-run-as-root -np 4 -bind-to none -map-by slot -x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH "
@@ -81,6 +82,7 @@ IN_SHELL = {
     "piped": "mpirun -np 4 hostname 2>/dev/null | tee out.txt",
     "redirected": "mpirun -np 4 hostname > redirected.txt && wc -l < redirected.txt",
     "script": "sh twice.sh",
+    "excluded": f"sh -c 'mpirun -np 4 $OPTIONS {mpi_folder('debian')}/bin/python3 program.py'",
     "own-tags": "mpirun --tag-output -np 4 hostname | sort > tags.txt",
 }
 
@@ -95,7 +97,8 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
             given = {"oarsman.dev/inventory": str(machine.inventory_with(mpi))}
             machine.submit(mpijob(form.job(mpi), form.words(mpi), slots=2, annotations=given))
         for name, line in IN_SHELL.items():
-            machine.submit(mpijob(name, ["sh", "-c", line], slots=2))
+            given = [{"name": "OPTIONS", "value": EXCLUDED}] if name == "excluded" else []
+            machine.submit(mpijob(name, ["sh", "-c", line], slots=2, launcher={"env": given}))
         yield machine
 
 

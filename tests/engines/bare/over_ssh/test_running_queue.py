@@ -43,7 +43,7 @@ def nodes(submitter: RackMachine, key: str) -> list[str]:
 
 # -- room ---------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
-    ("workers", "slots", "wanted"), [(5, 2, ("5", "8 slots")), (1, 3, ("3 slots",))], ids=["rack", "host"]
+    ("workers", "slots", "wanted"), [(5, 2, ("10 slots", "8")), (1, 3, ("3 slots",))], ids=["rack", "host"]
 )
 def test_a_job_that_never_fits_is_refused_with_the_shortage(
     workers: int, slots: int, wanted: tuple[str, ...], submitter: RackMachine
