@@ -111,9 +111,11 @@ folder() {
     esac
     there=$work
     until [ -d "$there" ] || [ "$there" = / ]; do there=$(dirname "$there"); done
-    file=$work/.probe.$$
-    problem=$({ mkdir -p "$work" && echo oarsman | cat >"$file" && grep -q oarsman "$file"; } 2>&1) ||
+    file=$work/.probe.$(uname -n).$$
+    for _ in 1 2 3; do # another, on this host or on one that shares the folder, may have made it for a moment as we do
+        problem=$({ mkdir -p "$work" && echo oarsman | cat >"$file" && grep -q oarsman "$file"; } 2>&1) && break
         problem=${problem:-what is written there cannot be read}
+    done
     rm -f "$file"
     made=$work
     until [ "$made" = "$there" ] || [ "$made" = / ]; do
