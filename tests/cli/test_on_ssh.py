@@ -11,11 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oarsman.cli.main import cli
+from oarsman.cli.progress import waiting_for
 from oarsman.cli.session import Session
+from oarsman.job.state import QueuePlace
 from oarsman.runtime.jobs import Amounts, Fit
 from oarsman.runtime.preview import Preview
 
-from .fakes import NOW, RUNNING, FakeJobs, oarsman
+from .fakes import NOW, RUNNING, FakeJobs, a_status, oarsman
 
 MACHINES = {"pi-launcher": "node1", "pi-worker-0": "node1", "pi-worker-1": "node2"}
 
@@ -86,6 +88,12 @@ def test_hosts_of_one_machine_are_described_without_it(jobs: FakeJobs) -> None:
 def test_the_document_says_where_each_host_is(jobs: FakeJobs) -> None:
     jobs.add("pi", replace(RUNNING, machines=MACHINES))
     assert json.loads(oarsman(jobs, "get", "pi", "-o", "json").stdout)["status"]["machines"] == MACHINES
+
+
+def test_a_job_whose_hosts_are_being_asked_has_no_place_yet(jobs: FakeJobs) -> None:
+    record = jobs.add("pi", a_status("Queued", queue=QueuePlace(position=0, reason="its hosts are being asked")))
+    assert waiting_for(record) == "pi: waiting: its hosts are being asked"
+    assert "  its hosts are being asked\n" in oarsman(jobs, "list", "-o", "wide").stdout
 
 
 # -- plan and doctor ---------------------------------------------------------------------------------

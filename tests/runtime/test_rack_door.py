@@ -73,6 +73,16 @@ def test_only_jobs_on_hosts_are_followed(rack: RackJobs, machine: EmbeddedJobs) 
         assert [record.job.name for record in heard.next().records] == ["far"]
 
 
+def test_whether_a_job_of_hosts_fits_is_asked_of_them_through_either_door(
+    rack: RackJobs, machine: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = object()
+    monkeypatch.setattr(RackJobs, "fit", lambda _self, _document, owner: (answer, owner))
+    record = rack.submit(document("far"), environment={}, folder=HERE)
+    assert machine.fit(record.job.document, owner="ada") == (answer, "ada")
+    assert machine.fit(document("near")).now
+
+
 @pytest.mark.parametrize("text", [None, "node1 slots=many\n"])
 def test_what_is_wrong_with_the_hosts_is_told_to_whoever_submits(
     tmp_path: Path, places: Places, text: str | None

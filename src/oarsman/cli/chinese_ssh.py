@@ -14,6 +14,7 @@ SSH = {
     "the hosts of that file": "该文件中的主机",
     "No job can run on these hosts before that.": "在此之前，这些主机上不能运行任何作业。",
     "Jobs can run on these hosts.": "可以在这些主机上运行作业。",
+    "{name}: waiting: {reason}": "{name}：等待中：{reason}",
     "MACHINE": "机器",
     "Room": "资源",
     "fits: it can start now": "放得下：现在就可以启动",

@@ -24,6 +24,8 @@ def waiting_for(record: JobRecord) -> str | None:
         return None
     if record.stop_requested:
         return t("{name}: stopping", name=job.name)
+    if status.queue is not None and not status.queue.position:  # it is not known yet whether it has to stand in line
+        return t("{name}: waiting: {reason}", name=job.name, reason=of(status.queue.reason))
     if status.queue is not None:
         return t(
             "{name}: waiting for room, place {position}: {reason}",

@@ -126,6 +126,8 @@ def message(status: Status) -> str:
         return of(status.cause.summary)
     if status.queue is not None:
         queue = status.queue
+        if not queue.position:
+            return of(queue.reason)
         return t("place {position} in the queue: {reason}", position=queue.position, reason=of(queue.reason))
     condition = status.condition(status.phase)
     return of(condition.message) if condition is not None else ""

@@ -235,6 +235,10 @@ class EmbeddedJobs:
         from oarsman.runtime import embedded_room
 
         job = replace(job_from_document(document), owner=owner or "")
+        if job.annotation(names.ANNOTATION_INVENTORY):
+            from oarsman.runtime.over_ssh import RackJobs
+
+            return RackJobs(None, self._places).fit(document, owner=owner)
         answer = self._in_its_environment(job).admission
         found = embedded_room.fit(job, self._unsettled(), datetime.now(UTC))
         return found if answer is None else dataclasses.replace(found, now=False, reason=answer.reason)

@@ -170,7 +170,8 @@ def happening(job: Job) -> str:
     if summary.state in ("Stopping", "Deleting", "Suspended", "Restarting"):
         return f"{summary.name}: {summary.state.lower()}" + (f": {summary.message}" if summary.message else "")
     if summary.queue_position is not None:
-        return f"{summary.name}: waiting for room, place {summary.queue_position}: {summary.message}"
+        place = f" for room, place {summary.queue_position}" if summary.queue_position else ""
+        return f"{summary.name}: waiting{place}: {summary.message}"
     if "hostsUp" not in steps:
         return f"{summary.name}: starting hosts, {summary.workers_ready} of {summary.workers}"
     return f"{summary.name}: running" + ("" if "firstOutput" in steps else ", no output yet")

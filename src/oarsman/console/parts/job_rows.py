@@ -75,7 +75,7 @@ def _workers(one: JobSummary) -> str:
 
 
 def _queue(say: Words, one: JobSummary) -> str:
-    place = say("place {number}", number=one.queue_position) if one.queue_position is not None else ""
+    place = say("place {number}", number=one.queue_position) if one.queue_position else ""
     return " · ".join(part for part in (one.queue, place) if part)
 
 

@@ -53,7 +53,7 @@ class Summary(Tab):
         yield say("Ranks"), str(job.ranks) if job.ranks is not None else ""
         yield say("Resources"), amounts.resources(job)
         yield say("Priority"), str(job.priority) if job.priority else ""
-        yield say("Place in the queue"), str(job.queue_position) if job.queue_position is not None else ""
+        yield say("Place in the queue"), str(job.queue_position or "")
         yield say("Created"), amounts.moment(job.created)
         yield say("Folder"), self.job.folder or ""
 
