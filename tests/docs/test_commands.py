@@ -6,7 +6,8 @@ another with one state folder. A block marked `python` is a program of its own. 
     ```sh not-run          the block is only shown (so for python); its first line must be a comment that says why
     command  # exits with 3    the command is expected to end with that code
 
-`make` lines are not run (they would start this suite again) but must name a target of the Makefile.
+`make` lines are not run (they would start this suite again) but must name a target of the Makefile. The pages about
+racks have real hosts, node1 to node4, and a home from which ssh reaches them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ DOCUMENTS = sorted(
 )
 FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
 EXPECTED_CODE = re.compile(r"^(?P<command>.*\S)\s+# exits with (?P<code>\d+)$", re.M)
-SECONDS_PER_BLOCK = 100
+SECONDS_PER_BLOCK = 200
+ON_HOSTS = ("docs/guide/hosts.md", "docs/guide/hosts.zh-CN.md")
 
 
 @dataclass(frozen=True)
@@ -63,9 +65,13 @@ RUNNABLE = sorted({block.document for block in ALL if block.runs})
 
 
 @pytest.fixture
-def environment(tmp_path: Path) -> Iterator[dict[str, str]]:
-    path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
-    result = {**os.environ, "OARSMAN_STATE": str(tmp_path), "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
+def environment(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[dict[str, str]]:
+    found = dict(os.environ)
+    if request.getfixturevalue("document") in ON_HOSTS:
+        found = request.getfixturevalue("rack").environment
+        found.pop("XDG_CONFIG_HOME", None)
+    path = os.pathsep.join([str(ROOT / ".venv" / "bin"), found["PATH"]])
+    result = {**found, "OARSMAN_STATE": str(tmp_path), "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
     yield result
     subprocess.run(["oarsman", "supervisor", "stop"], cwd=ROOT, env=result, check=True, timeout=60, capture_output=True)
 
@@ -172,6 +178,33 @@ def test_the_annotations_of_the_guide_are_those_of_the_program() -> None:
     ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
     guide = (ROOT / "docs" / "guide" / "manifests.md").read_text()
     assert set(re.findall(r"^\| `(oarsman\.dev/[\w-]+)`", guide, re.M)) == ours
+
+
+@pytest.mark.parametrize("document", ON_HOSTS)
+def test_the_fields_of_an_inventory_are_those_of_the_program(document: str) -> None:
+    from oarsman.engines.bare.over_ssh.inventory_yaml import FIELDS
+
+    table = re.split(r"^## ", (ROOT / document).read_text(), flags=re.M)[2]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.M) == list(FIELDS)
+
+
+@pytest.mark.parametrize("document", ON_HOSTS)
+def test_the_inventory_that_is_shown_is_one(document: str) -> None:
+    from oarsman.engines.bare.over_ssh.inventory import read
+
+    (shown,) = [block.body for block in blocks(document) if block.info == "yaml"]
+    assert [host.slots for host in read(shown, ROOT / "hosts.yaml").hosts] == [8, 8, 4]
+
+
+def test_variables_that_are_passed_on_are_named_as_the_program_has_them() -> None:
+    from oarsman.engines.bare.over_ssh.outfit import _PASSED
+
+    guide = (ROOT / ON_HOSTS[0]).read_text()
+    named = re.search(r"your own\s+variables (.*?),? and the host's", guide, re.S)
+    assert named
+    variables = re.findall(r"`(\w+)\*?`", named[1])
+    assert len(variables) > 10
+    assert [name for name in variables if not _PASSED.match(name)] == []
 
 
 def test_the_tables_made_from_the_program_are_fresh() -> None:
