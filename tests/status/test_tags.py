@@ -34,6 +34,12 @@ def test_a_piece_that_never_ends_is_not_lost() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("time", ["Sun Nov 15 17:37:00 2026", "[Sun Nov  5 17:37:00 2026]"], ids=["4", "5"])
+def test_times_that_were_asked_for_go_with_the_tags(time: str) -> None:
+    lines = [f"{time}[1,1]<stdout>:x{time}[1,0]<stderr>:oops", f"{time}[1,1]<stdout>:y"]
+    assert spoken(Tags(), *lines) == [Spoken(0, "err", "oops"), Spoken(1, "out", "xy")]
+
+
 @pytest.mark.parametrize("line", ["[0] text", "[info] [0]", "x [1,0]<stdout>:y", "[1,0] <stdout>", "", "["])
 def test_words_that_only_look_like_tags_are_the_launchers(line: str) -> None:
     tags = Tags()

@@ -5,7 +5,8 @@
     [3] text                MPICH and Intel MPI, -prepend-rank; says nothing about the stream
 
 Open MPI 4 tags every piece of output as it arrives, so a line that was written in pieces has tags in its middle;
-the pieces are put together again per rank and stream.
+the pieces are put together again per rank and stream. With --timestamp-output the time comes before the tag and is
+part of it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-_OPEN_MPI = re.compile(r"\[(?:[^\[\],@ ]+@)?\d+,(\d+)\]<std(out|err)>:")
+_TIME = r"(?:\[?[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\]?)?"
+_OPEN_MPI = re.compile(_TIME + r"\[(?:[^\[\],@ ]+@)?\d+,(\d+)\]<std(out|err)>:")
 _HYDRA = re.compile(r"\[(\d+)\] ?")
 
 
@@ -43,7 +45,7 @@ class Tags:
                 if self._ranks is None or rank < self._ranks:
                     self.seen = True
                     return Spoken(rank, "out", line[found.end() :])
-        elif "]<std" in line and self.seen:
+        elif "]<std" in line and (self.seen or _OPEN_MPI.match(line)):
             return self._open_mpi(line)
         return Spoken(None, "out", line)
 
