@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from ssh_hosts.fixtures import rack, shared_rack  # noqa: F401
 
 ROOT = Path(__file__).resolve().parents[2]
 MPIS = ROOT / ".mpi"

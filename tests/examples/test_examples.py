@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ssh_hosts import Rack
 
 from oarsman import __version__
 
@@ -126,6 +127,14 @@ def test_torch_env_ranks_meet_at_the_master(oarsman: Oarsman) -> None:
     assert "All 4 met at" in output
     expected = {(str(rank), str(rank % 2), f"torch-env-worker-{rank // 2}") for rank in range(4)}
     assert set(re.findall(r"rank (\d) \(local (\d)\) on ([\w-]+)", output)) == expected
+
+
+@pytest.mark.parametrize("inventory", ["hostfile", "hosts.yaml"])
+def test_the_example_of_a_rack_has_two_ranks_on_each_host(oarsman: Oarsman, rack: Rack, inventory: str) -> None:
+    own = {name: rack.environment[name] for name in ("HOME", "PATH")}
+    oarsman.environment |= {**own, "OARSMAN_ON": "ssh", "OARSMAN_HOSTS": str(ROOT / "examples" / "rack" / inventory)}
+    output = oarsman.run("rack", timeout=120)
+    assert hosts_by_rank(output, r"rank (\d) of 8 on (\S+)") == {rank: f"node{1 + rank // 2}" for rank in range(8)}
 
 
 def test_elastic_discovery_sees_workers_come_and_go(oarsman: Oarsman) -> None:
