@@ -124,9 +124,9 @@ def test_every_rank_knows_its_own_worker(name: str, submitter: RackMachine) -> N
 
 @pytest.mark.parametrize("mpi", MPIS)
 def test_values_with_quotes_and_references_arrive_as_they_are_meant(mpi: str, submitter: RackMachine) -> None:
-    machines = submitter.machine_of(f"default/{mpi}")
-    node = machines[f"{mpi}-worker-0"]
-    assert variables(submitter, mpi, "GREETING")[0] == (f'it\'s a "$HOME" \\ on {node}',)
+    [greeting] = variables(submitter, mpi, "GREETING")[0]
+    node = submitter.machine_of(f"default/{mpi}")[f"{mpi}-worker-0"]
+    assert greeting == f'it\'s a "$HOME" \\ on {node}'
 
 
 def test_the_folder_is_copied_and_what_changed_is_copied_again(submitter: RackMachine) -> None:
