@@ -124,3 +124,11 @@ def test_stopping_clears_every_host(machine: RackMachine) -> None:
     machine.jobs.stop(key)
     machine.until_finished(key)
     machine.nothing_left()
+
+
+def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_starts(machine: RackMachine) -> None:
+    with (machine.folder / "data.bin").open("wb") as file:
+        file.truncate(300 << 20)
+    status = machine.until_finished(machine.submit(mpijob("large", ["mpirun", "true"]))).status
+    assert "data.bin (300.0 MiB)" in cause(status)
+    assert ".oarsmanignore" in cause(status)

@@ -28,7 +28,7 @@ from oarsman.engines.bare.seen import Seen
 from oarsman.engines.bare.specification import FILE, read_spec
 from oarsman.engines.bare.workshop import replace_file
 from oarsman.engines.contract import Assignment
-from oarsman.errors import RetryableError
+from oarsman.errors import RetryableError, UserError
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile
 from oarsman.job.role import Role
@@ -57,7 +57,21 @@ class OverSsh:
             )
         roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
         reason = next((reason for name, role in roles for reason in _refusals(name, role)), None)
-        return reason or self._refused_packages(assignment)
+        return reason or self._refused_packages(assignment) or self._refused_code(assignment)
+
+    def _refused_code(self, assignment: Assignment) -> str | None:
+        """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
+        hosts = self._surveys.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
+        here = assignment.folder
+        if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
+            return None
+        if all(copying.is_shared(here, host) for host in hosts):
+            return None
+        try:
+            copying.plan_copy(here)
+        except UserError as error:
+            return f"{error.message}: {error.hint}" if error.hint else error.message
+        return None
 
     def _refused_packages(self, assignment: Assignment) -> str | None:
         """An environment is built here and knows its own place; only hosts that have it there, too, can use it."""
@@ -131,9 +145,12 @@ class OverSsh:
                 host.name: _at_home(copying.remote_folder(host, here, assignment.job.owner), facts[host.name])
                 for host in others
             }
-            await on_all(
-                others, lambda host: copying.copy(survey.ssh, host, tree, targets[host.name], timeout=_COPY_SECONDS)
-            )
+            try:
+                await on_all(
+                    others, lambda host: copying.copy(survey.ssh, host, tree, targets[host.name], timeout=_COPY_SECONDS)
+                )
+            except UserError as error:  # a host on which somebody has to make room, for one: then it goes on
+                raise RetryableError(error.message, hint=error.hint) from error
             folders |= targets
         return folders
 
