@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-CLAIMS = ["startup", "run_overhead", "log_throughput", "many_jobs", "kube_operator", "console"]
+CLAIMS = ["startup", "run_overhead", "log_throughput", "many_jobs", "kube_operator", "console", "ssh"]
 
 
 def main() -> int:
