@@ -38,6 +38,8 @@ def mpi_folder(name: str) -> Path:
 
 
 class Machine:
+    patience = PATIENCE  # seconds for a job to get where it is expected
+
     def __init__(self, state: Path, mpi: str = "openmpi5", **environment: str) -> None:
         bins = [mpi_folder(mpi) / "bin", *([Path("/usr/bin")] if mpi == "debian" else []), ROOT / ".venv/bin"]
         path = os.pathsep.join([*map(str, bins), os.environ["PATH"]])
@@ -87,7 +89,7 @@ class Machine:
     def until(self, key: str, wanted: Callable[[Status], bool]) -> JobRecord:
         last: JobRecord | None = None
         try:
-            for record in self.jobs.watch(key, timeout=PATIENCE):
+            for record in self.jobs.watch(key, timeout=self.patience):
                 last = record
                 if wanted(record.status):
                     return record

@@ -23,6 +23,8 @@ CLEARED_WITHIN = 30.0
 
 
 class RackMachine(Machine):
+    patience = 240.0  # many jobs wait in one queue
+
     def __init__(self, state: Path, rack: Rack, *, slots: int = 2, **environment: str) -> None:
         super().__init__(state, mpi="none", **environment)
         self.rack = rack

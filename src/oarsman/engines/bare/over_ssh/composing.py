@@ -44,10 +44,22 @@ def compose(
     master = (placement or machines)[0]
     label = f"{attempt}:{world}:{int(survives(options))}"
     words = launch.with_wrapper(words, [*facts["rank"], label, master, port])
+    if facts["family"].startswith("Intel"):
+        words = _by_machinefile(line, words, f"{facts['etc']}/{names.HOSTFILE}")
     tagged = own == "oe" and line is not None and not shapes_output(options)
     if tagged:
         words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
     return Composed(words, placement or (), tagged and hydra)
+
+
+def _by_machinefile(line: launch.LaunchLine | None, words: list[str], hostfile: str) -> list[str]:
+    """Of a hostfile Intel's launcher reads the names alone, and gives each as many ranks as it has cores."""
+    if line is None or line.hosts or line.per_node is not None:
+        return words
+    if line.hostfile is None:
+        return ["-machinefile", hostfile, *words]
+    at = words.index(hostfile) if hostfile in words else 0
+    return [*words[: at - 1], "-machinefile", *words[at:]] if at else words
 
 
 def _with_known_hosts(name: str, words: Sequence[str], known: Mapping[str, str]) -> list[str]:
