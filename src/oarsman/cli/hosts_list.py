@@ -66,7 +66,7 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
 
     oldest = session.now().timestamp() - FRESH_SECONDS
     known = rack_state.known(inventory)
-    stale = [host for host in inventory.hosts if refresh or (known[host.name].at or 0) < oldest]
+    stale = [host for host in inventory.hosts if refresh or _is_stale(known[host.name], oldest)]
     if not stale:
         return
     ssh, progress = Ssh(inventory), Progress(wanted=not session.quiet)
@@ -85,6 +85,11 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
     finally:
         progress.end()
     rack_state.remember(inventory, seen.values(), clock=lambda: session.now().timestamp())
+
+
+def _is_stale(known: Known, oldest: float) -> bool:
+    """What was in the way may be out of it by now: people look here right after they have repaired something."""
+    return known.at is None or known.at < oldest or known.trouble is not None
 
 
 class Row:

@@ -23,7 +23,7 @@ from oarsman.engines.bare.seen import HostSeen, Seen
 from oarsman.engines.bare.specification import read_spec
 from oarsman.engines.bare.transport import Transport
 from oarsman.engines.contract import Assignment
-from oarsman.errors import RetryableError
+from oarsman.errors import RetryableError, UnsupportedError
 from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase
 from oarsman.plan import actions
@@ -39,6 +39,7 @@ class Watched:
         self.listener: asyncio.Task[None] | None = None
         self.refusal: str | None = None
         self.judged = -1  # generation for which `refusal` holds
+        self.refused: str | None = None  # why it could not be prepared where it was to run
         self.cleared: process.ProcessId | None = None  # the dead keeper we have cleared up after
 
     def look(self) -> Seen:
@@ -105,6 +106,7 @@ class BareEngine:
             first_output_at=seen.first_output.get(attempt),
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
+            refused=watched.refused,
             remarks=tuple(self._transport.remarks(job)),
             machines={host.name: host.machine for host in seen.hosts.values() if host.machine},
             stop_requested=assignment.stop_requested,
@@ -147,6 +149,8 @@ class BareEngine:
                         await self._order(job, {"do": "end"})
                 case actions.DeleteJob():
                     pass  # the runtime removes the record and calls forget()
+        except UnsupportedError as error:  # only known now that its places are
+            watched.refused = error.message
         except (OSError, RetryableError) as error:
             if assignment.status.finished:
                 watched.end_keeper()  # its socket may have been swept from the disk; a signal still reaches it

@@ -132,3 +132,9 @@ def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_star
     status = machine.until_finished(machine.submit(mpijob("large", ["mpirun", "true"]))).status
     assert "data.bin (300.0 MiB)" in cause(status)
     assert ".oarsmanignore" in cause(status)
+
+
+def test_an_mpi_that_the_hosts_do_not_have_is_named_and_nothing_waits_for_it(machine: RackMachine) -> None:
+    document = mpijob("other", ["mpirun", "true"], annotations=NO_CODE, mpiImplementation="MPICH")
+    status = machine.until_finished(machine.submit(document)).status
+    assert cause(status).startswith("node1 has no MPICH (it has Open MPI 4.")

@@ -28,7 +28,7 @@ from oarsman.engines.bare.seen import Seen
 from oarsman.engines.bare.specification import FILE, read_spec
 from oarsman.engines.bare.workshop import replace_file
 from oarsman.engines.contract import Assignment
-from oarsman.errors import RetryableError, UserError
+from oarsman.errors import RetryableError, UnsupportedError, UserError
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile
 from oarsman.job.role import Role
@@ -110,6 +110,9 @@ class OverSsh:
             facts |= await survey.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
         mpi = choosing.choose(job, facts)
         if isinstance(mpi, str):
+            if all(found.complete for found in facts.values()):
+                raise UnsupportedError(mpi)
+            survey.stale()  # a busy host did not say all in time
             raise RetryableError(mpi)
         networks = connecting(
             {name: found.addresses for name, found in facts.items()},
@@ -118,7 +121,7 @@ class OverSsh:
             rdma=[name for name, found in facts.items() if found.rdma],
         )
         if isinstance(networks, Trouble):
-            raise RetryableError(str(networks))
+            raise UnsupportedError(str(networks))
         folders = await self._bring_code(assignment, survey, machines, facts)
         outfit = Outfit(
             job=job, environment=assignment.environment, places=places, facts=facts, mpi=mpi, networks=networks,
