@@ -88,8 +88,15 @@ class Racked:
         return name, str(file)
 
     def oarsman(self, *words: str) -> list[str]:
-        inventory = inventory_of(self.ours, self.hosts, RUN_ON, self.mpi)
-        return ["oarsman", "--on", "ssh", "--hosts", str(inventory), *words]
+        return ["oarsman", "--on", "ssh", "--hosts", str(self.inventory), *words]
+
+    @property
+    def inventory(self) -> Path:
+        return inventory_of(self.ours, self.hosts, RUN_ON, self.mpi)
+
+    def clear(self, name: str) -> None:
+        """Its hosts are free for the next one, which would wait for that otherwise."""
+        self.ours("delete", "--yes", "--wait", name)
 
     def mpirun(self, command: Sequence[str]) -> list[str]:
         line = f"{ROOT}/.mpi/{self.mpi}/bin/mpirun {MPIS[self.mpi]} -n {RANKS} {' '.join(command)}"
@@ -104,7 +111,10 @@ class Racked:
 
 
 def inventory_of(ours: Oarsman, hosts: Rack, number: int, mpi: str) -> Path:
+    """Written once: a file that changed has the hosts asked again."""
     file = ours.folder / f"{mpi}-{number}.json"
+    if file.exists():
+        return file
     names = [{"name": host.name, "slots": SLOTS} for host in hosts[:number]]
     folder = str(ROOT / ".mpi" / mpi)
     file.write_text(json.dumps({"sshConfig": str(hosts.ssh_config), "defaults": {"mpi": folder}, "hosts": names}))
@@ -150,32 +160,41 @@ def once_more(action: Callable[[], float]) -> float:
 
 def starting(table: Table, sizes: Sizes, racked: Racked) -> None:
     say = ["echo", "begun"]
-    names: list[str] = []
+    environment = racked.ours.environment
+    taken: list[dict[str, datetime]] = []
 
     def run() -> float:
         name, file = racked.job(say)
-        names.append(name)
-        return until_all_spoke(racked.oarsman("run", file), racked.ours.environment)
+        spoke = until_all_spoke(racked.oarsman("run", file), environment)
+        taken.append(racked.steps_of(name))
+        racked.clear(name)
+        return spoke
 
     def cold() -> float:
-        stop_supervisor(racked.ours)
+        racked.ours("supervisor", "stop")
+        racked.inventory.touch()
+        return run()
+
+    def asking() -> float:
+        racked.inventory.touch()
         return run()
 
     def mpirun() -> float:
-        return once_more(lambda: until_all_spoke(racked.mpirun(say), racked.ours.environment))
+        return once_more(lambda: until_all_spoke(racked.mpirun(say), environment))
 
     first = medians(sizes.cold_rounds, cold, mpirun)
-    names.clear()
+    asked = medians(sizes.cold_rounds, asking, mpirun)
+    taken.clear()
     warm = medians(sizes.rounds, run, mpirun)
     title = TITLES[racked.mpi]
     theirs = f"`mpirun --hostfile` on node1, {title}: {{:.2f}} s"
     what = f"{RANKS} ranks on {RUN_ON} hosts until the last one spoke, {title}"
     table.add(f"{what}: {warm[0]:.2f} s", theirs.format(warm[1]), warm[0] / warm[1])
-    table.add(f"the same, with a supervisor to start: {first[0]:.2f} s", theirs.format(first[1]), first[0] / first[1])
-    steps = [racked.steps_of(name) for name in names]
-    launch = statistics.median(between(step, timeline.ADMITTED, timeline.FIRST_OUTPUT) for step in steps)
+    for whose, (ours, rival) in (("hosts to ask", asked), ("a supervisor to start and hosts to ask", first)):
+        table.add(f"the same, with {whose} first: {ours:.2f} s", theirs.format(rival), ours / rival)
+    launch = statistics.median(between(steps, timeline.ADMITTED, timeline.FIRST_OUTPUT) for steps in taken)
     table.add(f"of it from admission to the first line: {launch:.2f} s", theirs.format(warm[1]), launch / warm[1])
-    print(f"{title}, warm, median of each step:", where_time_goes(steps))
+    print(f"{title}, warm, median of each step: {where_time_goes(taken)}")
 
 
 def where_time_goes(steps: Sequence[dict[str, datetime]]) -> str:
@@ -193,10 +212,6 @@ def medians(rounds: int, *actions: Callable[[], float]) -> list[float]:
     """Of what the actions say that they took, in turn, so that a busy moment hits all of them."""
     taken = [[action() for action in actions] for _ in range(rounds)]
     return [statistics.median(mine) for mine in zip(*taken, strict=True)]
-
-
-def stop_supervisor(ours: Oarsman) -> None:
-    ours("supervisor", "stop")
 
 
 # -- lines --------------------------------------------------------------------------------------------
