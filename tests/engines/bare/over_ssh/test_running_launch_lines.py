@@ -165,3 +165,10 @@ def test_a_script_may_launch_more_than_once(submitter: RackMachine) -> None:
     machines = two_by_two(submitter, "script")
     assert sorted(written[:middle]) == list(enumerate(machines))
     assert sorted(written[middle + 1 :]) == [(0, machines[0]), (1, machines[2])]
+
+
+def test_a_shell_may_exclude_interfaces_where_nobody_sees_it_beforehand(submitter: RackMachine) -> None:
+    succeeded(submitter, "excluded")
+    assert [text.split() for _, text in sorted(lines(submitter, "excluded"))] == [
+        [machine, "4"] for machine in two_by_two(submitter, "excluded")
+    ]
