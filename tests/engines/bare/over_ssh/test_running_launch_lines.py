@@ -97,8 +97,8 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
             given = {"oarsman.dev/inventory": str(machine.inventory_with(mpi))}
             machine.submit(mpijob(form.job(mpi), form.words(mpi), slots=2, annotations=given))
         for name, line in IN_SHELL.items():
-            given = [{"name": "OPTIONS", "value": EXCLUDED}] if name == "excluded" else []
-            machine.submit(mpijob(name, ["sh", "-c", line], slots=2, launcher={"env": given}))
+            env = [{"name": "OPTIONS", "value": EXCLUDED}]
+            machine.submit(mpijob(name, ["sh", "-c", line], slots=2, launcher={"env": env}))
         yield machine
 
 
