@@ -14,12 +14,14 @@ shift
 # shellcheck source=/dev/null
 . "$OARSMAN_RUN/ask"
 ask start "$host" "$*"
-trap 'echo "drop $$" >"$OARSMAN_RUN/up"; rm -f "$OARSMAN_RUN/a/$$"; exit 255' TERM INT HUP
+trap 'echo "drop $$" >"$OARSMAN_RUN/up"; rm -f "$OARSMAN_RUN/a/$$"; exit 255' TERM INT HUP PIPE
 while read -r kind rest <&4; do
     case $kind in
-    said) printf %b "$rest" >&2 ;;
+    out) printf %b "$rest" 2>/dev/null ;;
+    err) printf %b "$rest" >&2 ;;
     ended) break ;;
     esac
+    echo "more $$" >"$OARSMAN_RUN/up" # only now: whoever answers does not wait for us
 done
 rm -f "$OARSMAN_RUN/a/$$"
 exit "${rest:-255}"

@@ -22,6 +22,7 @@ from oarsman.engines.bare import wire
 from oarsman.engines.bare.over_ssh import texts
 from oarsman.engines.bare.over_ssh.composing import compose
 from oarsman.engines.bare.over_ssh.connection import Connection, start_ssh
+from oarsman.engines.bare.over_ssh.errands import Errands
 from oarsman.engines.bare.over_ssh.inventory import RackHost
 from oarsman.engines.bare.over_ssh.trouble import trouble
 
@@ -29,6 +30,7 @@ _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went aw
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
 _FOLLOW_SECONDS, _FOLLOW_STEP = 5.0, 0.03
 _RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
+_UP_SECONDS = 60.0  # from the first word of ssh to that of the minder
 
 
 @dataclass(slots=True)
@@ -37,15 +39,6 @@ class Command:
     ssh: subprocess.Popen[bytes]
     caller: socket.socket
     kill_at: float | None = None
-
-
-@dataclass(slots=True)
-class Errand:
-    """A command that a launcher on this machine wants run on another host of the job."""
-
-    asker: str
-    host: socket.socket
-    output: int
 
 
 @dataclass(slots=True)
@@ -60,6 +53,7 @@ class RemoteHost:
     connection: Connection | None = None
     unfit: str = ""  # why the machine itself says it cannot serve
     connect_at: float | None = None
+    up_by: float | None = None
     began: float = 0.0
     tries: int = 0
     port: str = ""
@@ -70,10 +64,15 @@ class RemoteHost:
     started: int = 0
     attempt: str = "0"
     parts: dict[str, str] = field(default_factory=dict)
-    errands: dict[str, Errand] = field(default_factory=dict)
     ranks: dict[tuple[str, str], socket.socket] = field(default_factory=dict)
     beat: int = 0
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    errands: Errands = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.errands = Errands(
+            self.spec["aliases"], self.run_folder, self.selector, lambda *words: self._order("answer", *words)
+        )
 
     def run(self) -> NoReturn:
         wake_read, wake_write = os.pipe()
@@ -119,6 +118,7 @@ class RemoteHost:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(control)  # of a connection that failed
         self.connect_at, self.unfit = None, ""
+        self.up_by = time.monotonic() + _UP_SECONDS
         self.connection = Connection(self.spec["ssh"]["minder"], self.spec["minder"], self.selector, self._hear)
 
     def _order(self, *words: str) -> None:
@@ -126,12 +126,17 @@ class RemoteHost:
             self.connection.order(*words)
 
     def _hear(self, kind: str, rest: str) -> None:
+        """Login shells like to talk, too: before the minder has said its own name nothing else counts."""
+        if not self.up:
+            known, _, rest = rest.partition(" ")
+            if known != self.spec["run"] or kind not in ("up", "failed"):
+                return
         handler = _WORDS.get(kind)
-        if handler is not None and (self.up or kind in ("up", "failed")):  # login shells like to talk, too
+        if handler is not None:
             handler(self, rest)
 
     def _connection_ended(self, code: int, words: str) -> None:
-        self.connection = None
+        self.connection = self.up_by = None
         if self.ending_by is not None:
             self._end_now()
         self._tell({"failed": str(trouble(RackHost(**self.spec["way"]), code, self.unfit or words))})
@@ -158,6 +163,9 @@ class RemoteHost:
         elif message["do"] == "publish":
             self._send_published()
         elif message["do"] == "sweep":
+            self.errands.drop_all()
+            for number in self.commands:
+                self._order("kill", "KILL", str(number))  # one that is only starting carries no mark yet
             self._order("sweep")
             self._end_ranks()
         elif message["do"] == "end":
@@ -179,7 +187,7 @@ class RemoteHost:
 
     # -- what the machine says -----------------------------------------------------------------------------
     def _is_up(self, port: str) -> None:
-        self.up, self.port = True, port
+        self.up, self.port, self.up_by = True, port, None
         self._tell({"up": self.name})
         self._send_published()
         self._start_waiting()
@@ -195,7 +203,9 @@ class RemoteHost:
         self._start_waiting()
 
     def _has_trouble(self, words: str) -> None:
+        """Without its files a launcher would wait for ever."""
         self._tell({"failed": f"{self.spec['machine']}: {words}"})
+        self._end_now()
 
     def _used(self, figures: str) -> None:
         """For whoever draws charts; replaced whole."""
@@ -258,47 +268,13 @@ class RemoteHost:
         return planned
 
     def _run_errand(self, asker: str) -> None:
-        host, command = self._asked(asker)
-        member = self.spec["aliases"].get(host) or self.spec["aliases"].get(host.partition(".")[0])
-        try:
-            if member is None:
-                raise OSError(f"{host} is not a host of this job")
-            channel = wire.connect(f"{self.run_folder}/h/{member}")
-        except OSError as error:
-            self._order("answer", asker, "said", texts.packed(f"ssh: {host}: {error.strerror or error}\n"))
-            self._order("answer", asker, "ended", "255")
-            return
-        output, end = os.pipe()
-        quiet = os.open(os.devnull, os.O_RDONLY)
-        wire.send(channel, {"argv": ["/bin/sh", "-c", command]}, [quiet, end, end])
-        os.close(end)
-        os.close(quiet)
-        self.errands[asker] = Errand(asker, channel, output)
-        self._watch(output, lambda fd: self._relay(asker, fd))
-        self._watch(channel, lambda sock: self._errand_says(asker, sock))
+        self.errands.start(asker, *self._asked(asker))
 
-    def _relay(self, asker: str, fd: int) -> None:
-        chunk = os.read(fd, 1024)
-        if chunk:
-            self._order("answer", asker, "said", texts.packed(chunk.decode("utf-8", "surrogateescape")))
-        else:
-            self._forget(fd)
-            os.close(fd)
-
-    def _errand_says(self, asker: str, channel: socket.socket) -> None:
-        message, _ = wire.receive(channel)
-        if message is not None and "exit" not in message:
-            return
-        self._order("answer", asker, "ended", str(message["exit"] if message is not None else 255))
-        self._forget(channel)
-        channel.close()
-        self.errands.pop(asker, None)
+    def _go_on_with_errand(self, asker: str) -> None:
+        self.errands.go_on(asker)
 
     def _drop_errand(self, asker: str) -> None:
-        errand = self.errands.pop(asker, None)
-        if errand is not None:
-            self._forget(errand.host)
-            errand.host.close()  # like a closed connection: its command ends
+        self.errands.drop(asker)
 
     # -- commands --------------------------------------------------------------------------------------------
     def _accept(self, server: socket.socket) -> None:
@@ -314,6 +290,7 @@ class RemoteHost:
             self._start_waiting()
             return
         elif "signal" in message:
+            self._refuse(caller, 128 + message["signal"])
             for command in self.commands.values():
                 if command.caller is caller:
                     self._order("kill", signal.Signals(message["signal"]).name[3:], str(command.number))
@@ -346,12 +323,22 @@ class RemoteHost:
 
     def _hang_up(self, caller: socket.socket) -> None:
         """The caller is gone: like a closed ssh connection, its command ends too."""
+        self._refuse(caller, 128 + signal.SIGHUP)
         self._forget(caller)
         caller.close()
         for command in self.commands.values():
             if command.caller is caller:
                 self._order("kill", "TERM", str(command.number))
                 command.kill_at = time.monotonic() + _HANG_UP_GRACE
+
+    def _refuse(self, caller: socket.socket, code: int) -> None:
+        """What it wants has not begun, and never will."""
+        for waiting in [each for each in self.waiting if each[0] is caller]:
+            self.waiting.remove(waiting)
+            for fd in waiting[2]:
+                os.close(fd)
+            with contextlib.suppress(OSError):
+                wire.send(caller, _exit(code))
 
     def _reap(self) -> None:
         if self.connection is not None and (code := self.connection.ended()) is not None:
@@ -365,7 +352,7 @@ class RemoteHost:
     # -- time and the end ----------------------------------------------------------------------------------
     def _deadlines(self) -> list[float]:
         times = [command.kill_at for command in self.commands.values()]
-        return [when for when in (*times, self.ending_by, self.connect_at) if when is not None]
+        return [when for when in (*times, self.ending_by, self.connect_at, self.up_by) if when is not None]
 
     def _patience(self) -> float | None:
         times = self._deadlines()
@@ -379,6 +366,9 @@ class RemoteHost:
                 self._order("kill", "KILL", str(command.number))
         if self.connect_at is not None and now >= self.connect_at:
             self._connect()
+        if self.up_by is not None and now >= self.up_by and self.connection is not None:
+            self.up_by, self.unfit = None, f"nothing began there within {_UP_SECONDS:.0f} seconds"
+            self.connection.kill()  # it is let in, perhaps, but the login shell waits for something
         if self.ending_by is not None and now >= self.ending_by:
             self._end_now()
 
@@ -403,6 +393,7 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "part": RemoteHost._hear_part,
     "launch": RemoteHost._compose,
     "start": RemoteHost._run_errand,
+    "more": RemoteHost._go_on_with_errand,
     "drop": RemoteHost._drop_errand,
 }
 

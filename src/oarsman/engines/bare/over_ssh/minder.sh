@@ -23,17 +23,34 @@ end_all() { # end_all SIGNAL; to kill takes more than one look, because a proces
     done
 }
 
+end_commands() { # one that is only starting carries no mark yet: its group is known, or it sees the sign
+    true >"$RUN/p/end"
+    for file in "$RUN"/p/*; do
+        pid=''
+        read -r pid 2>/dev/null <"$file"
+        [ -z "$pid" ] || kill -KILL "-$pid"
+    done
+} 2>/dev/null
+
 clear_away() { # the files of this host; those of the job with the last of its hosts
     rm -rf "$RUN"
-    for other in "$BASE"/*/; do [ ! -p "${other}up" ] || return 0; done
+    for other in "$BASE"/*/; do [ ! -d "$other" ] || return 0; done
     rm -rf "$BASE"
+}
+
+end_host() { # unless another minder has taken its place, because this one was thought to be gone
+    minder=''
+    read -r minder 2>/dev/null <"$RUN/minder"
+    [ "$minder" = $$ ] || return 0
+    end_commands
+    end_all KILL
+    clear_away
 }
 
 leave() {
     trap '' HUP TERM INT
-    end_all KILL
+    end_host
     kill "$watchdog" "$mouth" 2>/dev/null
-    clear_away
     exit 0
 }
 
@@ -45,8 +62,7 @@ watch_over() { # watch_over PID: in case that one is killed, or the machine that
         if [ "$heard" = "$last" ]; then still=$((still + 1)); else still=0 last=$heard; fi
         if [ "$still" -lt "$SILENCE" ] && kill -0 "$1" 2>/dev/null; then continue; fi
         kill -KILL "$1" "$mouth" 2>/dev/null
-        end_all KILL
-        clear_away
+        end_host
         exit 0
     done
 }
@@ -79,9 +95,10 @@ obey() { # obey WORDS: one order
     write) if trouble=$(write_file "$3" "$4" "$5" 2>&1); then echo "wrote $2" >&3; else echo "trouble $trouble" >&3; fi ;;
     kill) # kill SIGNAL ID: the command of that number, with all that it started; if it only comes later, it sees the sign
         pid=''
-        : >"$RUN/p/$3.end"
+        true >"$RUN/p/$3.end"
         read -r pid 2>/dev/null <"$RUN/p/$3"
         [ -z "$pid" ] || kill "-$2" "-$pid" 2>/dev/null
+        [ "$2" != KILL ] || rm -f "$RUN/p/$3" # its number may be another's later
         ;;
     answer) [ ! -p "$RUN/a/$2" ] || printf '%s %s\n' "$3" "$4" 1<>"$RUN/a/$2" ;; # opened so, it does not wait for a reader
     usage) echo "usage $(used)" >&3 ;;
@@ -92,21 +109,39 @@ obey() { # obey WORDS: one order
         while [ "$left" -gt 0 ] && [ -n "$(marked)" ]; do
             sleep 1
             left=$((left - 1))
+            echo "$left left" >"$RUN/heard" # the watchdog waits, too
         done
         leave
         ;;
     esac
 }
 
-prepare() {
+own_base() {
     mkdir -m 700 "$BASE" 2>/dev/null || [ -d "$BASE" ] || mkdir "$BASE" || return 1
     # shellcheck disable=SC3067 # not in the standard, and in every shell
-    [ -O "$BASE" ] || return 1
-    mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && write_files && rm -f "$RUN/up" && mkfifo "$RUN/up"
+    if [ ! -O "$BASE" ] || [ -h "$BASE" ]; then echo "$BASE belongs to somebody else" && return 1; fi
 }
 
+prepare() { # after an earlier minder of this host, which may be alive, too: what it left ends before anything begins
+    if [ -e "$RUN/minder" ]; then
+        echo $$ >"$RUN/minder" && end_commands
+        end_all KILL
+        rm -rf "$RUN/p" "$RUN/a" "$RUN/up"
+    fi
+    mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && echo $$ >"$RUN/minder" &&
+        write_files && mkfifo "$RUN/up" || return 1
+    [ ! -e "$BASE/ssh" ] || "$BASE/ssh" </dev/null >/dev/null 2>&1
+    [ $? -ne 126 ] || { echo "no program can be started from ${BASE%/*} (is it mounted noexec?)" && return 1; }
+}
+
+echo # what the login shell said may not end with its line
+if ! trouble=$(own_base 2>&1); then
+    echo "failed $RUN $trouble" | head -n 1
+    exit 1
+fi
 if ! trouble=$(prepare 2>&1); then
-    echo "failed ${trouble:-$BASE belongs to somebody else}" | head -n 1
+    echo "failed $RUN $trouble" | head -n 1
+    clear_away
     exit 1
 fi
 exec 3<>"$RUN/up"
@@ -116,7 +151,7 @@ echo 0 >"$RUN/heard"
 watch_over $$ </dev/null >/dev/null 2>&1 3>&- &
 watchdog=$!
 trap leave HUP TERM INT
-echo "up $(free_port)" >&3
+echo "up $RUN $(free_port)" >&3
 while IFS=' ' read -r a b c d e; do
     obey "$a" "$b" "$c" "$d" "$e"
 done

@@ -34,6 +34,7 @@ _PASSED = re.compile(
     r"^(NCCL_|OMPI_MCA_|PRTE_MCA_|PMIX_MCA_|UCX_|FI_|GLOO_|IBV_|HOROVOD_|OMP_|KMP_|MKL_|I_MPI_|MPICH_|MPIR_CVAR_|TORCH_"
     r"|TF_|XLA_|PYTORCH_|LC_|LANG$|TZ$|PYTHON(UNBUFFERED|HASHSEED|WARNINGS|DONTWRITEBYTECODE)$)"
 )
+_KEPT_PATH = """'"$PATH"'"""  # the host's own, amid quoted words
 # Open MPI writes its commands for the user's own shell unless it has to ask, but over our way a plain one reads them.
 _SHELL = """\
 case ${SHELL##*/} in sh | ash | bash | dash | ksh* | mksh | zsh | '') ;; *)
@@ -159,7 +160,8 @@ class Outfit:
                 "control": control,
                 "follows": not opens,
                 "minder": self.ssh.argv(host, control=control, master=opens),
-                "command": self.ssh.argv(host, control=control),
+                # Where sshd allows no more sessions ssh goes another way by itself; its remark is nothing for a log.
+                "command": self.ssh.argv(host, control=control, options=("LogLevel=FATAL",)),
             },
             "minder": self._minder(member),
             "run": self.folder(member),
@@ -257,7 +259,8 @@ class Outfit:
         return files
 
     def _env(self, member: str) -> str:
-        return texts.exports(self._variables(member)) + f'export PATH="{self._path(member)}"\n' + _SHELL
+        path = shlex.quote(self._path(member)).replace("$PATH", _KEPT_PATH)
+        return texts.exports(self._variables(member)) + f"export PATH={path}\n" + _SHELL
 
     def _path(self, member: str) -> str:
         """As on one machine: our stand-ins, the job's packages; a chosen MPI before the PATH, a found one after it."""

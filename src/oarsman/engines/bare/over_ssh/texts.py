@@ -24,7 +24,7 @@ def _escaped(text: str) -> str:
 
 def packed(text: str) -> str:
     """One word on one line, which `printf %b` turns into the text again."""
-    return _escaped(text).replace("\t", "\\t").replace(" ", "\\0040")
+    return _escaped(text).replace("\t", "\\t").replace(" ", "\\0040").replace("\0", "\\0000")
 
 
 def line(text: str) -> bytes:
@@ -39,8 +39,8 @@ def command(argv: Sequence[str], *, run: str, number: int, folder: str, variable
     """
     return (
         f"cd {shlex.quote(folder)} || exit 126\n"
-        f"echo $$ >{run}/p/{number}\n"
-        f"[ ! -e {run}/p/{number}.end ] || exit 143\n"
+        f"echo $$ >{run}/p/{number} || exit 143\n"
+        f"[ ! -e {run}/p/{number}.end ] && [ ! -e {run}/p/end ] || exit 143\n"
         f". {run}/env\n"
         f"{exports(variables)}"
         'export OARSMAN_OUT="$(readlink /proc/$$/fd/1)" OARSMAN_ERR="$(readlink /proc/$$/fd/2)"\n'
