@@ -329,6 +329,7 @@ def needs(gang: Gang) -> tuple[str, str]:
     [
         pytest.param(a_role(), a_role(3), False, ("0 0 0", "2 0 0"), id="slots where nothing is said"),
         pytest.param(a_role(), a_role(3, cpu=5, gpu=1), False, ("0 0 0", "5 0 1"), id="CPUs where they are"),
+        pytest.param(a_role(), a_role(3, cpu=1), False, ("0 0 0", "2 0 0"), id="never fewer slots than processes"),
         pytest.param(a_role(cpu=1, memory=7), a_role(3), False, ("1 7 0", "2 0 0"), id="a launcher that asks"),
         pytest.param(a_role(), a_role(3, memory=9), True, ("2 0 0", "2 9 0"), id="a launcher that takes ranks"),
         pytest.param(a_role(memory=7), None, False, ("2 7 0", "0 0 0"), id="a launcher alone"),

@@ -1,7 +1,7 @@
 """Who may start on a rack of hosts, and where: whole gangs only, each member on one machine.
 
 The queue is that of one machine (`gang.in_turn`): by priority, then by how long a job has waited; small jobs may pass
-large ones until those have waited `PATIENCE`. A worker needs its CPUs, or its slots where nothing is said of CPUs, its
+large ones until those have waited `PATIENCE`. A worker needs its slots, or its CPUs where it asks for more of them, its
 memory and its GPUs on one machine. Slots are what the inventory says: a worker that wants more than any host has never
 starts, unless it oversubscribes. A machine that is left out counts as one that may come back: a job that needs it
 waits, holds nobody else up, and is told why.
@@ -175,8 +175,9 @@ class _Rack:
 
 
 def _need(role: Role, slots: int) -> Capacity:
-    """`slots` count where nothing is said of CPUs."""
-    return Capacity(cpus=sum_of(role, "cpu") or Decimal(slots), memory=sum_of(role, "memory"), gpus=gpus_of(role))
+    """Slots are processes, so a member takes as many as it may start; more, if it asks for more CPUs than that."""
+    cpus = max(sum_of(role, "cpu"), Decimal(slots))
+    return Capacity(cpus=cpus, memory=sum_of(role, "memory"), gpus=gpus_of(role))
 
 
 def _selector(role: Role | None) -> Mapping[str, str]:

@@ -338,8 +338,8 @@ class Outfit:
             "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
         }
         slots = self.slots(machine) if machine in self.machines else 0
-        if slots < facts.processors:
-            # Other jobs may be there, and each would bind its first rank to the first core.
+        if slots != facts.processors:
+            # Other jobs may be there, and each would bind its first rank to the first core; or there are too few cores.
             told |= {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
             told["I_MPI_PIN"] = "0"
         if slots > facts.processors:
