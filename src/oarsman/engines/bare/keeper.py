@@ -353,7 +353,7 @@ class Keeper:
 
     def _hear_hosts(self) -> None:
         for host in list(self.hosts.values()):
-            while host.channel.fileno() >= 0 and select.select([host.channel], [], [], 0)[0]:
+            while host.channel.fileno() >= 0 and _has_news(host.channel):
                 self._hear(host)
 
     def _bury_the_dying(self) -> None:
@@ -456,3 +456,10 @@ class Keeper:
         self._stop_launcher({})
         for name in list(self.hosts):
             self._stop_host({"host": name})
+
+
+def _has_news(channel: socket.socket) -> bool:
+    """With poll: select() knows no descriptor above 1023, and a job of many ranks has those."""
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    return bool(poll.poll(0))

@@ -37,9 +37,15 @@ def write_all(fd: int, data: bytes) -> None:
 class Recorder:
     """Writes one stream of one rank: its bytes as they are, and its lines into the merged log."""
 
-    def __init__(self, folder: str, *, rank: str, host: str, stream: str, merge: bool) -> None:
+    def __init__(
+        self, folder: str, *, rank: str, host: str, stream: str, merge: bool, beside: Recorder | None = None
+    ) -> None:
+        """beside: one that has the merged log open already, and is finished after this one."""
         self._raw = open_for_appending(os.path.join(folder, f"{_file_of(rank)}.{stream}"))
-        self._merged = open_for_appending(os.path.join(folder, MERGED)) if merge else -1
+        self._shares = beside is not None
+        self._merged = -1
+        if merge:
+            self._merged = beside._merged if beside else open_for_appending(os.path.join(folder, MERGED))
         self._label = f" {rank} {host} {stream} ".encode()
         self._partial = b""
         self._tail: deque[bytes] = deque(maxlen=8)
@@ -61,7 +67,7 @@ class Recorder:
         if self._partial and self._merged >= 0:
             self._merge(self._partial)
         self._partial = b""
-        for fd in (self._raw, self._merged):
+        for fd in (self._raw, -1 if self._shares else self._merged):
             if fd >= 0:
                 os.close(fd)
 

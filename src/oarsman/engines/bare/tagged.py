@@ -41,7 +41,7 @@ class TaggedRecorder:
             self._hear(self._partial)
         for spoken in self._tags.rest():
             self._record(spoken)
-        for recorder in (self._own, *self._ranks.values()):
+        for recorder in (*self._ranks.values(), self._own):
             recorder.finish()
 
     def last_lines(self) -> list[str]:
@@ -62,6 +62,7 @@ class TaggedRecorder:
         recorder = self._ranks.get((spoken.rank, stream))
         if recorder is None:
             recorder = self._ranks[spoken.rank, stream] = Recorder(
-                self._folder, rank=str(spoken.rank), host=self._host_of(spoken.rank), stream=stream, merge=True
-            )
+                self._folder, rank=str(spoken.rank), host=self._host_of(spoken.rank), stream=stream, merge=True,
+                beside=self._own,
+            )  # fmt: skip
         recorder.feed(text)

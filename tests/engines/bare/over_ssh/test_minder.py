@@ -23,7 +23,7 @@ class Host:
     """A machine's folder for one job, and the minders that are started on it."""
 
     def __init__(self, folder: Path, shell: list[str]) -> None:
-        self.base = folder / "job"
+        self.base = folder / "oarsman-0123456789ab"
         self.mark = f"OARSMAN_JOB={uuid.uuid4()}"
         self.folder = folder
         self._shell = shell
@@ -156,3 +156,18 @@ def test_a_request_to_end_is_no_silence(host: Host, tmp_path: Path) -> None:
     order(minder, "end 10")
     minder.wait(PATIENCE)
     assert (tmp_path / "saved").exists()
+
+
+def test_what_lies_there_of_a_job_that_lost_its_machine_is_removed_by_the_next_one(host: Host) -> None:
+    lost, lives, foreign = (host.folder / f"oarsman-00000000000{number}" for number in (1, 2, 3))
+    for other, age in ((lost, 3600), (lives, 5)):
+        (other / "0").mkdir(parents=True)
+        (other / "0" / "minder").write_text("1\n")
+        (other / "0" / "heard").touch()
+        os.utime(other / "0" / "heard", (time.time() - age,) * 2)
+    foreign.mkdir()
+    minder = host.minder()
+    is_up(minder)
+    until(lambda: not lost.exists(), "it stayed")
+    hang_up(minder)
+    assert sorted(host.folder.glob("oarsman-*")) == [lives, foreign]

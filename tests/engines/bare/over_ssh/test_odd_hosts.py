@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -96,6 +97,19 @@ def test_ssh_in_a_launch_script_keeps_both_streams_apart_and_every_byte(machine:
     document = over_all("asks", ["sh", "-c", script])
     assert lines_of(machine, document) == ["7", "node2", "y", "ssh: elsewhere: elsewhere is not a host of this job"]
     machine.nothing_left()
+
+
+def test_a_job_has_more_ranks_than_a_process_usually_has_files(tmp_path: Path, rack: Rack) -> None:
+    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    machine = RackMachine(tmp_path / "state", rack, slots=12)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (100, most))  # those who look after the job begin with it
+    try:
+        both = ["sh", "-c", "echo $RANK; echo $RANK >&2"]
+        document = mpijob("many", ["mpirun", "-n", "48", *both], workers=4, slots=12, annotations=NO_CODE)
+        assert sorted(lines_of(machine, document)) == sorted(2 * [str(rank) for rank in range(48)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, most))
+        machine.close()
 
 
 def test_an_answer_that_nobody_takes_for_long_does_not_silence_the_host(machine: RackMachine) -> None:

@@ -267,15 +267,6 @@ class RemoteHost:
             here[machine] = here.get(machine, 0) + 1
         return planned
 
-    def _run_errand(self, asker: str) -> None:
-        self.errands.start(asker, *self._asked(asker))
-
-    def _go_on_with_errand(self, asker: str) -> None:
-        self.errands.go_on(asker)
-
-    def _drop_errand(self, asker: str) -> None:
-        self.errands.drop(asker)
-
     # -- commands --------------------------------------------------------------------------------------------
     def _accept(self, server: socket.socket) -> None:
         caller, _ = server.accept()
@@ -392,9 +383,9 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "done": RemoteHost._rank_ended,
     "part": RemoteHost._hear_part,
     "launch": RemoteHost._compose,
-    "start": RemoteHost._run_errand,
-    "more": RemoteHost._go_on_with_errand,
-    "drop": RemoteHost._drop_errand,
+    "start": lambda host, asker: host.errands.start(asker, *host._asked(asker)),
+    "more": lambda host, asker: host.errands.go_on(asker),
+    "drop": lambda host, asker: host.errands.drop(asker),
 }
 
 

@@ -116,6 +116,14 @@ obey() { # obey WORDS: one order
     esac
 }
 
+forget_others() { # what lies here of jobs whose minders went with this machine's power; a living one writes every second
+    for other in "${BASE%/*}"/oarsman-????????????; do
+        # shellcheck disable=SC3067
+        if [ ! -O "$other" ] || [ -h "$other" ] || ! ls "$other"/*/minder; then continue; fi
+        recent=$(find "$other" -maxdepth 2 -name heard -mmin -10) && [ -z "$recent" ] && rm -rf "$other"
+    done
+} >/dev/null 2>&1
+
 own_base() {
     mkdir -m 700 "$BASE" 2>/dev/null || [ -d "$BASE" ] || mkdir "$BASE" || return 1
     # shellcheck disable=SC3067 # not in the standard, and in every shell
@@ -128,8 +136,8 @@ prepare() { # after an earlier minder of this host, which may be alive, too: wha
         end_all KILL
         rm -rf "$RUN/p" "$RUN/a" "$RUN/up"
     fi
-    mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && echo $$ >"$RUN/minder" &&
-        write_files && mkfifo "$RUN/up" || return 1
+    mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && echo 0 >"$RUN/heard" &&
+        echo $$ >"$RUN/minder" && write_files && mkfifo "$RUN/up" || return 1
     [ ! -e "$BASE/ssh" ] || "$BASE/ssh" </dev/null >/dev/null 2>&1
     [ $? -ne 126 ] || { echo "no program can be started from ${BASE%/*} (is it mounted noexec?)" && return 1; }
 }
@@ -147,11 +155,11 @@ fi
 exec 3<>"$RUN/up"
 cat <&3 &
 mouth=$!
-echo 0 >"$RUN/heard"
 watch_over $$ </dev/null >/dev/null 2>&1 3>&- &
 watchdog=$!
 trap leave HUP TERM INT
 echo "up $RUN $(free_port)" >&3
+forget_others
 while IFS=' ' read -r a b c d e; do
     obey "$a" "$b" "$c" "$d" "$e"
 done

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import socket
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
@@ -15,6 +16,13 @@ from oarsman.engines.bare.rack import Rack, RunningHost
 
 class SshRack(Rack):
     elsewhere = True
+
+    def open(self) -> None:
+        """Each rank has a connection and its logs, and all are open here: as many as we may have, not as is usual."""
+        super().open()
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def publish(self, files: Mapping[str, str], hosts: Iterable[RunningHost]) -> None:
         super().publish(files, hosts)
