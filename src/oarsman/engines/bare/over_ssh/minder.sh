@@ -41,10 +41,10 @@ clear_away() { # the files of this host; those of the job with the last of its h
 end_host() { # unless another minder has taken its place, because this one was thought to be gone
     minder=''
     read -r minder 2>/dev/null <"$RUN/minder"
-    [ "$minder" = $$ ] || return 0
+    [ "${minder:-$$}" = $$ ] || return 0
     end_commands
     end_all KILL
-    clear_away
+    [ -z "$minder" ] || clear_away
 }
 
 leave() {
