@@ -27,8 +27,9 @@ class Keeper:
         self.channel, other = socket.socketpair()
         way = {"name": "node1", "address": "", "user": "", "port": None, "jump": ""}
         spec: dict[str, Any] = {
-            "run": "/tmp/oarsman-0/0", "folder": "/", "machine": "node1", "way": way, "minder": "", "members": [("w-0", 1)],
-            "aliases": {}, "ssh": {"control": str(folder / "c"), "follows": False, "minder": ssh, "command": ssh},
+            "run": "/tmp/oarsman-0/0", "folder": "/", "machine": "node1", "way": way, "minder": "", "aliases": {},
+            "ssh": {"control": str(folder / "c"), "follows": False, "minder": ssh, "command": ssh},
+            "members": [("w-0", 1)],
         }  # fmt: skip
         self.host = RemoteHost("w-0", spec, str(folder / "s"), str(folder), other)
 
@@ -125,3 +126,13 @@ def test_a_file_that_cannot_be_written_there_ends_the_host_with_the_reason(
     with pytest.raises(SystemExit):
         keeper.host._hear("trouble", "printf: No space left on device")
     assert keeper.hears() == {"failed": "node1: printf: No space left on device"}
+
+
+@pytest.mark.parametrize(
+    "line", ["rank x", "rank 0:0:0 one 1 0 1", "rank 0:0 0 1 0 1", "done", "done 0:0:0 0 x", "hello"]
+)
+def test_a_line_that_a_program_of_the_job_wrote_where_it_should_not_is_passed_over(keeper: Keeper, line: str) -> None:
+    keeper.host.up = True
+    kind, _, rest = line.partition(" ")
+    keeper.host._hear(kind, rest)
+    assert not keeper.host.ranks

@@ -218,9 +218,9 @@ class RemoteHost:
             os.rename(f"{path}.new", path)
 
     def _rank_started(self, facts: str) -> None:
-        label, rank, size, local, pid = facts.split()
-        attempt, world, survives = label.split(":")
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):  # programs of the job can write into that pipe as well
+            label, rank, size, local, pid = facts.split()
+            attempt, world, survives = label.split(":")
             teller = self.ranks[label, rank] = wire.connect(f"{self.run_folder}/k")
             host = _member(self.spec["members"], int(local))
             wire.send(teller, {
@@ -229,12 +229,11 @@ class RemoteHost:
             })  # fmt: skip
 
     def _rank_ended(self, facts: str) -> None:
-        label, rank, code = facts.split()
-        teller = self.ranks.pop((label, rank), None)
-        if teller is not None:
-            with contextlib.suppress(OSError):
-                wire.send(teller, _exit(int(code)))
-            teller.close()
+        with contextlib.suppress(OSError, ValueError):
+            label, rank, code = facts.split()
+            if (teller := self.ranks.pop((label, rank), None)) is not None:
+                with teller:
+                    wire.send(teller, _exit(int(code)))
 
     def _end_ranks(self) -> None:
         for teller in self.ranks.values():
