@@ -43,7 +43,8 @@ class Asked:
                 t("a command on a cluster needs --image: the program and an MPI have to be in it"),
                 hint=f"oarsman run --on kube -n {self.shape.processes} --image IMAGE -- {' '.join(self.words)}",
             )
-        made = builder.document(self.words, self.shape, self.settings, suffix=builder.new_suffix())
+        shape = builder.for_racks(self.shape) if session.engine == "ssh" else self.shape
+        made = builder.document(self.words, shape, self.settings, suffix=builder.new_suffix())
         return [files.placed(made, session)]
 
     def document(self, session: Session, purpose: str) -> dict[str, Any]:
@@ -112,7 +113,7 @@ _SHAPE = (
     click.option("-n", "-np", "--processes", "processes", type=click.IntRange(min=1), metavar="N",
                  help=t("Run the COMMAND on N ranks, without a manifest.")),
     click.option("--workers", type=click.IntRange(min=1), metavar="N",
-                 help=t("Hosts to spread the ranks over; default 2.")),
+                 help=t("Hosts to spread the ranks over; default 2, on SSH hosts what is needed.")),
     click.option("--slots", type=click.IntRange(min=1), metavar="N",
                  help=t("Ranks per host; default: as many as needed.")),
     click.option("--env", "environment", multiple=True, metavar="NAME=VALUE", callback=_pairs,

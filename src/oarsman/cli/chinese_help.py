@@ -133,7 +133,7 @@ _PARAGRAPHS = {
 
 _OPTIONS = {
     "Run the COMMAND on N ranks, without a manifest.": "用 N 个 rank 运行命令，不需要清单。",
-    "Hosts to spread the ranks over; default 2.": "rank 分布到几台主机；默认 2。",
+    "Hosts to spread the ranks over; default 2, on SSH hosts what is needed.": "分布到几台主机；默认 2，SSH 按需。",
     "Ranks per host; default: as many as needed.": "每台主机的 rank 数；默认按需。",
     "A variable for every rank; repeatable.": "给每个 rank 的环境变量；可重复。",
     "CPUs per worker: 2, 500m.": "每个 worker 的 CPU：2、500m。",

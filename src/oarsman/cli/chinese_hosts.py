@@ -4,9 +4,10 @@ from __future__ import annotations
 
 HOSTS = {
     "Look at the hosts of a rack: machines that are reached over ssh and have an MPI, and nothing else. A file "
-    "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml in ~/.config/oarsman.": (
+    "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml, hosts or hostfile in "
+    "~/.config/oarsman.": (
         "查看一组主机：只需能用 ssh 登录并装有 MPI 的机器。用一个文件列出它们，写法同 mpirun 的 hostfile："
-        "--hosts、OARSMAN_HOSTS，或 ~/.config/oarsman 中的 hosts.yaml。"
+        "--hosts、OARSMAN_HOSTS，或 ~/.config/oarsman 中的 hosts.yaml、hosts 或 hostfile。"
     ),
     "what there is, and what is free": "有什么，空闲多少",
     "every host, and every way between two of them": "每台主机，以及每两台之间的连接",

@@ -7,6 +7,7 @@ cut off in the middle of an answer.
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -112,6 +113,7 @@ class Foreground:
     _events: SimpleQueue[Any] = field(default_factory=SimpleQueue)
     _attempts: SimpleQueue[int | None] = field(default_factory=SimpleQueue)
     _followed: int = 0
+    _whispered: str = ""  # why it waits, without the numbers
     _reasons: Reasons = field(default_factory=Reasons)
     _ending: bool = False
     _over: threading.Event = field(default_factory=threading.Event)  # it has ended, or nobody waits any more
@@ -181,10 +183,17 @@ class Foreground:
             self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
         waiting = waiting_for(record)
         self.progress.show(waiting)
-        if waiting and status.queue and not (before and before.status.queue) and not self.progress.visible:
-            self._whisper(waiting)
+        if waiting and status.queue and not self.progress.visible:
+            self._whisper_once(waiting)
         if status.finished:
             self._end_lines()
+
+    def _whisper_once(self, waiting: str) -> None:
+        """Why it waits, where no spinner can tell it; a place in the queue that moves up is no news."""
+        kind = re.sub(r"[0-9]+", "#", waiting)
+        if kind != self._whispered:
+            self._whispered = kind
+            self._whisper(waiting)
 
     def _interrupt(self, number: int) -> None:
         self.signalled = number

@@ -10,7 +10,8 @@ command = family(
     "hosts",
     help=t(
         "Look at the hosts of a rack: machines that are reached over ssh and have an MPI, and nothing else. A file "
-        "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml in ~/.config/oarsman."
+        "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml, hosts or hostfile in "
+        "~/.config/oarsman."
     ),
     examples=[
         ("oarsman hosts --hosts hostfile list", t("what there is, and what is free")),

@@ -19,6 +19,7 @@ from oarsman.cli.verbs import verb
 from oarsman.errors import UsageError, UserError
 
 if TYPE_CHECKING:
+    from oarsman.engines.bare.over_ssh.inventory import Inventory
     from oarsman.engines.bare.over_ssh.trouble import Trouble
     from oarsman.engines.bare.over_ssh.trusting import Pair, Plan, Trust
     from oarsman.engines.bare.over_ssh.trusting_plans import Change
@@ -104,6 +105,16 @@ def command(
         except (KeyboardInterrupt, click.Abort):
             _interrupted(trust, asked)
             return INTERRUPTED
+        finally:
+            if not dry_run:
+                _ask_hosts_anew(inventory)
+
+
+def _ask_hosts_anew(inventory: Inventory) -> None:
+    """Whoever could not be logged in to perhaps can be now, and the other way round."""
+    from oarsman.runtime import rack_state
+
+    rack_state.forget(inventory)
 
 
 def _go(trust: Trust, asked: Asked) -> int:
@@ -235,7 +246,7 @@ def _show_plan(trust: Trust, plan: Plan, asked: Asked) -> None:
     if plan.changes:
         asked.say(t("Will be changed in ~/.ssh:"))
         _show_changes(trust, plan.changes, asked)
-    else:
+    elif not trust.locked:
         asked.say(t("nothing to do"))
 
 

@@ -5,18 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from oarsman import names
 from oarsman.engines.bare.over_ssh import choosing
 from oarsman.engines.bare.over_ssh.interfaces import connecting
 from oarsman.engines.bare.over_ssh.outfit import Outfit, base_folder
 from oarsman.engines.bare.over_ssh.survey import Survey, Surveys
-from oarsman.engines.bare.over_ssh.transport import OverSsh
+from oarsman.engines.bare.over_ssh.transport import OverSsh, refused
 from oarsman.engines.bare.over_ssh.trouble import Trouble
-from oarsman.engines.contract import Assignment
 from oarsman.job.job import Job
-from oarsman.job.state import Status
 from oarsman.plan import placement
 from oarsman.runtime.jobs import Fit
 from oarsman.runtime.preview import Preview
@@ -87,8 +84,8 @@ def _nameless(text: str) -> str:
 
 
 def refusals(job: Job) -> tuple[str, ...]:
-    refused = _transport().refusal(Assignment(job=job, status=Status(), environment={}, folder=Path("/")))
-    return (refused,) if refused is not None else ()
+    reason = refused(job)
+    return (reason,) if reason is not None else ()
 
 
 def _objects(job: Job, machines: Mapping[str, str]) -> Iterator[str]:

@@ -81,6 +81,15 @@ def keep(inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping
     )
 
 
+def forget(inventory: Inventory) -> None:
+    """What hosts said lately no longer holds, because somebody changed how they are reached."""
+    if not _file(inventory).exists():
+        return
+    with _changing(inventory) as document:
+        for record in document["hosts"].values():
+            record["at"] = None
+
+
 def remember(inventory: Inventory, seen: Iterable[HostSeen], *, clock: Clock = time.time) -> None:
     with _changing(inventory) as document:
         for one in seen:

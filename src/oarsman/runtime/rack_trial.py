@@ -48,7 +48,7 @@ def _by_job(hosts: Sequence[RackHost], hostnames: Sequence[str], ssh_config: str
                     break
             if record.status.is_true(names.SUCCEEDED):
                 return _judged(hostnames, {line.text for line in jobs.logs(key)})
-            cause = record.status.cause.summary if record.status.cause else "it did not say why"
+            cause = record.status.cause.summary if record.status.cause else names.FAILED
             return Finding(host="", step=STEP, level=FAIL, message=f"a job over all hosts failed: {cause}")
         finally:
             with contextlib.suppress(OarsmanError, TimeoutError):

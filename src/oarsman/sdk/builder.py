@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
@@ -48,6 +48,7 @@ class Shape:
     gpu_resource: str = "nvidia.com/gpu"
     keep: bool = False  # leave the workers in place after the end
     image: str | None = None  # on Kubernetes; one machine uses its own programs
+    spread: bool = False  # over as many machines of a rack as there are workers
 
     @property
     def hosts_and_slots(self) -> tuple[int, int]:
@@ -58,11 +59,28 @@ class Shape:
         return workers, self.slots or ceil(self.processes / workers)
 
 
+def for_racks(shape: Shape) -> Shape:
+    """On hosts of which one does not know how large they are: a worker for each rank goes wherever there is a slot; and
+    whoever names a number of workers wants as many hosts."""
+    if shape.workers is None and shape.slots is None:
+        return replace(shape, workers=shape.processes, slots=1)
+    return replace(shape, spread=shape.workers is not None)
+
+
+def _launch_line(processes: int, command: Sequence[str]) -> list[str]:
+    return ["mpirun", "-n", str(processes), *map(_literally, command)]
+
+
+def _literally(word: str) -> str:
+    """A manifest writes $$ where it means $; in a command that somebody typed, $$ is the number of the process."""
+    return word.replace("$$", "$$$$")
+
+
 def document(command: Sequence[str], shape: Shape, settings: Settings, *, suffix: str = "") -> dict[str, Any]:
     """The job that starts `command` on every rank. `suffix` makes a generated name unique."""
     workers, slots = shape.hosts_and_slots
     env = [{"name": name, "value": value} for name, value in shape.environment.items()]
-    launcher: dict[str, Any] = {"name": "launcher", "command": ["mpirun", "-n", str(shape.processes), *command]}
+    launcher: dict[str, Any] = {"name": "launcher", "command": _launch_line(shape.processes, command)}
     worker: dict[str, Any] = {"name": "worker"}
     if shape.image:
         launcher["image"] = worker["image"] = shape.image
@@ -72,10 +90,11 @@ def document(command: Sequence[str], shape: Shape, settings: Settings, *, suffix
     if limits := _limits(shape):
         worker["resources"] = {"limits": limits}
     stem = name_stem(command)
+    spread = {"annotations": {names.ANNOTATION_PLACEMENT: "node"}} if shape.spread else {}
     made = {
         "apiVersion": f"{names.GROUP}/v2beta1",
         "kind": names.KIND,
-        "metadata": {"name": f"{stem}-{suffix}" if suffix else stem},
+        "metadata": {"name": f"{stem}-{suffix}" if suffix else stem, **spread},
         "spec": {
             "slotsPerWorker": slots,
             "runPolicy": {"cleanPodPolicy": "None" if shape.keep else "Running"},

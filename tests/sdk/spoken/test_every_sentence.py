@@ -160,7 +160,7 @@ FILES = [
     "engines/bare/over_ssh/trusting.py", "engines/bare/over_ssh/trusting_start.py",
     "engines/bare/over_ssh/transport.py", "engines/bare/over_ssh/choosing.py", "engines/bare/over_ssh/interfaces.py",
     "engines/bare/over_ssh/survey.py", "engines/bare/over_ssh/copying.py", "engines/bare/over_ssh/code_tree.py",
-    "engines/bare/over_ssh/inventory_reading.py", "runtime/rack_ledger.py",
+    "engines/bare/over_ssh/inventory_reading.py", "runtime/rack_ledger.py", "runtime/rack_trial.py",
 ]  # fmt: skip
 
 

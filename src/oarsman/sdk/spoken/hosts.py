@@ -99,6 +99,9 @@ SENTENCES = {
         "mpirun 需要它：请放开主机之间的防火墙，或为它们指定另一个网络（'interface:'）"
     ),
     "mpirun started a process on each of {n:word} hosts": "mpirun 在 {n} 台主机上各启动了一个进程",
+    "a job started a process on each of {n:word} hosts": "一个作业在 {n} 台主机上各启动了一个进程",
+    "a job ran, but not on {names}: others keep the slots there busy": "作业没有在 {names} 上运行：那里的槽位被占用",
+    "a job over all hosts failed: {why}": "在所有主机上运行的作业失败：{why}",
     "mpirun was not tried: no host passed": "没有运行 mpirun：没有主机通过检查",
     "mpirun was not tried: {host:word} cannot log in to {other:word}": "没有运行 mpirun：{host} 无法登录 {other}",
     "mpirun was not tried: plain mpirun does not know the port and user of {host:word}": (

@@ -354,8 +354,7 @@ class Outfit:
         """What differs from host to host."""
         machine = self.places[member].name
         run = self.folder(member)
-        members = " ".join(f"{name}:{slots}" for name, slots in self._members_at(machine))
-        own = {names.ENV_HOST: member, "OARSMAN_MEMBERS": members, "OARSMAN_MACHINE": machine}
+        own = {names.ENV_HOST: member, "OARSMAN_MACHINE": machine}
         own |= {"OARSMAN_RUN": run, "TMPDIR": f"{run}/t"}
         own[names.ENV_ROLE] = "launcher" if member == self.job.launcher_host else "worker"
         if any(self.gpus.values()):

@@ -17,16 +17,18 @@ done
 . "$run/own" # a launcher may send its own variables along; what belongs to this host is put right again
 export LOCAL_WORLD_SIZE="${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-1}}"
 export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
-left=$LOCAL_RANK # hosts of the job that share a machine are one to MPI; a rank belongs to the one whose slot it has
-for member in $OARSMAN_MEMBERS; do
-    [ "$left" -ge "${member##*:}" ] || break
-    left=$((left - ${member##*:}))
-done
-export OARSMAN_HOST="${member%:*}"
 say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
 say "rank $label $RANK $WORLD_SIZE $LOCAL_RANK $$"
 trap : TERM INT HUP # they reach the whole group; we stay to tell how the program took them
-"$@"
-code=$?
+if command -v "$1" >/dev/null; then
+    "$@"
+    code=$?
+elif [ -e "$1" ]; then # in words that are the same on every host, and not about this script
+    echo "$1: Permission denied" >&2
+    code=126
+else
+    echo "$1: command not found" >&2
+    code=127
+fi
 say "done $label $RANK $code"
 exit "$code"

@@ -17,6 +17,7 @@ from oarsman.errors import OarsmanError, RetryableError
 from oarsman.plan.policies.rack_places import Machine
 
 FRESH_SECONDS = 30.0  # so long an answer holds; a host that vanished meanwhile is noticed when it is to be used
+TROUBLE_SECONDS = 5.0  # the same, where a host did not answer
 _ANSWER_SECONDS = 15.0
 _BUSY_PATIENCE = 5  # seconds for what may hang on a host
 
@@ -79,7 +80,9 @@ class Survey:
 
     @property
     def fresh(self) -> bool:
-        return bool(self.inventory) and time.monotonic() - self._looked_at < FRESH_SECONDS
+        """What was in the way may be out of it by now, so that it is looked for sooner."""
+        holds = TROUBLE_SECONDS if bool(self.inventory) and self.troubles else FRESH_SECONDS
+        return time.monotonic() - self._looked_at < holds
 
     def stale(self) -> None:
         """Something was seen that does not go with what is known."""

@@ -49,15 +49,7 @@ class OverSsh:
 
     # -- what can be had -----------------------------------------------------------------------------------
     def refusal(self, assignment: Assignment) -> str | None:
-        job = assignment.job
-        if not job.launcher.container.argv:
-            return (
-                "the launcher has no command. Images are not run on SSH hosts, so there is no entry point to fall back "
-                "on: add spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command"
-            )
-        roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
-        reason = next((reason for name, role in roles for reason in _refusals(name, role)), None)
-        return reason or self._refused_packages(assignment) or self._refused_code(assignment)
+        return refused(assignment.job) or self._refused_packages(assignment) or self._refused_code(assignment)
 
     def _refused_code(self, assignment: Assignment) -> str | None:
         """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
@@ -189,6 +181,17 @@ class OverSsh:
         for sweeper in sweepers:
             sweeper.join()
         shutil.rmtree(run_folder, ignore_errors=True)
+
+
+def refused(job: Job) -> str | None:
+    """The first thing in this job that no SSH host can honour, or None."""
+    if not job.launcher.container.argv:
+        return (
+            "the launcher has no command. Images are not run on SSH hosts, so there is no entry point to fall back "
+            "on: add spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command"
+        )
+    roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
+    return next((reason for name, role in roles for reason in _refusals(name, role)), None)
 
 
 def _sweep(argv: Sequence[str], line: bytes) -> None:
