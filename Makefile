@@ -8,8 +8,8 @@
 #
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
-# One for each of the two clusters, whose tests mostly wait. More would be quicker, and starve tests that wait for others.
-PROCESSES = 2
+# One for each of the two clusters, and one for the rest. Nearly all that takes long waits; more would starve what others wait for.
+PROCESSES = 3
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 
 .PHONY: run test lint fmt manifests screenshots bench clean cluster cluster-down

@@ -48,7 +48,7 @@ def test_a_rank_that_fails_ends_the_world_on_every_host_and_is_named_with_its_la
         mpijob("bad", ["mpirun", "-n", "8", "sh", "-c", program], workers=4, slots=2, annotations=NO_CODE)
     )
     status = machine.until_finished(key).status
-    assert cause(status) == "rank 5 on bad-worker-2 exited with code 3: no such dataset"
+    assert cause(status) == "rank 5 on bad-worker-2 (node3) exited with code 3: no such dataset"
     machine.nothing_left()
 
 
