@@ -129,7 +129,7 @@ def test_torch_env_ranks_meet_at_the_master(oarsman: Oarsman) -> None:
     assert set(re.findall(r"rank (\d) \(local (\d)\) on ([\w-]+)", output)) == expected
 
 
-@pytest.mark.parametrize("inventory", ["hostfile", "hosts.yaml"])
+@pytest.mark.parametrize("inventory", ["hostfile", "hosts.yml"])
 def test_the_example_of_a_rack_has_two_ranks_on_each_host(oarsman: Oarsman, rack: Rack, inventory: str) -> None:
     own = {name: rack.environment[name] for name in ("HOME", "PATH")}
     oarsman.environment |= {**own, "OARSMAN_ON": "ssh", "OARSMAN_HOSTS": str(ROOT / "examples" / "rack" / inventory)}
