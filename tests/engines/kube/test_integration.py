@@ -302,6 +302,7 @@ def test_a_status_comes_back_from_the_server_as_it_was_written(served: Cluster, 
     full = a_status(
         true=("Created", "Failed"), attempts=(attempt,), cause=cause, completion_time=at(9), launcher=count,
         worker=count, queue=QueuePlace(position=1, reason="r"), retry_at=at(8), placement={0: "h", 1: "h"},
+        machines={"h": "node1"},
         timeline={step: at(1) for step in STEPS},
     )  # fmt: skip
     assert all(getattr(full, field.name) for field in dataclasses.fields(full))
