@@ -192,7 +192,8 @@ def operator() -> Image:
 
 def _prune(newest: Layer, keep: int = 5) -> None:
     """Every change of the source leaves a layer behind; the last few may still be wanted by a running cluster."""
-    tars = sorted(newest.tar.parent.glob("operator-????????????.tar"), key=lambda path: path.stat().st_mtime)
-    for old in tars[:-keep]:
-        for path in (old, old.with_suffix(".sha256"), old.with_suffix(".lock")):
-            path.unlink(missing_ok=True)
+    with locked(newest.tar.parent / "pruning.lock"):  # several clusters may start at once
+        tars = sorted(newest.tar.parent.glob("operator-????????????.tar"), key=lambda path: path.stat().st_mtime)
+        for old in tars[:-keep]:
+            for path in (old, old.with_suffix(".sha256"), old.with_suffix(".lock")):
+                path.unlink(missing_ok=True)
