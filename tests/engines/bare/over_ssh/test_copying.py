@@ -33,7 +33,7 @@ TOOLS = ("cat", "find", "head", "mkdir", "mv", "readlink", "rm", "rmdir", "stat"
     ("host", "start"),
     [
         (HERE, "~/.oarsman/code/my_code-"),
-        (RackHost(name="x", folder="~/work/"), "~/work/code/my_code-"),
+        (RackHost(name="x", folder="~/jobs/"), "~/jobs/code/my_code-"),
         (RackHost(name="x", folder="/scratch/me"), "/scratch/me/code/my_code-"),
     ],
 )
