@@ -22,7 +22,7 @@ from oarsman.runtime.embedded import EmbeddedJobs
 from oarsman.runtime.embedded_follow import changes
 from oarsman.runtime.inventories import find
 from oarsman.runtime.jobs import Batch, Fit, HostRecord, JobRecord
-from oarsman.runtime.racks import surveys_of
+from oarsman.runtime.racks import surveys
 from oarsman.runtime.stoppable import Stoppable
 from oarsman.store.places import Places
 
@@ -36,7 +36,7 @@ class RackJobs(EmbeddedJobs):
     def __init__(self, hosts: str | None = None, places: Places | None = None) -> None:
         super().__init__(places)
         self._given = hosts
-        self._surveys = surveys_of(self._places)
+        self._surveys = surveys()
         self._asking = threading.Lock()
 
     @property

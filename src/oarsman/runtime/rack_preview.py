@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from oarsman import names
 from oarsman.engines.bare.over_ssh import choosing
-from oarsman.engines.bare.over_ssh.interfaces import connecting
 from oarsman.engines.bare.over_ssh.outfit import Outfit, base_folder
 from oarsman.engines.bare.over_ssh.survey import Survey, Surveys
-from oarsman.engines.bare.over_ssh.transport import OverSsh, refused
+from oarsman.engines.bare.over_ssh.transport import OverSsh, network_of, refused
 from oarsman.engines.bare.over_ssh.trouble import Trouble
 from oarsman.job.job import Job
 from oarsman.plan import placement
@@ -60,12 +59,7 @@ def _outfit(job: Job, fit: Fit, survey: Survey, environment: Mapping[str, str]) 
     mpi = choosing.choose(job, facts)
     if isinstance(mpi, str):
         return mpi
-    networks = connecting(
-        {name: found.addresses for name, found in facts.items()},
-        {name: host.interface for name, host in machines.items() if host.interface},
-        reached={name: found.reached for name, found in facts.items() if found.reached},
-        rdma=[name for name, found in facts.items() if found.rdma],
-    )
+    networks = network_of(machines, facts)
     if isinstance(networks, Trouble):
         return str(networks)
     return Outfit(

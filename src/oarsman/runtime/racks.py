@@ -23,7 +23,7 @@ log = logging.getLogger("oarsman")
 
 
 def ground_of_racks(places: Places, concerned: Callable[[str], None]) -> Ground:
-    known = surveys_of(places)
+    known = surveys()
 
     def placed(uid: str) -> Mapping[str, str]:
         try:
@@ -36,7 +36,7 @@ def ground_of_racks(places: Places, concerned: Callable[[str], None]) -> Ground:
     return Ground(engine, RackLedger(known, concerned, placed))
 
 
-def surveys_of(_places: Places) -> Surveys:
+def surveys() -> Surveys:
     return Surveys(left_out=rack_state.left_out, keep=_keep, recall=_recall)
 
 

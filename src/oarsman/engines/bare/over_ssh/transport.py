@@ -17,7 +17,7 @@ from typing import Any
 from oarsman import names
 from oarsman.engines.bare.over_ssh import choosing, copying, texts
 from oarsman.engines.bare.over_ssh.client import on_all
-from oarsman.engines.bare.over_ssh.interfaces import connecting
+from oarsman.engines.bare.over_ssh.interfaces import Networks, connecting
 from oarsman.engines.bare.over_ssh.inventory import RackHost
 from oarsman.engines.bare.over_ssh.outfit import Outfit, base_folder
 from oarsman.engines.bare.over_ssh.probe import HostFacts
@@ -106,12 +106,7 @@ class OverSsh:
                 raise UnsupportedError(mpi)
             survey.stale()  # a busy host did not say all in time
             raise RetryableError(mpi)
-        networks = connecting(
-            {name: found.addresses for name, found in facts.items()},
-            {name: host.interface for name, host in machines.items() if host.interface},
-            reached={name: found.reached for name, found in facts.items() if found.reached},
-            rdma=[name for name, found in facts.items() if found.rdma],
-        )
+        networks = network_of(machines, facts)
         if isinstance(networks, Trouble):
             raise UnsupportedError(str(networks))
         folders = await self._bring_code(assignment, survey, machines, facts)
@@ -181,6 +176,16 @@ class OverSsh:
         for sweeper in sweepers:
             sweeper.join()
         shutil.rmtree(run_folder, ignore_errors=True)
+
+
+def network_of(machines: Mapping[str, RackHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:
+    """The network that connects these machines, by what they say of themselves and what the inventory wants."""
+    return connecting(
+        {name: found.addresses for name, found in facts.items()},
+        {name: host.interface for name, host in machines.items() if host.interface},
+        reached={name: found.reached for name, found in facts.items() if found.reached},
+        rdma=[name for name, found in facts.items() if found.rdma],
+    )
 
 
 def refused(job: Job) -> str | None:
