@@ -31,6 +31,7 @@ def shared_rack() -> Iterator[Rack]:
 
 @pytest.fixture
 def rack(shared_rack: Rack) -> Iterator[Rack]:
-    """The same hosts; what a test planted, started or wrote on them is undone after it."""
+    """The same hosts, as they were at first; what a test planted, started or wrote on them is undone after it."""
+    shared_rack.clean()  # whoever has `shared_rack` leaves copies of code
     yield shared_rack
     shared_rack.clean()
