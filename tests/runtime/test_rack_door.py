@@ -8,9 +8,11 @@ import pytest
 from embedded_doors import document, finished, listening
 
 from oarsman import names
+from oarsman.engines.bare.over_ssh.inventory import load
 from oarsman.errors import UsageError, UserError
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import to_yaml
+from oarsman.runtime import rack_state
 from oarsman.runtime.embedded import EmbeddedJobs
 from oarsman.runtime.over_ssh import RackJobs
 from oarsman.runtime.sweeps import Handing, Sweeps
@@ -113,3 +115,18 @@ def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machi
     Sweeps(rack).begin(sweep, handing).hand_in(1)
     Sweeps(machine).resume("default/rates", handing).hand_in()
     assert [record.engine for record in machine.list()] == ["ssh", "ssh", "ssh"]
+
+
+def test_what_hosts_say_is_kept_in_the_state_that_was_given_and_no_other(
+    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "usual"))
+    (tmp_path / "ssh_config").write_text("")
+    file = tmp_path / "hosts.yaml"
+    file.write_text("sshConfig: ssh_config\nhosts:\n- {name: node1, address: 127.0.0.1, port: 1}\n- node2\n")
+    inventory = load(file)
+    rack_state.checked(inventory, [], fit=[], unfit={"node2": "it is noisy"}, places=places)
+    found = {host.name: host.message for host in RackJobs(str(file), places).hosts()}
+    assert found == {"node1": rack_state.known(inventory, places)["node1"].trouble.message, "node2": "it is noisy"}  # type: ignore[union-attr]
+    assert "nothing listens" in found["node1"]
+    assert not (tmp_path / "usual").exists()

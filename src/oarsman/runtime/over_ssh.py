@@ -36,7 +36,7 @@ class RackJobs(EmbeddedJobs):
     def __init__(self, hosts: str | None = None, places: Places | None = None) -> None:
         super().__init__(places)
         self._given = hosts
-        self._surveys = surveys()
+        self._surveys = surveys(self._places)
         self._asking = threading.Lock()
 
     @property

@@ -1,4 +1,7 @@
-"""What was last found of the hosts of a rack, kept in the state folder: one file for each inventory."""
+"""What was last found of the hosts of a rack, kept in a state folder: one file for each inventory.
+
+Where nobody says which state folder, it is the user's own.
+"""
 
 from __future__ import annotations
 
@@ -50,48 +53,51 @@ class Held:
     gpus: int = 0
 
 
-def held(inventory: Inventory) -> Mapping[str, Held]:
+def held(inventory: Inventory, places: Places | None = None) -> Mapping[str, Held]:
     """By host, whoever submitted the jobs from this machine's store."""
     from oarsman.runtime.over_ssh import RackJobs
 
     return {
         host: Held(slots=round(amounts.cpus), memory=int(amounts.memory), gpus=amounts.gpus)
-        for host, amounts in RackJobs(str(inventory.file)).held().items()
+        for host, amounts in RackJobs(str(inventory.file), places).held().items()
     }
 
 
-def known(inventory: Inventory) -> dict[str, Known]:
+def known(inventory: Inventory, places: Places | None = None) -> dict[str, Known]:
     """Every host of the inventory, in its order."""
-    hosts = _read(_file(inventory)).get("hosts", {})
+    hosts = _read(_file(inventory, places)).get("hosts", {})
     return {host.name: _known(host.name, hosts.get(host.name, {})) for host in inventory.hosts}
 
 
-def left_out(inventory: Inventory) -> dict[str, str]:
+def left_out(inventory: Inventory, places: Places | None = None) -> dict[str, str]:
     """Hosts that get no jobs, and why."""
-    return {name: one.left_out for name, one in known(inventory).items() if one.left_out}
+    return {name: one.left_out for name, one in known(inventory, places).items() if one.left_out}
 
 
-def keep(inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, str]) -> None:
+def keep(
+    inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, str], places: Places | None = None
+) -> None:
     """What somebody heard who asks hosts for reasons of their own."""
     hosts = {host.name: host for host in inventory.hosts}
     seen = [HostSeen(host=hosts[name], facts=own) for name, own in facts.items() if name in hosts]
     silent = [name for name in troubles if name in hosts]
-    remember(
-        inventory, [*seen, *(HostSeen(host=hosts[name], trouble=Trouble("other", troubles[name])) for name in silent)]
-    )
+    seen += [HostSeen(host=hosts[name], trouble=Trouble("other", troubles[name])) for name in silent]
+    remember(inventory, seen, places=places)
 
 
-def forget(inventory: Inventory) -> None:
+def forget(inventory: Inventory, places: Places | None = None) -> None:
     """What hosts said lately no longer holds, because somebody changed how they are reached."""
-    if not _file(inventory).exists():
+    if not _file(inventory, places).exists():
         return
-    with _changing(inventory) as document:
+    with _changing(inventory, places) as document:
         for record in document["hosts"].values():
             record["at"] = None
 
 
-def remember(inventory: Inventory, seen: Iterable[HostSeen], *, clock: Clock = time.time) -> None:
-    with _changing(inventory) as document:
+def remember(
+    inventory: Inventory, seen: Iterable[HostSeen], *, clock: Clock = time.time, places: Places | None = None
+) -> None:
+    with _changing(inventory, places) as document:
         for one in seen:
             record = document["hosts"].setdefault(one.host.name, {})
             record["at"] = clock()
@@ -102,10 +108,10 @@ def remember(inventory: Inventory, seen: Iterable[HostSeen], *, clock: Clock = t
 
 def checked(
     inventory: Inventory, findings: Iterable[Finding], *, fit: Iterable[str], unfit: Mapping[str, str],
-    clock: Clock = time.time,
+    clock: Clock = time.time, places: Places | None = None,
 ) -> None:  # fmt: skip
     """The outcome of a check: who is fit takes part again, who is unfit does not; nothing changes for others."""
-    with _changing(inventory) as document:
+    with _changing(inventory, places) as document:
         hosts = document["hosts"]
         for name in fit:
             hosts.setdefault(name, {}).update(left_out="", left_out_at=None)
@@ -114,18 +120,19 @@ def checked(
         document["check"] = {"at": clock(), "findings": [asdict(finding) for finding in findings]}
 
 
-def last_check(inventory: Inventory) -> tuple[float, list[Finding]] | None:
+def last_check(inventory: Inventory, places: Places | None = None) -> tuple[float, list[Finding]] | None:
     """When it was, and all that it found."""
-    check = _read(_file(inventory)).get("check")
+    check = _read(_file(inventory, places)).get("check")
     return (check["at"], [Finding(**finding) for finding in check["findings"]]) if check else None
 
 
 # -- the file -----------------------------------------------------------------------------------------
 
 
-def _file(inventory: Inventory) -> Path:
+def _file(inventory: Inventory, places: Places | None) -> Path:
     path = str(inventory.file.absolute())
-    return Places.default().state / "racks" / f"{hashlib.sha256(os.fsencode(path)).hexdigest()[:16]}.json"
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return (places or Places.default()).state / "racks" / f"{name}.json"
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -138,9 +145,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _changing(inventory: Inventory) -> Iterator[dict[str, Any]]:
+def _changing(inventory: Inventory, places: Places | None) -> Iterator[dict[str, Any]]:
     """What is kept; all that was changed in it is there at once or not at all."""
-    file = _file(inventory)
+    file = _file(inventory, places)
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (file.parent / "lock").open("a") as lock:

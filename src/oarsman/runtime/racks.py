@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from oarsman.engines.bare.engine import BareEngine
@@ -23,7 +24,7 @@ log = logging.getLogger("oarsman")
 
 
 def ground_of_racks(places: Places, concerned: Callable[[str], None]) -> Ground:
-    known = surveys()
+    known = surveys(places)
 
     def placed(uid: str) -> Mapping[str, str]:
         try:
@@ -36,20 +37,24 @@ def ground_of_racks(places: Places, concerned: Callable[[str], None]) -> Ground:
     return Ground(engine, RackLedger(known, concerned, placed))
 
 
-def surveys() -> Surveys:
-    return Surveys(left_out=rack_state.left_out, keep=_keep, recall=_recall)
+def surveys(places: Places) -> Surveys:
+    """What they find is kept in this state, and recalled from it."""
+    return Surveys(
+        left_out=partial(rack_state.left_out, places=places), keep=partial(_keep, places),
+        recall=partial(_recall, places),
+    )  # fmt: skip
 
 
-def _keep(inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, str]) -> None:
+def _keep(places: Places, inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, str]) -> None:
     try:
-        rack_state.keep(inventory, facts, troubles)
+        rack_state.keep(inventory, facts, troubles, places)
     except StoreError as error:  # it is for people to look at; jobs can do without
         log.warning("%s", error)
 
 
-def _recall(inventory: Inventory) -> Recalled | None:
+def _recall(places: Places, inventory: Inventory) -> Recalled | None:
     """What somebody heard from all the hosts not long ago."""
-    known = rack_state.known(inventory)
+    known = rack_state.known(inventory, places)
     if any(one.at is None for one in known.values()):
         return None
     return Recalled(
