@@ -46,6 +46,9 @@ SAMPLES = {
     "manifest/scalars.py": {"tag.removeprefix(_TAG)": "int"},
     "manifest/source.py": {"'mapping' if is_map else 'list'": "list", "what": "the text is not valid UTF-16"},
     "manifest/template.py": {"what": "volume"},
+    "engines/bare/over_ssh/inventory_words.py": {"what": "a host name"},
+    "engines/bare/over_ssh/inventory_yaml.py": {"what": "the name of a label"},
+    "engines/bare/over_ssh/probe.py": {"said": "it said nothing"},
 }  # fmt: skip
 
 # Parts of longer sentences (tried in test_real_sentences.py), and strings that are no sentences at all.
@@ -117,6 +120,15 @@ FRAGMENTS = {
         " or more", "7 files and folders7; at most 7 are copied", "77; at most 7 are copied", "Permission denied",
         "the folder 7 is too large to be copied to the hosts: 7. Largest: 7",
     },
+    "engines/bare/over_ssh/inventory_hostfile.py": {"a number of slots"},
+    "engines/bare/over_ssh/inventory_words.py": {
+        "a host name", "a port", "a user name", "the name of a network interface",
+    },
+    "engines/bare/over_ssh/inventory_yaml.py": {
+        "a host", "an inventory", "the name of a label has 7", "the name of a label",
+        "the name of an environment variable",
+    },
+    "engines/bare/over_ssh/probe.py": {"::ffff:", "it said 7", "it said nothing", "no answer in time"},
     "runtime/cluster/nodes.py": {"status.phase!=Succeeded,status.phase!=Failed"},
     "runtime/cluster/environments.py": {"namespaces "},
     "runtime/cluster/answers.py": {"namespaces "},
@@ -160,7 +172,9 @@ FILES = [
     "engines/bare/over_ssh/trusting.py", "engines/bare/over_ssh/trusting_start.py",
     "engines/bare/over_ssh/transport.py", "engines/bare/over_ssh/choosing.py", "engines/bare/over_ssh/interfaces.py",
     "engines/bare/over_ssh/survey.py", "engines/bare/over_ssh/copying.py", "engines/bare/over_ssh/code_tree.py",
-    "engines/bare/over_ssh/inventory_reading.py", "runtime/rack_ledger.py", "runtime/rack_trial.py",
+    "engines/bare/over_ssh/inventory_reading.py", "engines/bare/over_ssh/inventory_yaml.py",
+    "engines/bare/over_ssh/inventory_hostfile.py", "engines/bare/over_ssh/inventory_words.py",
+    "engines/bare/over_ssh/probe.py", "runtime/rack_ledger.py", "runtime/rack_trial.py",
 ]  # fmt: skip
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from engines.bare.over_ssh.test_inventory import WRONG_FIELDS, WRONG_LINES
 from oarsman.engines.bare.over_ssh.checking.ways import WaySeen, way
-from oarsman.engines.bare.over_ssh.inventory import RackHost
+from oarsman.engines.bare.over_ssh.inventory import RackHost, read
 from oarsman.engines.bare.over_ssh.trouble import TIMED_OUT, trouble
+from oarsman.errors import ManifestError
 from oarsman.sdk.spoken import in_chinese
 from sdk.spoken.latin import english_words
 from sdk.spoken.test_every_sentence import sentences
@@ -91,4 +95,39 @@ def test_what_is_in_the_way_between_hosts_is_said_in_chinese(name: str) -> None:
     ],
 )  # fmt: skip
 def test_sentences_that_are_put_together(english: str, chinese: str) -> None:
+    assert in_chinese(english) == chinese
+
+
+INVENTORIES = [
+    *(line for line, *_ in WRONG_LINES),
+    *(f"hosts:\n- {line}\n  name: n1" for line, *_ in WRONG_FIELDS if not line.startswith("name:")),
+    *(f"hosts:\n- {line}" for line, *_ in WRONG_FIELDS if line.startswith("name:")),
+    "a@n1\nb@n1", "- n1\n---\n- n2", "hosts: 7", "hosts:", "hosts: []", "[]", "- 7", "- n1\n- {name: n1}", "host: [n1]",
+    "hosts: [n1]\nkind: MPIJob", "hosts: [n1]\ndefaults: {name: n}", "- {name: n1, labels: {-a: 1}}",
+    "- {name: n1, environment: {1a: x}}", '- {name: n1, environment: {A: "\\0"}}', "- {name: n1, labels: {a: []}}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", INVENTORIES)
+def test_what_is_wrong_with_an_inventory_is_said_in_chinese(text: str) -> None:
+    with pytest.raises(ManifestError) as caught:
+        read(text, Path("/racks/hosts"))
+    for problem in caught.value.problems:
+        for said in filter(None, (problem.message, problem.hint)):
+            assert in_chinese(said) != said
+            assert english_words(in_chinese(said), ("defaults", "hosts")) == [], in_chinese(said)
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("'n1;reboot' is not a host name: it has ';'", "“n1;reboot”不是主机名：其中有“;”"),
+        ("'many' is not a number of slots: a whole number from 0 to 100000", "“many”不是槽位数：应为 0 到 100000 的整数"),
+        ("an inventory has defaults, hosts and sshConfig", "主机清单的字段有：defaults、hosts 和 sshConfig"),
+        ("node2: the host did not describe itself: it said 'Welcome'",
+         "node2：主机没有说明自己的情况：它输出了 'Welcome'"),
+        ("node2 (10.0.0.2): nothing began there within 60 seconds", "node2 (10.0.0.2)：60 秒内那里没有任何东西启动"),
+    ],
+)  # fmt: skip
+def test_sentences_about_inventories_and_hosts(english: str, chinese: str) -> None:
     assert in_chinese(english) == chinese

@@ -4,6 +4,12 @@ SENTENCES = {
     "{place:place}: {why:reached}": "{place}：{why}",
     "{place:place}: {why:reached} ({what})": "{place}：{why}（{what}）",
     "there is no ssh on this machine": "本机没有 ssh",
+    # -- hosts that do not say what they are ------------------------------------------------------------------
+    "{host:word}: {why:unsaid}": "{host}：{why}",
+    "{why:unsaid}": "{why}",
+    "its shell may start something else: log in with ssh, and look at its start-up files": (
+        "它的 shell 可能启动了别的程序：请用 ssh 登录，查看它的启动文件"
+    ),
     # -- what is well -----------------------------------------------------------------------------------------
     "its name is known": "名称可以解析",
     "its port answers": "端口有应答",
@@ -179,11 +185,22 @@ PIECES = {
         "it does not let us log in as {user:word}": "它不允许以 {user} 登录",
         "the connection was closed": "连接被关闭",
         "no answer in time": "没有及时应答",
+        "nothing began there within {seconds:n} seconds": "{seconds} 秒内那里没有任何东西启动",
+        "ended with code {code:n}": "以退出码 {code} 结束",
         "a command is not there: {what}": "缺少命令：{what}",
         "the jump host {jump:word} on the way to it failed: {why}": "途中的跳板机 {jump} 失败：{why}",
         "the jump host {jump:word} on the way to it failed": "途中的跳板机 {jump} 失败",
         "the jump host on the way to it failed: {why}": "途中的跳板机失败：{why}",
         "the jump host on the way to it failed": "途中的跳板机失败",
+    },
+    "unsaid": {
+        "the host did not describe itself: it said nothing": "主机没有说明自己的情况：什么也没有输出",
+        "the host did not describe itself: it said {words}": "主机没有说明自己的情况：它输出了 {words}",
+        "the host describes itself in version {its:word}; this is version {ours:word}": (
+            "主机说明自己时用的是版本 {its}；这里是版本 {ours}"
+        ),
+        "the host stopped in the middle of describing itself": "主机说明自己的情况时中断了",
+        "a host describes itself in words that make no sense: {why}": "无法理解主机的说明：{why}",
     },
     "untried": {
         "no mpirun listens on {host:word}": "{host} 上没有 mpirun 在监听",

@@ -13,6 +13,7 @@ from oarsman.sdk.spoken import (
     environments,
     failures,
     hosts,
+    inventory,
     jobs,
     machine,
     manifest,
@@ -29,7 +30,7 @@ _DEEPEST: Final = 6  # sentences within sentences
 _MOST_PARTS: Final = 12  # of a list of sentences
 _FILES: Final = (
     jobs, room, racks, over_ssh, hosts, failures, machine, cluster, environments, manifest, sweeps, accounts, asking,
-    trust,
+    trust, inventory,
 )  # fmt: skip
 
 
