@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from engines.bare.over_ssh.test_inventory import WRONG_FIELDS, WRONG_LINES
 from oarsman.engines.bare.over_ssh.checking.ways import WaySeen, way
 from oarsman.engines.bare.over_ssh.inventory import RackHost, read
 from oarsman.engines.bare.over_ssh.trouble import TIMED_OUT, trouble
@@ -14,6 +13,7 @@ from oarsman.errors import ManifestError
 from oarsman.sdk.spoken import in_chinese
 from sdk.spoken.latin import english_words
 from sdk.spoken.test_every_sentence import sentences
+from tests.engines.bare.over_ssh.test_inventory import WRONG_FIELDS, WRONG_LINES
 
 CHECKING = "engines/bare/over_ssh/checking"
 # Parts of sentences, and words for programs.
@@ -122,7 +122,8 @@ def test_what_is_wrong_with_an_inventory_is_said_in_chinese(text: str) -> None:
     ("english", "chinese"),
     [
         ("'n1;reboot' is not a host name: it has ';'", "“n1;reboot”不是主机名：其中有“;”"),
-        ("'many' is not a number of slots: a whole number from 0 to 100000", "“many”不是槽位数：应为 0 到 100000 的整数"),
+        ("'many' is not a number of slots: a whole number from 0 to 100000",
+         "“many”不是槽位数：应为 0 到 100000 的整数"),
         ("an inventory has defaults, hosts and sshConfig", "主机清单的字段有：defaults、hosts 和 sshConfig"),
         ("node2: the host did not describe itself: it said 'Welcome'",
          "node2：主机没有说明自己的情况：它输出了 'Welcome'"),
