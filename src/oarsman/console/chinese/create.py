@@ -39,7 +39,7 @@ WORDS = {
     "Queue": "队列",
     "of the cluster's scheduler": "集群调度器的队列",
     "Image": "镜像",
-    "used on Kubernetes; one machine uses its own programs": "用于 Kubernetes；在本机上使用本机的程序",
+    "used on Kubernetes; elsewhere the programs of the hosts run": "用于 Kubernetes；在其他地方运行主机自己的程序",
     "Environment": "关联环境",
     "a named set of packages": "一组命名的软件包",
     "MPI": "MPI 实现",
@@ -64,6 +64,9 @@ WORDS = {
     "run on each host before the job starts": "作业启动前在每台主机上运行",
     "Folder on this machine": "本机目录",
     "where the job starts; empty: the server's own": "作业在此目录启动；留空则为服务器自己的目录",
+    "copied to hosts that do not share it; empty: the server's own": (
+        "会复制到没有共享它的主机；留空则为服务器自己的目录"
+    ),
     "Number of workers": "Worker 数量",
     "this machine": "本机",
     "ranks that one worker takes": "一个 Worker 容纳的进程数",
@@ -97,6 +100,7 @@ WORDS = {
     "Written as": "清单版本",
     "Priority class": "优先级类",
     "More ranks than CPUs": "允许进程数超过 CPU 数",
+    "More ranks than slots": "允许进程数超过槽位数",
     "Network": "网络",
     "private": "私有",
     "Environment variables": "环境变量",
@@ -114,6 +118,9 @@ WORDS = {
     "Does not fit, ever: {reason}": "资源永远不足：{reason}",
     "free: {cpus} of {total} CPUs, {memory} memory, {gpus} GPUs": (
         "空闲：{total} 个 CPU 中的 {cpus} 个，内存 {memory}，GPU {gpus} 个"
+    ),
+    "free: {cpus} of {total} slots, {memory} memory, {gpus} GPUs": (
+        "空闲：{total} 个槽位中的 {cpus} 个，内存 {memory}，GPU {gpus} 个"
     ),
     "{workers} workers × {each} slots = {slots} slots; {replicas} replicas with the launcher; -np {ranks}: ": (
         "{workers} 个 Worker × {each} 个槽位 = {slots} 个槽位；加上启动器共 {replicas} 个副本；-np {ranks}："

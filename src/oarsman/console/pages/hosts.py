@@ -82,7 +82,7 @@ class _Place:
             return
         self.trouble.set_text("")
         self._show_hosts(hosts)
-        rows = [_row(self.guest.say, one) for one in queue]
+        rows = [_row(self.guest.say, one, self.guest.visit.door.engine) for one in queue]
         if rows != self.queue.rows:
             self.queue.rows = rows
             self.queue.props["hide-pagination"] = len(rows) <= 50
@@ -108,7 +108,7 @@ class _HostCard:
 
     def __init__(self, say: Words, engine: str) -> None:
         self._say = say
-        self._unit = say("Slots") if engine == "ssh" else say("CPU")  # what an inventory counts
+        self._engine = engine
         self._seen: object = None
         with ui.column().classes("oarsman-card items-stretch"):
             self._head = ui.row().classes("items-center w-full")
@@ -139,8 +139,8 @@ class _HostCard:
     def _draw_room(self, host: HostView, painted: Mapping[str, str]) -> None:
         say = self._say
         shown: tuple[tuple[str, str, Callable[[float], str], bool], ...] = (
-            (self._unit, "cpus", amounts.number, False), (say("GPU"), "gpus", amounts.number, False),
-            (say("Memory"), "memory_bytes", amounts.size, True),
+            (amounts.unit(say, self._engine), "cpus", amounts.number, False),
+            (say("GPU"), "gpus", amounts.number, False), (say("Memory"), "memory_bytes", amounts.size, True),
         )  # fmt: skip
         for name, field, told, wide in shown:
             total = float(getattr(host.total, field))
@@ -151,7 +151,7 @@ class _HostCard:
             used = float(getattr(host.used, field)) if host.used is not None else None
             words = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=told(free))
             if used is not None:
-                words += say("; {used} used", used=told(used))
+                words += _really(say, self._engine, field, told(used))
             label = "; ".join([f"{name}: {words}", *(f"{one.name} {told(one.amount)}" for one in holders[:-1])])
             with ui.element("div").classes("oarsman-room"):
                 ui.label(name)
@@ -167,7 +167,12 @@ class _HostCard:
                     ui.label(self._say("others"))
                 else:
                     ui.link(key, job_rows.address(key))
-                ui.label(amounts.amounts(held)).classes("oarsman-note")
+                ui.label(amounts.amounts(self._say, held, self._engine)).classes("oarsman-note")
+
+
+def _really(say: Words, engine: str, field: str, used: str) -> str:
+    """Nobody uses a slot; what a host tells of its processors is its load."""
+    return say("; load {load}", load=used) if engine == "ssh" and field == "cpus" else say("; {used} used", used=used)
 
 
 def _together(host: HostView) -> dict[str, AmountsView]:
@@ -196,11 +201,11 @@ def _holders(say: Words, host: HostView, painted: Mapping[str, str], field: str)
     return [*found, Holder(say("free"), "slot-free", max(0.0, free))]
 
 
-def _row(say: Words, one: QueueEntry) -> dict[str, Any]:
+def _row(say: Words, one: QueueEntry, engine: str) -> dict[str, Any]:
     return {
         "position": one.position, "job": one.key, "href": job_rows.address(one.key), "owner": one.owner,
-        "priority": one.priority, "wanted": amounts.amounts(one.wanted), "since": milliseconds(one.since),
-        "why": say.of(one.reason), "why_said": one.reason,
+        "priority": one.priority, "wanted": amounts.amounts(say, one.wanted, engine),
+        "since": milliseconds(one.since), "why": say.of(one.reason), "why_said": one.reason,
     }  # fmt: skip
 
 

@@ -109,7 +109,7 @@ class _Overview:
             _title(say("Capacity"))
             ui.space()
             ui.link(say("Hosts and queue"), "/hosts")
-        for one in _resources(say, *found):
+        for one in _resources(say, self.guest.visit.door.engine, *found):
             with ui.element("div").classes("oarsman-room"):
                 ui.label(one.name)
                 with ui.element("div").classes("oarsman-bar").props('role="img"') as bar:
@@ -159,9 +159,11 @@ class _Resource(NamedTuple):
     words: str
 
 
-def _resources(say: Words, total: AmountsView, held: AmountsView, used: AmountsView | None) -> list[_Resource]:
+def _resources(
+    say: Words, engine: str, total: AmountsView, held: AmountsView, used: AmountsView | None
+) -> list[_Resource]:
     shown: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-        (say("CPU"), "cpus", amounts.number), (say("Memory"), "memory_bytes", amounts.size),
+        (amounts.unit(say, engine), "cpus", amounts.number), (say("Memory"), "memory_bytes", amounts.size),
         (say("GPU"), "gpus", amounts.number),
     )  # fmt: skip
     found = []

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from oarsman.console.words import Words
 from oarsman.sdk.models import AmountsView, JobSummary
 
 
-def resources(one: JobSummary) -> str:
-    return amounts(AmountsView(cpus=one.cpus, memory_bytes=one.memory_bytes, gpus=one.gpus))
+def resources(say: Words, one: JobSummary) -> str:
+    """As the manifest has them, which asks for CPUs wherever it runs."""
+    return amounts(say, AmountsView(cpus=one.cpus, memory_bytes=one.memory_bytes, gpus=one.gpus))
+
+
+def unit(say: Words, engine: str) -> str:
+    """What a host has of processors: an inventory counts slots."""
+    return say("Slots") if engine == "ssh" else say("CPU")
 
 
 def number(amount: float) -> str:
@@ -16,9 +23,11 @@ def number(amount: float) -> str:
     return f"{round(amount, 1):g}"
 
 
-def amounts(one: AmountsView) -> str:
+def amounts(say: Words, one: AmountsView, engine: str = "") -> str:
     parts = []
-    if one.cpus:
+    if one.cpus and engine == "ssh":
+        parts.append(say("1 slot") if one.cpus == 1 else say("{count} slots", count=f"{one.cpus:g}"))
+    elif one.cpus:
         parts.append(f"{one.cpus:g} CPU")
     if one.memory_bytes:
         parts.append(size(one.memory_bytes))

@@ -56,7 +56,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         **_why(say, one.cause or one.message),
         "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
         "where": say(one.engine), "queue": _queue(say, one), "priority": one.priority,
-        "workers": _workers(one), "resources": amounts.resources(one), "owner": one.owner,
+        "workers": _workers(one), "resources": amounts.resources(say, one), "owner": one.owner,
         "created": amounts.moment(one.created)[5:-3],  # without year and seconds: rows are narrow
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": amounts.duration(one.started, one.ended) if one.ended is not None else "",

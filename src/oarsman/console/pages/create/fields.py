@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["text", "long", "number", "amount", "choice", "words", "pairs", "volumes", "switch"]
-CLUSTER, MACHINE, BARE = ("kube",), ("embedded",), ("embedded", "ssh")
+CLUSTER, MACHINE, RACK, BARE = ("kube",), ("embedded",), ("ssh",), ("embedded", "ssh")
 _UNSAID = ("", "not said")
 _VERSIONS = (("kubeflow.org/v2beta1", "v2beta1"), ("kubeflow.org/v1", "v1"))
 _IMPLEMENTATIONS = (_UNSAID, ("OpenMPI", "Open MPI"), ("MPICH", "MPICH"), ("Intel", "Intel MPI"))
@@ -36,7 +36,7 @@ BASICS = (
     Question("queue", "Queue", note="of the cluster's scheduler", only_on=CLUSTER),
 )
 RUN = (
-    Question("image", "Image", note="used on Kubernetes; one machine uses its own programs", wide=True),
+    Question("image", "Image", note="used on Kubernetes; elsewhere the programs of the hosts run", wide=True),
     Question("environment", "Environment", "choice", "a named set of packages"),
     Question("mpi", "MPI", "choice", choices=_IMPLEMENTATIONS),
     Question("command", "Launch command", "words", "as in a shell; mpirun starts the ranks", wide=True),
@@ -87,7 +87,8 @@ SCHEDULING = (
     Question("min_available", "Started together, at least", "number", "pods, for gang scheduling", only_on=CLUSTER),
     Question("schedule_timeout", "Seconds to wait for all", "number", "for gang scheduling", only_on=CLUSTER),
     Question("priority_class", "Priority class", only_on=CLUSTER),
-    Question("oversubscribe", "More ranks than CPUs", "switch", only_on=BARE),
+    Question("oversubscribe", "More ranks than CPUs", "switch", only_on=MACHINE),
+    Question("oversubscribe", "More ranks than slots", "switch", only_on=RACK),
     Question(
         "network",
         "Network",

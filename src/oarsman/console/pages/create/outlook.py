@@ -15,8 +15,9 @@ from oarsman.sdk.models import FitView, PreviewView, ProblemView
 
 
 class Outlook:
-    def __init__(self, say: Words, editor: YamlEditor) -> None:
+    def __init__(self, say: Words, editor: YamlEditor, engine: str = "") -> None:
         self.say = say
+        self.engine = engine
         self.editor = editor
         self.arithmetic = ""
         self.free = ""
@@ -64,11 +65,12 @@ class Outlook:
             _line("block", "is-bad", self.say("Does not fit, ever: {reason}", reason=reason), fit.reason)
 
     def _free(self, fit: FitView) -> str:
-        free = fit.free
-        return self.say(
-            "free: {cpus} of {total} CPUs, {memory} memory, {gpus} GPUs", cpus=f"{free.cpus:g}",
-            total=f"{fit.total.cpus:g}", memory=amounts.size(free.memory_bytes), gpus=free.gpus,
-        )  # fmt: skip
+        free, say = fit.free, self.say
+        found = {"cpus": f"{free.cpus:g}", "total": f"{fit.total.cpus:g}", "gpus": free.gpus}
+        found["memory"] = amounts.size(free.memory_bytes)
+        if self.engine == "ssh":
+            return say("free: {cpus} of {total} slots, {memory} memory, {gpus} GPUs", **found)
+        return say("free: {cpus} of {total} CPUs, {memory} memory, {gpus} GPUs", **found)
 
     def _arithmetic(self, found: PreviewView, values: Mapping[str, Any]) -> str:
         """In the reader's language; what it cannot say in numbers is said in the words of the preview."""

@@ -51,7 +51,7 @@ class Summary(Tab):
         yield say("Environment"), environment
         yield say("Slots per worker"), str(job.slots_per_worker)
         yield say("Ranks"), str(job.ranks) if job.ranks is not None else ""
-        yield say("Resources"), amounts.resources(job)
+        yield say("Resources"), amounts.resources(say, job)
         yield say("Priority"), str(job.priority) if job.priority else ""
         yield say("Place in the queue"), str(job.queue_position or "")
         yield say("Created"), amounts.moment(job.created)
