@@ -87,6 +87,26 @@ def test_without_the_operator_the_definition_and_the_jobs_stay(door: ClusterJobs
     assert jobs.list(jobs.home) == []
 
 
+@pytest.mark.parametrize(
+    ("holder", "stays"), [("oarsman-5d4f-x2_1", False), ("", False), ("mpi-operator-7c9-k8_2", True)]
+)
+def test_the_lease_of_the_operator_goes_with_it_and_that_of_another_stays(
+    door: ClusterJobs, served: Cluster, holder: str, stays: bool
+) -> None:
+    """In a namespace that stays; others take all that is in them along."""
+    with served.fresh_namespace() as place:
+        wanted = documents(Settings(namespace=place))
+        list(door.stream(lambda kube: install.apply(kube, wanted)))
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": LEASE_NAME},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600, "renewTime": micro_time(utc_now())},
+        }  # fmt: skip
+        door.ask(lambda kube: kube.create(resources.LEASES, lease, place))
+        steps = list(door.stream(lambda kube: install.remove(kube, wanted, with_definition=False)))
+        assert (Step("deleted", f"lease {place}/{LEASE_NAME}") in steps) is not stays
+        assert (place in [leader.namespace for leader in door.ask(leases.leaders)]) is stays
+
+
 def test_what_is_being_deleted_is_waited_for(door: ClusterJobs) -> None:
     applied(door)
     removed(door)

@@ -19,6 +19,7 @@ import yaml
 from oarsman.engines.kube.client import Kube, NotFound, Resource, resources
 from oarsman.errors import ConflictError, RetryableError, TerminalError, UnsupportedError
 from oarsman.runtime.cluster import following
+from oarsman.runtime.operator_settings import LEASE_NAME
 
 Document = dict[str, Any]
 NAMESPACE: Final = "mpi-operator"  # the one the manifest is written for
@@ -321,6 +322,17 @@ async def remove(
         else:
             gone = await kube.delete(resource, name, namespace)
             yield Step("deleted" if gone else "absent", name_of(document))
+        if document["kind"] == "Role" and await _without_lease(kube, namespace):
+            yield Step("deleted", f"lease {namespace}/{LEASE_NAME}")
+
+
+async def _without_lease(kube: Kube, namespace: str | None) -> bool:
+    """Who led has lost the right to give it back, and the next operator need not wait for it to expire."""
+    found = await _found(kube, resources.LEASES, LEASE_NAME, namespace)
+    holder = str(((found or {}).get("spec") or {}).get("holderIdentity") or "")
+    if found is None or (holder and not holder.startswith("oarsman-")):  # another operator uses the name, too
+        return False
+    return await kube.delete(resources.LEASES, LEASE_NAME, namespace, uid=found["metadata"]["uid"])
 
 
 async def _ours_alone(kube: Kube, name: str) -> bool:
