@@ -45,11 +45,12 @@ def test_with_room_the_clock_starts() -> None:
 
 
 def test_what_can_never_fit_fails_at_once() -> None:
-    never = Admission(admitted=False, impossible=True, reason="asks for 4 GPUs, the machine has 0")
+    why, about = "asks for 4 GPUs, the machine has 0", names.REASON_NEVER_FITS
+    never = Admission(admitted=False, impossible=True, reason=why, about=about)
     plan = reconcile(a_job(), Observed(admission=never), T0)
     failed = plan.status.condition(names.FAILED)
     assert failed is not None
-    assert failed.reason == names.REASON_WAITING
+    assert failed.reason == names.REASON_NEVER_FITS
     assert "asks for 4 GPUs, the machine has 0" in failed.message
     assert plan.actions == ()
 

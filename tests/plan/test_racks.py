@@ -175,7 +175,8 @@ def test_a_job_that_waits_for_a_machine_that_is_away_holds_nobody_up() -> None:
 # -- why not -----------------------------------------------------------------------------------------------
 OTHER = runs("other", 3, slots=3)
 LEFT_OUT = left_out(rack("4 4"), node2="no route to host")
-ALL_OUT = left_out(rack("1 1 1 1 1"), **{f"node{n}": f"silent {n}" for n in range(1, 6)})
+ALL_OUT = left_out(rack("1 " * 10), **{f"node{n}": f"silent {n}" for n in range(1, 11)})
+DENIED = left_out(rack("1 1"), node1="node1: it does not let us log in", node2="node2 (10.0.0.2): no answer on port 22")
 
 
 @pytest.mark.parametrize(
@@ -215,8 +216,13 @@ ALL_OUT = left_out(rack("1 1 1 1 1"), **{f"node{n}": f"silent {n}" for n in rang
          "needs 4 workers with 1 slot each; 3 fit now: node1 has 3 of 4 slots free (held by default/a: 1); "
          "node2 is left out: no route to host"),
         (ALL_OUT, ask(), [],
-         "no host can be used now; node1 is left out: silent 1; node2 is left out: silent 2; "
-         "node3 is left out: silent 3; so are 2 more"),
+         f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
+         "2 more hosts are left out"),
+        (ALL_OUT[:9], ask(), [],
+         f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
+         "1 more host is left out"),
+        (DENIED, ask(), [], "no host can be used now; node1: it does not let us log in; "
+         "node2 (10.0.0.2): no answer on port 22"),
     ],
 )  # fmt: skip
 def test_a_waiting_job_is_told_what_it_waits_for(
@@ -231,6 +237,37 @@ def test_a_waiting_job_is_told_what_it_waits_for(
 def test_a_machine_that_is_left_out_is_not_mentioned_where_it_would_not_help() -> None:
     machines = left_out(rack("4 1"), node2="no route to host")
     assert "left out" not in answer(ask(slots=4), machines, runs("a", 1)).reason
+
+
+@pytest.mark.parametrize(
+    ("machines", "workers", "about"),
+    [
+        (LEFT_OUT, 4, names.REASON_WAITING),
+        (LEFT_OUT, 8, names.REASON_NO_HOSTS),
+        (ALL_OUT, 1, names.REASON_NO_HOSTS),
+        (rack("4 4"), 8, names.REASON_WAITING),
+        (rack("4 4"), 9, names.REASON_NEVER_FITS),
+    ],
+)
+def test_a_job_waits_for_room_or_for_hosts_or_never_fits(machines: list[Machine], workers: int, about: str) -> None:
+    assert answer(ask(workers=workers), machines, runs("a", 1)).about == about
+
+
+UNKNOWN = [Machine(name="node1", slots=None, memory=None, gpus=None, left_out="silent")]
+
+
+@pytest.mark.parametrize("gang", [ask(), ask(slots=64), ask(gpus=8), ask(workers=100, memory_gib=500)])
+def test_a_host_whose_size_is_not_known_turns_nobody_away_for_good(gang: Gang) -> None:
+    found = answer(gang, UNKNOWN)
+    assert (found.admitted, found.impossible) == (False, False)
+    assert found.reason == "no host can be used now; node1 is left out: silent"
+    assert fit(gang, [], [], UNKNOWN).total == Capacity(cpus=Decimal(0), memory=Decimal(0))
+
+
+def test_a_known_size_counts_where_the_rest_is_not_known() -> None:
+    machine = Machine(name="node1", slots=2, memory=None, gpus=None, left_out="silent")
+    assert answer(ask(slots=3), [machine]).impossible
+    assert not answer(ask(slots=2, gpus=1), [machine]).impossible
 
 
 def test_behind_a_long_wait_the_reason_names_it() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from oarsman import names
 from oarsman.engines.bare.over_ssh import probe
 from oarsman.engines.bare.over_ssh.client import Answer, Ssh
 from oarsman.engines.bare.over_ssh.inventory import RackHost
@@ -157,5 +158,25 @@ def test_an_inventory_that_is_gone_is_a_reason_to_wait(tmp_path: Path, monkeypat
         answer = story.ledger.ask(story.job("a", 1), NOW)
         assert not answer.admitted
         assert "hosts" in answer.reason
+
+    told(tell)
+
+
+def test_a_job_waits_for_hosts_that_let_nobody_in_and_starts_when_one_does(tmp_path: Path, monkeypatch: object) -> None:
+    story = Story(tmp_path, monkeypatch)
+    story.file.write_text("n1\nn2\n")  # how large they are, only they could say
+    story.silent = {"n1", "n2"}
+
+    async def tell() -> None:
+        job = story.job("a", 1, slots=1)
+        assert story.ledger.ask(job, NOW).about == names.REASON_NO_HOSTS
+        for _ in range(200):
+            if "n1" in (answer := story.ledger.ask(job, NOW)).reason:
+                break
+            await asyncio.sleep(0.01)
+        assert (answer.about, answer.impossible) == (names.REASON_NO_HOSTS, False)
+        assert answer.reason == "no host can be used now; n1: no answer; n2: no answer"
+        story.silent = {"n1"}
+        assert set((await story.admitted(job)).values()) == {"n2"}
 
     told(tell)

@@ -69,7 +69,10 @@ def _waited_for(status: Status, happened: list[EventRecord]) -> str:
     ended = status.condition(words.FAILED)
     if ended is None or ended.reason != words.REASON_STOPPED or not never_started(status):
         return ""
-    reasons = (words.REASON_WAITING, words.REASON_ENVIRONMENT, words.REASON_BARRIER, words.REASON_TROUBLE)
+    reasons = (
+        words.REASON_WAITING, words.REASON_NO_HOSTS, words.REASON_ENVIRONMENT, words.REASON_BARRIER,
+        words.REASON_TROUBLE,
+    )  # fmt: skip
     return next((of(event.message) for event in reversed(happened) if event.reason in reasons), "")
 
 

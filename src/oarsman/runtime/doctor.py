@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from oarsman.engines.bare import capacity, cgroups, mpi_found
-from oarsman.engines.bare.over_ssh.probe import HostFacts
+from oarsman.engines.bare.over_ssh.survey import Survey
 from oarsman.engines.bare.separation import Separation, probe
 from oarsman.errors import OarsmanError
 from oarsman.plan.policies.rack_places import Machine
@@ -45,7 +45,7 @@ def examine_rack(given: str | None) -> list[Finding]:
     except OarsmanError as error:
         trouble = Finding(subject="hosts", level=MISSING, message=error.message, advice=error.hint, blocking=True)
         return [Finding(subject="ssh", level=OK, message=path), trouble]
-    hosts = [_rack_host(machine, survey.facts.get(machine.name)) for machine in survey.machines()]
+    hosts = [_rack_host(machine, survey) for machine in survey.machines()]
     usable = sum(found.level == OK for found in hosts)
     level, told = (OK if usable == len(hosts) else WARN if usable else MISSING), f"{usable} of {len(hosts)} can be used"
     return [
@@ -59,9 +59,11 @@ def examine_rack(given: str | None) -> list[Finding]:
     ]  # fmt: skip
 
 
-def _rack_host(machine: Machine, facts: HostFacts | None) -> Finding:
+def _rack_host(machine: Machine, survey: Survey) -> Finding:
+    facts, trouble = survey.facts.get(machine.name), survey.troubles.get(machine.name)
     if machine.left_out or facts is None:
-        return Finding(subject=machine.name, level=WARN, message=machine.left_out.removeprefix(f"{machine.name}: "))
+        why, advice = machine.left_out.removeprefix(f"{machine.name}: "), trouble.hint if trouble else ""
+        return Finding(subject=machine.name, level=WARN, message=why, advice=advice or None)
     mpis = [str(mpi.found) for mpi in facts.mpis if mpi.found]
     if not mpis:
         return Finding(

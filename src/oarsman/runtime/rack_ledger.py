@@ -61,11 +61,11 @@ class RackLedger:
                 self._stale.add(_inventory(job))
             if not survey.fresh and not (self._decisions.get(job.uid) and survey.troubles):
                 self._look(_inventory(job), survey)
-                return self._decisions.get(job.uid) or Admission(admitted=False, reason="its hosts are being asked")
+                return self._decisions.get(job.uid) or _waits("its hosts are being asked")
             if _inventory(job) in self._stale:
                 self._decide(_inventory(job), survey, now)
         except OarsmanError as error:
-            return Admission(admitted=False, reason=error.message)
+            return _waits(error.message)
         if job.uid in self._running:
             return Admission(placement=self._running[job.uid][1])
         return self._decisions.get(job.uid, Admission(admitted=False))
@@ -126,6 +126,10 @@ class RackLedger:
         for uid, job in list(self._waiting.items()):
             if _inventory(job) == file:
                 self._concerned(uid)
+
+
+def _waits(reason: str) -> Admission:
+    return Admission(admitted=False, reason=reason, about=names.REASON_NO_HOSTS)
 
 
 def _inventory(job: Job) -> str:

@@ -26,7 +26,7 @@ def hosts(survey: Survey, records: Sequence[JobRecord], now: datetime, places: P
         holdings = tuple(
             Holding(key=key, amounts=_amounts(share[machine.name])) for key, share in shares if machine.name in share
         )
-        facts = survey.facts.get(machine.name)
+        facts, trouble = survey.facts.get(machine.name), survey.troubles.get(machine.name)
         used = None
         if facts is not None:
             used = Amounts(cpus=min(facts.load, facts.processors), memory_bytes=facts.memory - facts.memory_available)
@@ -34,7 +34,7 @@ def hosts(survey: Survey, records: Sequence[JobRecord], now: datetime, places: P
             HostRecord(
                 name=machine.name,
                 state="left out" if machine.left_out else "ready",
-                message=machine.left_out,
+                message=str(trouble) if trouble and trouble.message == machine.left_out else machine.left_out,
                 total=_amounts(machine.capacity),
                 held=Amounts(
                     cpus=sum(holding.amounts.cpus for holding in holdings),

@@ -75,13 +75,12 @@ def left_out(inventory: Inventory, places: Places | None = None) -> dict[str, st
 
 
 def keep(
-    inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, str], places: Places | None = None
+    inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble], places: Places | None = None
 ) -> None:
     """What somebody heard who asks hosts for reasons of their own."""
     hosts = {host.name: host for host in inventory.hosts}
     seen = [HostSeen(host=hosts[name], facts=own) for name, own in facts.items() if name in hosts]
-    silent = [name for name in troubles if name in hosts]
-    seen += [HostSeen(host=hosts[name], trouble=Trouble("other", troubles[name])) for name in silent]
+    seen += [HostSeen(host=hosts[name], trouble=own) for name, own in troubles.items() if name in hosts]
     remember(inventory, seen, places=places)
 
 

@@ -13,6 +13,7 @@ from oarsman.engines.bare.over_ssh.inventory import Inventory
 from oarsman.engines.bare.over_ssh.probe import HostFacts
 from oarsman.engines.bare.over_ssh.survey import Recalled, Surveys
 from oarsman.engines.bare.over_ssh.transport import OverSsh
+from oarsman.engines.bare.over_ssh.trouble import Trouble
 from oarsman.engines.bare.specification import read_spec
 from oarsman.errors import StoreError
 from oarsman.runtime import rack_state
@@ -45,7 +46,9 @@ def surveys(places: Places) -> Surveys:
     )  # fmt: skip
 
 
-def _keep(places: Places, inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, str]) -> None:
+def _keep(
+    places: Places, inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble]
+) -> None:
     try:
         rack_state.keep(inventory, facts, troubles, places)
     except StoreError as error:  # it is for people to look at; jobs can do without
@@ -59,6 +62,6 @@ def _recall(places: Places, inventory: Inventory) -> Recalled | None:
         return None
     return Recalled(
         facts={name: one.facts for name, one in known.items() if one.facts is not None and one.trouble is None},
-        troubles={name: str(one.trouble) for name, one in known.items() if one.trouble is not None},
+        troubles={name: one.trouble for name, one in known.items() if one.trouble is not None},
         age=time.time() - min(one.at or 0.0 for one in known.values()),
     )

@@ -28,7 +28,7 @@ SAMPLES = {
         "_no_host(selector)": "no host with its labels has", "resource.named(resource.of(need))": "2 slots",
         "resource.named(resource.of(needs))": "1 GPU", "_amounts(need)": "2 slots and 1 GPU",
         "asked": "2 workers with 1 slot each", "fits": "1 fits now", "full": "node1 has 0 of 1 slot free",
-        "reason": "the rack has no hosts",
+        "reason": "the rack has no hosts", "WAY_OUT": "; --oversubscribe starts it all the same",
     },
     "status/messages.py": {"', '.join(changes)": "-x became --x"},
     "runtime/cluster/fit.py": {
@@ -54,7 +54,7 @@ SAMPLES = {
 # Parts of longer sentences (tried in test_real_sentences.py), and strings that are no sentences at all.
 FRAGMENTS = {
     "plan/policies/gang.py": {
-        "GiB of memory", " (--oversubscribe starts it all the same)", "asks for 7, the machine has 77",
+        "GiB of memory", "; --oversubscribe starts it all the same", "asks for 7, the machine has 77",
         "7 of 7 are free", "needs 7, 77", " and 7 more", " (held by 77)", "a job of somebody else",
     },
     "plan/policies/barrier.py": {"it is 7"},

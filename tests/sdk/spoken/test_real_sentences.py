@@ -58,7 +58,7 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, *
         ([ask("a", 4, memory_gib=9, gpus=1)], [ask("b", 6, memory_gib=9, gpus=2)],
          "需要 1 个 GPU，共 2，空闲 0（占用：default/b 2）；需要 4 个 CPU，共 8，空闲 2（占用：default/b 6）；"
          "需要 9 GiB 内存，共 16，空闲 7（占用：default/b 9）"),
-        ([ask("a", 99)], [], "要求 99 个 CPU，本机只有 8（加 --oversubscribe 仍可启动）"),
+        ([ask("a", 99)], [], "要求 99 个 CPU，本机只有 8；加 --oversubscribe 仍可启动"),
         ([ask("a", 1, gpus=3)], [], "要求 3 个 GPU，本机只有 2"),
         ([ask("big", 8, minutes=12), ask("a", 1)], [ask("b", 4)], "排在 default/big 之后，后者已等待 12 分钟"),
         ([ask("big", 8, minutes=12, owner="eve"), ask("a", 1, owner="ada")], [ask("b", 4)],
@@ -83,9 +83,9 @@ def test_the_queue_says_what_is_waited_for(waiting: list[Request], running: list
         ("needs 2 workers with 2 slots each and 1 launcher with 1 slot; 1 fits now",
          "需要 2 个 Worker（每个 2 个槽位）和 1 个启动器（1 个槽位）；现在放得下 1 个"),
         ("needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free (held by a/b: 2, c/d: 2); "
-         "node3 is left out: its host was lost; node4 is left out: its host was lost; so are 2 more",
+         "node3 is left out: its host was lost; node4 is left out: its host was lost; 2 more hosts are left out",
          "需要另外 3 个 Worker（每个 2 个槽位）；现在放得下 2 个：node1 共 4 个槽位，空闲 0（占用：a/b 2，c/d 2）；"
-         "node3 未被使用：它的主机失联了；node4 未被使用：它的主机失联了；另有 2 台也是"),
+         "node3 未被使用：它的主机失联了；node4 未被使用：它的主机失联了；另有 2 台也未被使用"),
         ("no host has 16 slots for one worker (node1 has most: 8); --oversubscribe starts it all the same",
          "没有主机能为一个 Worker 提供 16 个槽位（最多的是 node1：8）；加 --oversubscribe 仍可启动"),
         ("no host with its labels has 5 GPUs for the launcher and a worker (none has any)",
@@ -97,6 +97,9 @@ def test_the_queue_says_what_is_waited_for(waiting: list[Request], running: list
          "即使没有别的作业，这些主机也只放得下 3 个 Worker 中的 2 个"),
         ("no host can be used now; node1 is left out: its host was lost",
          "现在没有可用的主机；node1 未被使用：它的主机失联了"),
+        ("no host can be used now; node1: it does not let us log in; node2 is left out: no answer on port 22; "
+         "1 more host is left out",
+         "现在没有可用的主机；node1：它不允许登录；node2 未被使用：端口 22 没有应答；另有 1 台也未被使用"),
     ],
 )  # fmt: skip
 def test_a_rack_says_what_is_waited_for(reason: str, chinese: str) -> None:

@@ -26,6 +26,7 @@ from oarsman.job.role import Role
 
 PATIENCE: Final = timedelta(minutes=10)
 _GIB: Final = Decimal(1024**3)
+WAY_OUT: Final = "; --oversubscribe starts it all the same"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,13 +155,16 @@ def in_turn(waiting: Iterable[Waiting], room: Room[Waiting]) -> list[Decision]:
         impossible = room.impossible(request)
         short = None if impossible else room.short_of(request)
         if impossible:
-            admission = Admission(admitted=False, impossible=True, reason=impossible)
+            about = names.REASON_NEVER_FITS
+            admission = Admission(admitted=False, impossible=True, reason=impossible, about=about)
         elif blocker is None and short is None:
             admission = room.take(request)
         else:
             position += 1
-            admission = Admission(admitted=False, position=position, reason=short or _behind(request, blocker))
-            if blocker is None and request.waited >= PATIENCE and room.gathers(request):
+            gathers, reason = room.gathers(request), short or _behind(request, blocker)
+            about = names.REASON_WAITING if gathers else names.REASON_NO_HOSTS
+            admission = Admission(admitted=False, position=position, reason=reason, about=about)
+            if blocker is None and request.waited >= PATIENCE and gathers:
                 blocker = request
         decisions.append(Decision(key=request.key, admission=admission))
     return decisions
@@ -194,7 +198,7 @@ class _OneMachine:
         for resource in _RESOURCES:
             whole = resource.of(self.capacity)
             if _need(asker, resource, self.capacity) > whole:
-                way_out = " (--oversubscribe starts it all the same)" if resource.shared else ""
+                way_out = WAY_OUT if resource.shared else ""
                 asked = resource.named(resource.of(asker))
                 return f"asks for {asked}, the machine has {resource.show(whole)}{way_out}"
         return None

@@ -17,23 +17,37 @@ from oarsman.plan.policies.gang import GPUS, MEMORY, SLOTS, Capacity, Request
 
 RESOURCES: Final = (GPUS, SLOTS, MEMORY)
 NOTHING: Final = Capacity(cpus=Decimal(0), memory=Decimal(0))
+_BOUNDLESS: Final = 10**18
 _NAME_LABEL: Final = "kubernetes.io/hostname"  # every node has it, so manifests use it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One machine of a rack. Memory in bytes."""
+    """One machine of a rack. Memory in bytes; None is not known, as it did not answer yet."""
 
     name: str
-    slots: Decimal | int
-    memory: Decimal | int
-    gpus: int = 0
+    slots: Decimal | int | None
+    memory: Decimal | int | None
+    gpus: int | None = 0
     labels: Mapping[str, str] = field(default_factory=dict)
     left_out: str = ""  # why it is not used, where it is not
 
     @property
     def capacity(self) -> Capacity:
-        return Capacity(cpus=Decimal(self.slots), memory=Decimal(self.memory), gpus=self.gpus)
+        """What is known of it."""
+        return Capacity(cpus=Decimal(self.slots or 0), memory=Decimal(self.memory or 0), gpus=self.gpus or 0)
+
+    @property
+    def at_best(self) -> Capacity:
+        """What it may turn out to have: nobody is turned away for good because a machine is away."""
+        slots, memory, gpus = (_BOUNDLESS if n is None else n for n in (self.slots, self.memory, self.gpus))
+        return Capacity(cpus=Decimal(slots), memory=Decimal(memory), gpus=int(gpus))
+
+    @property
+    def why_left_out(self) -> str:
+        """In a sentence that names it; what is in the way to a machine names it already."""
+        named = self.left_out.startswith((f"{self.name}: ", f"{self.name} ("))
+        return self.left_out if named else f"{self.name} is left out: {self.left_out}"
 
     def takes(self, selector: Mapping[str, str]) -> bool:
         return not selector or {*self.labels.items(), (_NAME_LABEL, self.name)}.issuperset(selector.items())
@@ -197,7 +211,7 @@ def _worker_counts(gang: Gang, most: int, spots: Sequence[Spot]) -> list[int]:
 
 
 def _crowding(gang: Gang, spot: Spot, more: int) -> Decimal:
-    return (spot.crowd + gang.worker_need.cpus * more) / max(Decimal(spot.machine.slots), Decimal(1))
+    return (spot.crowd + gang.worker_need.cpus * more) / max(spot.machine.capacity.cpus, Decimal(1))
 
 
 # -- by slot, by node -------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from oarsman.plan.policies.gang import GPUS, MEMORY, SLOTS, Capacity, Resource, held_by
+from oarsman.plan.policies.gang import GPUS, MEMORY, SLOTS, WAY_OUT, Capacity, Resource, held_by
 from oarsman.plan.policies.rack_places import (
     NOTHING,
     RESOURCES,
@@ -21,7 +21,7 @@ from oarsman.plan.policies.rack_places import (
 )
 
 Holdings = Mapping[str, Sequence[tuple[Capacity, Gang]]]  # machine -> who has what of it
-_MOST_NAMED: Final = 3  # of the machines that are left out
+_MOST_NAMED: Final = 8  # of the machines that are left out
 
 
 # -- never ------------------------------------------------------------------------------------------------
@@ -29,7 +29,7 @@ def never(gang: Gang, machines: Sequence[Machine]) -> str | None:
     """Why it would not fit even if nothing else ran, or None if it would."""
     if not machines:
         return "the rack has no hosts"
-    empty = [Spot(machine=machine, free=machine.capacity) for machine in machines]
+    empty = [Spot(machine=machine, free=machine.at_best) for machine in machines]
     if place(gang, empty) is not None:
         return None
     reason = (
@@ -40,7 +40,7 @@ def never(gang: Gang, machines: Sequence[Machine]) -> str | None:
         or f"even with nothing else on them, the hosts have room for {most_placed(gang, empty)} of {_counted(gang)}"
     )
     helps = place(crowded(gang), empty) is not None
-    return f"{reason}; --oversubscribe starts it all the same" if helps else reason
+    return f"{reason}{WAY_OUT}" if helps else reason
 
 
 def _parties(gang: Gang) -> list[tuple[str, Capacity, Mapping[str, str]]]:
@@ -65,7 +65,7 @@ def _too_large(gang: Gang, machines: Sequence[Machine]) -> str | None:
     for who, need, selector in _parties(gang):
         those = _with_labels(machines, selector)
         for resource in RESOURCES:
-            has_each = [resource.of(machine.capacity) for machine in those]
+            has_each = [resource.of(machine.at_best) for machine in those]
             most = max(has_each)
             if resource.of(need) > most:
                 best = those[has_each.index(most)].name
@@ -80,7 +80,7 @@ def _too_much(gang: Gang, machines: Sequence[Machine]) -> str | None:
     those = _with_labels(machines, gang.first_selector)
     needs = gang.counted(Capacity(cpus=gang.cpus, memory=gang.memory, gpus=gang.gpus))
     for resource in RESOURCES:
-        whole = resource.of(total(machine.capacity for machine in those))
+        whole = resource.of(total(machine.at_best for machine in those))
         if resource.of(needs) > whole:
             have = "the hosts with its labels have" if gang.first_selector else "the rack has"
             return f"asks for {resource.named(resource.of(needs))}, {have} {resource.show(whole)}"
@@ -89,7 +89,7 @@ def _too_much(gang: Gang, machines: Sequence[Machine]) -> str | None:
 
 def _not_together(gang: Gang, machines: Sequence[Machine]) -> str | None:
     for who, need, selector in _parties(gang):
-        if not any(fitting(need, machine.capacity, 1) for machine in _with_labels(machines, selector)):
+        if not any(fitting(need, machine.at_best, 1) for machine in _with_labels(machines, selector)):
             return f"{_no_host(selector)} {_amounts(need)} together for {who}"
     return None
 
@@ -158,10 +158,12 @@ def _left_out(gang: Gang, spots: Sequence[Spot]) -> list[str]:
         spot.machine
         for spot in spots
         if spot.machine.left_out
-        and any(spot.machine.takes(labels) and fitting(need, spot.machine.capacity, 1) for _, need, labels in parties)
+        and any(spot.machine.takes(labels) and fitting(need, spot.machine.at_best, 1) for _, need, labels in parties)
     ]
-    told = [f"{machine.name} is left out: {machine.left_out}" for machine in missed[:_MOST_NAMED]]
-    return told + ([f"so are {len(missed) - _MOST_NAMED} more"] if len(missed) > _MOST_NAMED else [])
+    told = [machine.why_left_out for machine in missed[:_MOST_NAMED]]
+    more = len(missed) - len(told)
+    counted = "1 more host is left out" if more == 1 else f"{more} more hosts are left out"
+    return [*told, counted] if more else told
 
 
 # -- what is asked for ------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ class _Rack:
     def __init__(self, machines: Sequence[Machine], running: Sequence[Placed]) -> None:
         self.machines = machines
         self.holdings: dict[str, list[tuple[Capacity, Gang]]] = {}
-        self._spots = {machine.name: Spot(machine=machine, free=machine.capacity) for machine in machines}
+        self._spots = {machine.name: Spot(machine=machine, free=machine.at_best) for machine in machines}
         self._found: dict[str, tuple[Place, ...]] = {}
         for job in running:
             self._add(job)

@@ -22,6 +22,8 @@ _REASONS = {
     names.REASON_BARRIER: "主机未就绪",
     names.REASON_HOST_LOST: "主机失联",
     names.REASON_WAITING: "等待资源",
+    names.REASON_NO_HOSTS: "等待主机",
+    names.REASON_NEVER_FITS: "永远放不下",
     names.REASON_ENVIRONMENT: "环境未就绪",
     names.REASON_ADMITTED: "已准入",
     names.REASON_UNSUPPORTED: "不支持",

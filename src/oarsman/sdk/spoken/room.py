@@ -4,9 +4,6 @@ SENTENCES = {
     "needs {need:amount}, {free:plain} of {whole:plain} are free{held:held?}": (
         "需要 {need}，共 {whole}，空闲 {free}{held}"
     ),
-    "asks for {asked:amount}, the machine has {whole:plain} (--oversubscribe starts it all the same)": (
-        "要求 {asked}，本机只有 {whole}（加 --oversubscribe 仍可启动）"
-    ),
     "asks for {asked:amount}, the machine has {whole:plain}": "要求 {asked}，本机只有 {whole}",
     "waits behind {who:waiter}, which has waited {minutes:n} min": "排在 {who} 之后，后者已等待 {minutes} 分钟",
     # -- a cluster -----------------------------------------------------------------------------------------

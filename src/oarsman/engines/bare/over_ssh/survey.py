@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 
 from oarsman.engines.bare.over_ssh import probe
 from oarsman.engines.bare.over_ssh.client import Ssh, on_all
 from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost, load
 from oarsman.engines.bare.over_ssh.probe import HostFacts
+from oarsman.engines.bare.over_ssh.trouble import Trouble
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.plan.policies.rack_places import Machine
 
@@ -22,7 +22,7 @@ _ANSWER_SECONDS = 15.0
 _BUSY_PATIENCE = 5  # seconds for what may hang on a host
 
 LeftOut = Callable[[Inventory], Mapping[str, str]]  # host -> why its owner wants it left out
-Keep = Callable[[Inventory, Mapping[str, HostFacts], Mapping[str, str]], None]
+Keep = Callable[[Inventory, Mapping[str, HostFacts], Mapping[str, Trouble]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Recalled:
     """What was heard before, by whomever."""
 
     facts: Mapping[str, HostFacts]
-    troubles: Mapping[str, str]
+    troubles: Mapping[str, Trouble]
     age: float  # seconds
 
 
@@ -48,7 +48,7 @@ class Survey:
         self._read_at = -1
         self._inventory: Inventory | None = None
         self.facts: dict[str, HostFacts] = {}
-        self.troubles: dict[str, str] = {}
+        self.troubles: dict[str, Trouble] = {}
         self._looked_at = float("-inf")
         self._looking: asyncio.Task[None] | None = None
 
@@ -98,7 +98,7 @@ class Survey:
         inventory = self.inventory
         answers = await on_all(inventory.hosts, self._ask)
         self.facts = {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
-        self.troubles = {name: said for name, said in answers.items() if isinstance(said, str)}
+        self.troubles = {name: said for name, said in answers.items() if isinstance(said, Trouble)}
         self._looked_at = time.monotonic()
         self._keep(inventory, self.facts, self.troubles)
 
@@ -108,14 +108,14 @@ class Survey:
         answers = await on_all(asked, self._ask)
         return {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
 
-    async def _ask(self, host: RackHost) -> HostFacts | str:
+    async def _ask(self, host: RackHost) -> HostFacts | Trouble:
         answer = await self.ssh.run(host, probe.script(host, patience=_BUSY_PATIENCE), timeout=_ANSWER_SECONDS)
         if answer.trouble is not None:
-            return str(answer.trouble)
+            return answer.trouble
         try:
             return probe.parse(answer.out)
         except RetryableError as error:
-            return f"{host.name}: {error}"
+            return Trouble("other", f"{host.name}: {error}")
 
     def machines(self) -> list[Machine]:
         """What there is to give, in the inventory's order."""
@@ -124,13 +124,14 @@ class Survey:
 
     def _machine(self, host: RackHost, left_out: str) -> Machine:
         facts = self.facts.get(host.name)
-        slots = host.slots if host.slots is not None else facts.processors if facts else 0
-        memory = host.memory if host.memory is not None else facts.memory if facts else 0
-        gpus = host.gpus if host.gpus is not None else len(facts.gpus) if facts else 0
-        trouble = self.troubles.get(host.name, "" if facts else "it was not asked yet")
+        slots = host.slots if host.slots is not None else facts.processors if facts else None
+        memory = host.memory if host.memory is not None else facts.memory if facts else None
+        gpus = host.gpus if host.gpus is not None else len(facts.gpus) if facts else None
+        trouble = self.troubles.get(host.name)
+        why = trouble.message if trouble else "" if facts else "it was not asked yet"
         return Machine(
-            name=host.name, slots=Decimal(slots), memory=Decimal(memory), gpus=gpus, labels=host.labels,
-            left_out=left_out or trouble,
+            name=host.name, slots=slots, memory=memory, gpus=gpus, labels=host.labels,
+            left_out=left_out.removeprefix(f"{host.name}: ") or why,
         )  # fmt: skip
 
 

@@ -86,7 +86,7 @@ class OverSsh:
             notes.append("memory limits are not enforced: hosts are used as they are")
         with contextlib.suppress(RetryableError):
             survey = self._surveys.of(job.annotation(names.ANNOTATION_INVENTORY))
-            notes += [f"{m.name} is left out: {m.left_out}" for m in survey.machines() if m.left_out and survey.fresh]
+            notes += [m.why_left_out for m in survey.machines() if m.left_out and survey.fresh]
         return notes
 
     # -- making it ready -----------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ def _facts(survey: Survey, machines: Mapping[str, RackHost]) -> dict[str, HostFa
     for name in machines:
         if name not in survey.facts:
             survey.stale()
-            raise RetryableError(survey.troubles.get(name, f"{name} does not answer"))
+            raise RetryableError(str(survey.troubles.get(name, f"{name} does not answer")))
     return {name: survey.facts[name] for name in machines}
 
 
@@ -269,7 +269,7 @@ def _hand_out_gpus(
     """Devices ("machine:0") for each member that asks for some; those handed out before stay where they are."""
     given: dict[str, tuple[str, ...]] = {}
     used = set(taken)
-    there = {machine.name: machine.gpus for machine in survey.machines()}
+    there = {machine.name: machine.capacity.gpus for machine in survey.machines()}
     for member, host in places.items():
         role = job.launcher if member == job.launcher_host or job.worker is None else job.worker
         count = role.container.resources.gpus
