@@ -11,6 +11,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from nicegui.elements.mixins.value_element import ValueElement
 
 from oarsman.console.pages.create.fields import Question
+from oarsman.console.parts.steady import NumberField, TextArea, TextField
 from oarsman.console.words import Words
 
 Changed = Callable[[str, Any], str | None]  # field and value; what is wrong with it, and then nothing was changed
@@ -99,12 +100,12 @@ class Control:
             known = choices or {value: say(words) for value, words in question.choices}
             made: ValueElement[Any] = ui.select(known, label=label).props("outlined dense options-dense")
         elif question.kind == "number":
-            made = ui.number(label, min=question.least, precision=0).props("outlined dense clearable debounce=300")
+            made = NumberField(label, min=question.least, precision=0).props("outlined dense clearable debounce=300")
         elif question.kind in ("words", "long", "pairs", "volumes"):
-            made = ui.textarea(label).props("outlined dense autogrow debounce=400 spellcheck=false")
+            made = TextArea(label).props("outlined dense autogrow debounce=400 spellcheck=false")
             made.classes("oarsman-code")
         else:
-            made = ui.input(label).props("outlined dense debounce=300 autocomplete=off spellcheck=false")
+            made = TextField(label).props("outlined dense debounce=300 autocomplete=off spellcheck=false")
         made.props["hint"] = note
         made.props["hide-bottom-space"] = not note
         return made

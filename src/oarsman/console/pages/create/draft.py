@@ -37,3 +37,10 @@ class Draft:
             return error
         self.take(edited)
         return None
+
+
+def with_change(text: str, field: str, value: Any) -> str:
+    """The text with that value; the text as it is, if it cannot say so."""
+    draft = Draft(text)
+    draft.change(field, value)
+    return draft.text

@@ -11,9 +11,10 @@ from nicegui import background_tasks, events, ui
 
 from oarsman.console.pages.create import fields, starts
 from oarsman.console.pages.create.controls import Control
-from oarsman.console.pages.create.draft import Draft
+from oarsman.console.pages.create.draft import Draft, with_change
 from oarsman.console.pages.create.outlook import Outlook
 from oarsman.console.pages.guest import Guest
+from oarsman.console.parts.steady import TextField
 from oarsman.console.parts.yaml_editor import YamlEditor
 from oarsman.errors import OarsmanError
 from oarsman.sdk.models import Create, Job, PreviewView
@@ -36,7 +37,7 @@ class CreatePage:
         self.draft = Draft("")
         self.controls: dict[str, Control] = {}
         self.first_folder = ""
-        self.folder: ui.input | None = None  # on engines that use the server's machine
+        self.folder: TextField | None = None  # on engines that use the server's machine
         self.replace = False
         self._looking: asyncio.Task[None] | None = None
 
@@ -55,7 +56,7 @@ class CreatePage:
             with ui.column().classes("oarsman-create-text"):
                 self.editor = YamlEditor(text, self.guest.say("YAML"), self._text_typed)
                 ui.label(self.guest.say("In the editor Tab indents; Esc, then Tab, leaves it.")).classes("oarsman-note")
-                self.outlook = Outlook(self.guest.say, self.editor)
+                self.outlook = Outlook(self.guest.say, self.editor, self.info.engine)
         self._show_values()
         self._look_soon()
         ui.context.client.on_connect(lambda: form.props(remove="disabled"))
@@ -98,7 +99,7 @@ class CreatePage:
 
     def _begin_with(self, text: str) -> None:
         self.draft.take(text)
-        self.editor.show(text)
+        self.editor.show(text, lambda _: text)
         self._show_values()
         self._look_soon()
 
@@ -146,12 +147,18 @@ class CreatePage:
     def _run(self) -> None:
         self._questions(fields.RUN)
         if self.info.engine in fields.BARE:
-            self.folder = folder = ui.input(
+            self.folder = folder = TextField(
                 self.guest.say("Folder on this machine"), value=self.first_folder, on_change=self._look_soon
             )
             folder.props("outlined dense debounce=300 autocomplete=off spellcheck=false").without_auto_validation()
-            folder.props["hint"] = self.guest.say("where the job starts; empty: the server's own")
+            folder.props["hint"] = self._folder_hint()
             folder.classes("oarsman-field is-wide")
+
+    def _folder_hint(self) -> str:
+        say = self.guest.say
+        if self.info.engine == "ssh":
+            return say("copied to hosts that do not share it; empty: the server's own")
+        return say("where the job starts; empty: the server's own")
 
     def _resources(self) -> None:
         self.arithmetic = ui.label("").classes("oarsman-note").props("role=status")
@@ -170,7 +177,7 @@ class CreatePage:
     # -- form and text, each from the other ------------------------------------------------------------
     def _form_changed(self, field: str, value: Any) -> str | None:
         complaint = self.draft.change(field, value)
-        self.editor.show(self.draft.text)
+        self.editor.show(self.draft.text, lambda text: with_change(text, field, value))
         if complaint is None:
             self._show_values(but=field)  # -np may have followed the workers
         self._look_soon()
