@@ -53,11 +53,17 @@ class Release:
         return self.helm("upgrade", self.name, str(CHART), *words, values=values)
 
     def uninstall(self) -> None:
-        """Its pods may not do anything any more, so nobody waits for them, nor for the lease of the one that led."""
+        """Nothing of it is left: no pods that a controller makes once more, no process, no lease of one that led."""
         self.helm("uninstall", self.name, check=False)
+        until(lambda: not self._makers(), lambda: f"these are gone: {self._makers()}")
+        uids = [pod["metadata"]["uid"] for pod in self.pods()]
         self.kubectl("delete", "pods", f"--selector={PODS}", "--force", "--grace-period=0", "--wait=false")
         until(lambda: not self.pods(), f"the pods of {self.name} are gone")
+        until(lambda: not any(map(_processes, uids)), f"the processes of {self.name} are gone")
         self.kubectl("delete", "lease", "mpi-operator", "--ignore-not-found")
+
+    def _makers(self) -> str:
+        return self.kubectl("get", "deployments,replicasets", f"--selector={PODS}", "-o", "name")
 
     def _image(self) -> dict[str, Any]:
         repository, tag = self.cluster.images["operator"].rsplit(":", 1)
@@ -87,13 +93,10 @@ class Release:
     def kill(self, pod: str) -> None:
         """kill -9 of the operator's process in it: no word of farewell, and the lease is not given back."""
         uid = self.cluster.get("pod", pod, self.namespace)["metadata"]["uid"]
-        for folder in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):  # others end while we look
-                ours = folder.name.isdigit() and f"pod{uid}" in (folder / "cgroup").read_text()
-                if ours and b"oarsman" in (folder / "cmdline").read_bytes():
-                    os.kill(int(folder.name), signal.SIGKILL)
-                    return
-        raise ProcessLookupError(f"no operator runs in {pod}")
+        operator = next((process for process, line in _processes(uid).items() if b"oarsman" in line), None)
+        if operator is None:
+            raise ProcessLookupError(f"no operator runs in {pod}")
+        os.kill(operator, signal.SIGKILL)
 
     def until_whole(self) -> None:
         self.kubectl("rollout", "status", f"deployment/{self.name}", "--timeout=300s")
@@ -116,6 +119,16 @@ def released(cluster: Kubectl, values: Mapping[str, Any] | None = None) -> Itera
         yield release
     finally:
         release.uninstall()
+
+
+def _processes(uid: str) -> dict[int, bytes]:
+    """The command lines of what runs in a pod on this machine; of a cluster elsewhere nothing is known."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):  # others end while we look
+            if folder.name.isdigit() and f"pod{uid}" in (folder / "cgroup").read_text():
+                found[int(folder.name)] = (folder / "cmdline").read_bytes()
+    return found
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
