@@ -16,7 +16,6 @@ import select
 import selectors
 import signal
 import socket
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,17 +25,11 @@ from oarsman.engines.bare import loglines, process, wire
 from oarsman.engines.bare.journal import Journal
 from oarsman.engines.bare.launcher import Launcher
 from oarsman.engines.bare.rack import Rack, RunningHost
+from oarsman.engines.bare.ranks import Ranks
 from oarsman.engines.bare.specification import read_spec
 
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
-
-
-@dataclass(slots=True)
-class Rank:
-    facts: dict[str, Any]
-    ended: bool = False
-    failed: bool = False
 
 
 @dataclass(slots=True)
@@ -49,12 +42,16 @@ class Keeper:
     hosts: dict[str, RunningHost] = field(default_factory=dict)
     launcher: Launcher | None = None
     waiting_launcher: wire.Message | None = None  # ordered before its host was up
-    ranks: dict[socket.socket, Rank] = field(default_factory=dict)  # of the present attempt, by connection
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
     connections: set[socket.socket] = field(default_factory=set)
     output_seen: int = 0  # newest attempt that has written something
+    sweeps: int = 0
     ending: bool = False
     last_pulse: float = 0.0
+    ranks: Ranks = field(init=False)  # of the present attempt
+
+    def __post_init__(self) -> None:
+        self.ranks = Ranks(f"{self.folder}/logs", elsewhere=self.rack.elsewhere)
 
     # -- the loop -------------------------------------------------------------------------------
     def run(self, ready: int) -> None:
@@ -92,7 +89,7 @@ class Keeper:
     def _patience(self) -> float:
         pulse = self.last_pulse + _PULSE - time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
-            pulse = min(pulse, self.launcher.patience())
+            pulse = min(pulse, self.launcher.patience(self._output_awaited()))
         return max(0.0, pulse)
 
     def _drain_wakeups(self, fd: int) -> None:
@@ -127,7 +124,8 @@ class Keeper:
         elif "do" in message:
             self._obey(caller, message)
         elif "rank" in message:
-            self._rank_started(caller, message)
+            self.ranks.started(caller, message)
+            self._note("rank-start", **message)
         elif "output" in message:
             self._saw_output(message["attempt"])
         elif "exit" in message:
@@ -135,7 +133,7 @@ class Keeper:
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose stand-in was killed says nothing more; that silence is its end.
-        lines = self._last_lines(self.ranks[caller]) if caller in self.ranks else []
+        lines = self.ranks.last_lines(caller)
         self._rank_ended(caller, {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "lines": lines})
         self.selector.unregister(caller)
         self.listeners.discard(caller)
@@ -171,6 +169,7 @@ class Keeper:
         host, unset = self.rack.add(
             name, self.spec["hosts"][name], now=time.monotonic(), close=self._private_descriptors()
         )
+        host.hands_on = self.spec["hosts"][name].get("hands_on", False)
         self.hosts[name] = host
         self._watch(host.channel, lambda _: self._hear(host))
         self.journal.note("host-made", host=name, index=host.index, launcher=host.launcher, pid=host.process.pid,
@@ -200,6 +199,10 @@ class Keeper:
             self._note("host-trouble", host=host.name, reason=message["failed"])
         elif "launching" in message and self.launcher is not None:
             self.launcher.expect(message["hosts"], by_hydra=message["launching"])
+        elif "said" in message:
+            self._take_down(message)
+        elif "emptied" in message:
+            host.emptied = message["emptied"]
         elif "pong" in message:
             host.last_seen = time.monotonic()
 
@@ -234,6 +237,7 @@ class Keeper:
                     self._lost(host, "all its processes were killed" if host.dying or not host.ending else "")
 
     def _lost(self, host: RunningHost, reason: str) -> None:
+        self._hear_out(host)
         del self.hosts[host.name]
         self._settle()
         with contextlib.suppress(KeyError, ValueError):
@@ -247,7 +251,7 @@ class Keeper:
         now = time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
             self._sweep_when_recorded(self.launcher)
-            if self.launcher.drained(now):
+            if self.launcher.drained(now, self._output_awaited()):
                 self._launcher_done(self.launcher)
         if now < self.last_pulse + _PULSE:
             return
@@ -282,16 +286,20 @@ class Keeper:
 
     def _sweep_when_recorded(self, launcher: Launcher) -> None:
         """Leftovers of the attempt end, but not before every rank's output is on disk."""
-        recording = any(not rank.ended for rank in self.ranks.values())
-        if not launcher.swept and (not recording or time.monotonic() >= launcher.sweep_due):
+        if not launcher.swept and (self.ranks.all_ended() or time.monotonic() >= launcher.sweep_due):
             launcher.swept = True
             self._sweep()
 
     def _sweep(self) -> None:
         """Whatever commands still run on any host end now; the hosts stay."""
+        self.sweeps += 1
         for host in self.hosts.values():
             with contextlib.suppress(OSError):
-                wire.send(host.channel, {"do": "sweep"})
+                wire.send(host.channel, {"do": "sweep", "number": self.sweeps})
+
+    def _output_awaited(self) -> bool:
+        """Whether a host may have output of ranks that is not here yet. One that is lost has none."""
+        return any(host.hands_on and host.up and host.emptied < self.sweeps for host in self.hosts.values())
 
     # -- the launcher ------------------------------------------------------------------------------
     def _start_launcher(self, message: wire.Message) -> None:
@@ -328,6 +336,16 @@ class Keeper:
             self._log_trouble(error)
         self._saw_output(self.launcher.attempt)
 
+    def _take_down(self, message: wire.Message) -> None:
+        """What a rank elsewhere wrote, if it did not come through the launcher."""
+        if self.launcher is None or self.launcher.attempt != message["attempt"]:
+            return
+        try:
+            self.launcher.take_down(message)
+        except OSError as error:
+            self._log_trouble(error)
+        self._saw_output(self.launcher.attempt)
+
     def _log_trouble(self, error: OSError) -> None:
         self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
         self._sweep()
@@ -353,8 +371,11 @@ class Keeper:
 
     def _hear_hosts(self) -> None:
         for host in list(self.hosts.values()):
-            while host.channel.fileno() >= 0 and _has_news(host.channel):
-                self._hear(host)
+            self._hear_out(host)
+
+    def _hear_out(self, host: RunningHost) -> None:
+        while host.channel.fileno() >= 0 and _has_news(host.channel):
+            self._hear(host)
 
     def _bury_the_dying(self) -> None:
         """A host that died took the launcher with it: its end comes first in the journal, although it takes longer."""
@@ -370,6 +391,7 @@ class Keeper:
         self._hear_hosts()
         self._bury_the_dying()
         self._settle()
+        launcher.close()
         self._tell_last_lines()
         self.launcher = None
         code, number = launcher.result()
@@ -383,50 +405,30 @@ class Keeper:
             self.launcher.stop(self.spec["grace"])
 
     # -- ranks -------------------------------------------------------------------------------------
-    def _rank_started(self, caller: socket.socket, message: wire.Message) -> None:
-        # The kernel tells the true process number; inside its host the rank knows only its own.
-        peer = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12) if hasattr(socket, "SO_PEERCRED") else b""
-        if not self.rack.elsewhere:
-            message["pid"] = struct.unpack("3i", peer)[0] if peer else message.get("pid", 0)
-        self.ranks[caller] = Rank(message)
-        self._note("rank-start", **message)
-
     def _rank_ended(self, caller: socket.socket, message: wire.Message) -> None:
-        rank = self.ranks.get(caller)
-        if rank is None or rank.ended:
+        rank = self.ranks.ended(caller, message["exit"])
+        if rank is None:
             return
-        rank.ended, rank.failed = True, message["exit"] != 0
+        if self.launcher is not None:
+            if rank.ends_the_others:
+                self.launcher.rank_failed()
+            if self.spec["launcher_is_mpirun"]:
+                self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
         facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
-        if message["exit"] != 0 and not rank.facts["survives"] and self.launcher is not None:
-            self.launcher.rank_failed()
-        self._expect_end(rank)
         memory = message["signal"] == signal.SIGKILL and self._memory_killed(rank.facts["host"])
         self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
                    lines=message.get("lines", []), reason=message.get("reason", ""), at=message.get("at"))  # fmt: skip
 
-    def _last_lines(self, rank: Rank) -> list[str]:
-        base = f"{loglines.attempt_folder(f'{self.folder}/logs', rank.facts['attempt'])}/rank-{rank.facts['rank']}"
-        return loglines.tail(f"{base}.out") + loglines.tail(f"{base}.err")
-
     def _tell_last_lines(self) -> None:
-        """Of ranks elsewhere: their ends are told at once, what they wrote before comes through the launcher."""
-        for rank in self.ranks.values() if self.rack.elsewhere else ():
-            if rank.failed and (lines := self._last_lines(rank)):
-                facts = {key: rank.facts[key] for key in ("attempt", "world", "rank")}
-                self.journal.note("rank-lines", **facts, lines=lines[-40:])
+        """Of ranks elsewhere: their ends are told at once, what they wrote before comes later."""
+        for rank, lines in self.ranks.last_lines_of_the_failed() if self.rack.elsewhere else ():
+            facts = {key: rank.facts[key] for key in ("attempt", "world", "rank")}
+            self.journal.note("rank-lines", **facts, lines=lines[-40:])
 
     def _host_of(self, number: int) -> str:
-        """Of a rank whose lines come through the launcher; they may be here before the rank's own word is."""
-        found = [rank.facts["host"] for rank in self.ranks.values() if rank.facts["rank"] == number]
+        """Of a rank elsewhere; its lines may be here before its own word is."""
         planned = self.launcher.hosts[number : number + 1] if self.launcher is not None else ()
-        return str([self.spec["launcher_host"], *planned, *found][-1])
-
-    def _expect_end(self, last: Rank) -> None:
-        """When all ranks are done mpirun has nothing more to do, though Open MPI 5 was seen to wait for ever."""
-        world = [rank for rank in self.ranks.values() if rank.facts["world"] == last.facts["world"]]
-        done = len(world) == last.facts["size"] and all(rank.ended for rank in world)
-        if self.launcher is not None and self.spec["launcher_is_mpirun"]:
-            self.launcher.all_ranks_ended(done)
+        return str([self.spec["launcher_host"], *planned, *self.ranks.hosts_of(number)][-1])
 
     def _memory_killed(self, name: str) -> bool:
         """Whether the memory limit of this host was hit since the last time somebody asked."""

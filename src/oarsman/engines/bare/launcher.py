@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import os
 import signal
@@ -11,12 +12,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from oarsman.engines.bare import loglines, wire
+from oarsman.engines.bare.relayed import Relayed
 from oarsman.engines.bare.tagged import TaggedRecorder
 
 _READ_SIZE = 1 << 16
 _NOTICE_SECONDS = 5.0  # how long it may take to notice that a rank has failed
 _IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ranks
 _DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
+_QUIET_SECONDS = 10.0  # how long a host may say nothing of the output that it has yet to hand on
 
 
 @dataclass(slots=True)
@@ -24,9 +27,11 @@ class Launcher:
     attempt: int
     channel: socket.socket
     streams: dict[int, loglines.Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
+    relayed: Relayed | None = None  # where output goes that does not come through it
     lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
     exit: wire.Message | None = None
     drain_until: float = 0.0
+    heard_at: float = 0.0  # when output was last relayed, or it ended
     end_by: float | None = None  # a rank has failed; the whole world ends with it
     idle_by: float | None = None  # every rank has ended, and mpirun is expected to follow
     kill_at: float | None = None  # it was told to end
@@ -41,9 +46,10 @@ class Launcher:
         cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str,
         host_of: Callable[[int], str] | None,
     ) -> Launcher:  # fmt: skip
-        """host_of: where a rank runs; needed if the ranks' lines come through the launcher."""
+        """host_of: where a rank runs; needed if the ranks are elsewhere."""
         os.makedirs(logs, exist_ok=True)
-        launcher = cls(attempt, wire.connect(socket_path), {})
+        relayed = Relayed(logs, host_of) if host_of is not None else None
+        launcher = cls(attempt, wire.connect(socket_path), {}, relayed)
         ends = []
         for stream in ("out", "err"):
             read, write = os.pipe()
@@ -69,7 +75,8 @@ class Launcher:
             return False
         # No answer: the launcher's host died, and the launcher with it.
         self.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
-        self.drain_until = time.monotonic() + _DRAIN_SECONDS
+        self.heard_at = time.monotonic()
+        self.drain_until = self.heard_at + _DRAIN_SECONDS
         return True
 
     def stop(self, grace: float) -> None:
@@ -103,6 +110,19 @@ class Launcher:
             self.streams[fd].feed(chunk)
         return bool(chunk)
 
+    def take_down(self, message: wire.Message) -> None:
+        """What a rank wrote, which did not come through the launcher. OSError: the log cannot be written."""
+        self.heard_at = time.monotonic()
+        if self.relayed is not None:
+            data = base64.b64decode(message["said"])
+            self.relayed.feed(message["world"], message["by"], message["stream"], data)
+
+    def close(self) -> None:
+        """No more will come."""
+        if self.relayed is not None:
+            with contextlib.suppress(OSError):
+                self.relayed.finish()
+
     def close_stream(self, fd: int) -> None:
         os.close(fd)
         recorder = self.streams.pop(fd)
@@ -122,9 +142,15 @@ class Launcher:
         """When its leftovers end at the latest; sooner if all ranks are recorded."""
         return self.drain_until - _DRAIN_SECONDS / 2
 
-    def drained(self, now: float) -> bool:
-        return self.swept and (not self.streams or now >= self.drain_until)
+    def drained(self, now: float, awaited: bool) -> bool:
+        """awaited: hosts have yet to hand on what their ranks wrote."""
+        if not self.swept:
+            return False
+        return (not self.streams and not awaited) or now >= self._drained_by(awaited)
 
-    def patience(self) -> float:
+    def patience(self, awaited: bool) -> float:
         """Seconds until something is due after its end."""
-        return (self.drain_until if self.swept else self.sweep_due) - time.monotonic()
+        return (self._drained_by(awaited) if self.swept else self.sweep_due) - time.monotonic()
+
+    def _drained_by(self, awaited: bool) -> float:
+        return max(self.drain_until, self.heard_at + _QUIET_SECONDS) if awaited else self.drain_until

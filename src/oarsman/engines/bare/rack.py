@@ -49,6 +49,8 @@ class RunningHost:
     ending: bool = False  # it was told to end
     dying: bool = False  # its channel closed without that
     kills_seen: int = 0
+    hands_on: bool = False  # what its ranks write comes from itself, not through the launcher
+    emptied: int = 0  # the last sweep before which its ranks wrote nothing that is not here
 
 
 class Rack:

@@ -11,6 +11,7 @@ from oarsman.engines.bare.over_ssh.composing import Composed, compose
 FACTS: dict[str, Any] = {
     "family": "Open MPI 4", "rewrite": True, "machines": ["10.0.0.1", "10.0.0.2"], "slots": [2, 2],
     "rank": ["/bin/sh", "/tmp/x/rank.sh"], "etc": "/tmp/x/l/etc/mpi", "names": {"j-worker-1": "10.0.0.2"},
+    "output": "/tmp/x/run/o",
 }  # fmt: skip
 RANK = ["/bin/sh", "/tmp/x/rank.sh", "1:w:0", "10.0.0.1", "2222"]
 
@@ -20,7 +21,13 @@ def composed(*words: str, own: str = "oe", name: str = "mpirun", **facts: Any) -
 
 
 def test_every_rank_is_started_by_our_script_and_its_lines_are_tagged() -> None:
-    assert composed("-n", "4", "a.out", "x y").words == ["--tag-output", "-n", "4", *RANK, "a.out", "x y"]
+    done = composed("-n", "4", "a.out", "x y", family="Open MPI 5", output="")
+    assert done.words == ["--tag-output", "-n", "4", *RANK, "a.out", "x y"]
+
+
+def test_open_mpi_4_writes_what_each_rank_says_into_a_file_on_its_machine() -> None:
+    done = composed("-n", "4", "a.out", "x y")
+    assert done.words == ["--output-filename", "/tmp/x/run/o/w:nocopy", "-n", "4", *RANK, "a.out", "x y"]
 
 
 def test_where_each_rank_goes_is_known_beforehand() -> None:
@@ -40,7 +47,7 @@ def test_a_user_who_shapes_the_output_decides_about_it(option: str) -> None:
 
 
 def test_hydra_has_its_own_word_for_tags() -> None:
-    done = composed("-n", "2", "a.out", family="MPICH", rewrite=False)
+    done = composed("-n", "2", "a.out", family="MPICH", rewrite=False, output="")
     assert done.words[:2] == ["-prepend-pattern", "[1,%r]<stdout>: "]
     assert done.by_hydra
     assert not composed("-n", "2", "a.out").by_hydra

@@ -135,4 +135,4 @@ def test_a_line_that_a_program_of_the_job_wrote_where_it_should_not_is_passed_ov
     keeper.host.up = True
     kind, _, rest = line.partition(" ")
     keeper.host._hear(kind, rest)
-    assert not keeper.host.ranks
+    assert not keeper.host.ranks.tellers

@@ -54,10 +54,6 @@ def three(mpi: str) -> dict[str, Any]:
     return mpijob(f"three-{mpi}", words, workers=3, slots=1)
 
 
-# Open MPI 4 has 8192 bytes for 4096 of a program and their tags, and drops the rest: docs/known-limits.md.
-WHOLE = [mpi for mpi in EVERY_MPI if mpi not in ("debian", "openmpi4")]
-
-
 def short(mpi: str) -> dict[str, Any]:
     program = "print(*range(1000), sep=chr(10))"
     return without_workers(mpijob(f"short-{mpi}", ["mpirun", "-n", "1", python_of(mpi), "-c", program]))
@@ -79,7 +75,7 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
     with closing(RackMachine(tmp_path_factory.mktemp("running") / "state", shared_rack)) as machine:
         (machine.folder / "program.py").write_text(PROGRAM)
         for mpi in EVERY_MPI:
-            for job in (wide(mpi), pairs(mpi), three(mpi), *([short(mpi)] if mpi in WHOLE else [])):
+            for job in (wide(mpi), pairs(mpi), three(mpi), short(mpi)):
                 machine.submit(with_annotations(job, inventory=str(machine.inventory_with(mpi))))
         for job in OTHERS:
             machine.submit(job)
@@ -166,7 +162,7 @@ def test_words_of_a_command_arrive_as_they_are_written(mpi: str, submitter: Rack
     assert [written[rank][1:] for rank in range(3)] == [[f"<{word}>" for word in ODD_WORDS]] * 3
 
 
-@pytest.mark.parametrize("mpi", WHOLE)
+@pytest.mark.parametrize("mpi", EVERY_MPI)
 def test_many_short_lines_at_once_all_arrive(mpi: str, submitter: RackMachine) -> None:
     succeeded(submitter, f"short-{mpi}")
     assert lines_by_rank(submitter, f"short-{mpi}")[0] == [str(number) for number in range(1000)]

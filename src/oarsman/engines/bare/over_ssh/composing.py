@@ -30,7 +30,8 @@ def compose(
     """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is.
 
     facts: family, rewrite, machines and slots (those of the hostfile, in its order), rank (words that start one), etc
-    (where the files are that a manifest looks for in /etc/mpi), names (machine by whatever it may be called).
+    (where the files are that a manifest looks for in /etc/mpi), names (machine by whatever it may be called), output
+    (the folder on each machine from which the ranks' output is handed on; empty: it comes through the launcher).
     """
     hydra = not facts["family"].startswith("Open MPI")
     words = corrected(name, words, family=facts["family"], rewrite=facts["rewrite"])
@@ -47,7 +48,9 @@ def compose(
     if facts["family"].startswith("Intel"):
         words = _by_machinefile(line, words, f"{facts['etc']}/{names.HOSTFILE}")
     tagged = own == "oe" and line is not None and not shapes_output(options)
-    if tagged:
+    if tagged and facts["output"]:
+        words = ["--output-filename", f"{facts['output']}/{world}:nocopy", *words]
+    elif tagged:
         words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
     return Composed(words, placement or (), tagged and hydra)
 

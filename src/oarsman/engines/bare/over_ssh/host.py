@@ -24,6 +24,7 @@ from oarsman.engines.bare.over_ssh.composing import compose
 from oarsman.engines.bare.over_ssh.connection import Connection, start_ssh
 from oarsman.engines.bare.over_ssh.errands import Errands
 from oarsman.engines.bare.over_ssh.inventory import RackHost
+from oarsman.engines.bare.over_ssh.ranks import Ranks, exit_told, member_of
 from oarsman.engines.bare.over_ssh.trouble import trouble
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
@@ -64,12 +65,13 @@ class RemoteHost:
     started: int = 0
     attempt: str = "0"
     parts: dict[str, str] = field(default_factory=dict)
-    ranks: dict[tuple[str, str], socket.socket] = field(default_factory=dict)
     beat: int = 0
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     errands: Errands = field(init=False)
+    ranks: Ranks = field(init=False)
 
     def __post_init__(self) -> None:
+        self.ranks = Ranks(self.spec["members"], self.run_folder, self._tell)
         self.errands = Errands(
             self.spec["aliases"], self.run_folder, self.selector, lambda *words: self._order("answer", *words)
         )
@@ -167,8 +169,8 @@ class RemoteHost:
             self.errands.drop_all()
             for number in self.commands:
                 self._order("kill", "KILL", str(number))  # one that is only starting carries no mark yet
-            self._order("sweep")
-            self._end_ranks()
+            self._order("sweep", str(message["number"]))
+            self.ranks.end_all()
         elif message["do"] == "end":
             self.ending_by = time.monotonic() + message["grace"] + _END_SLACK
             if self.up:
@@ -217,28 +219,10 @@ class RemoteHost:
                 file.write(f"{time.time():.3f} {figures}\n")
             os.rename(f"{path}.new", path)
 
-    def _rank_started(self, facts: str) -> None:
-        with contextlib.suppress(OSError, ValueError):  # programs of the job can write into that pipe as well
-            label, rank, size, local, pid = facts.split()
-            attempt, world, survives = label.split(":")
-            teller = self.ranks[label, rank] = wire.connect(f"{self.run_folder}/k")
-            host = _member(self.spec["members"], int(local))
-            wire.send(teller, {
-                "rank": int(rank), "size": int(size), "local": int(local), "host": host, "pid": int(pid),
-                "attempt": int(attempt), "world": world, "survives": survives == "1",
-            })  # fmt: skip
-
-    def _rank_ended(self, facts: str) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            label, rank, code = facts.split()
-            if (teller := self.ranks.pop((label, rank), None)) is not None:
-                with teller:
-                    wire.send(teller, _exit(int(code)))
-
-    def _end_ranks(self) -> None:
-        for teller in self.ranks.values():
-            teller.close()  # a rank that can say nothing more was killed
-        self.ranks.clear()
+    def _has_emptied(self, sweep: str) -> None:
+        """All that ranks wrote before that sweep is here."""
+        if sweep.isdecimal():
+            self._tell({"emptied": int(sweep)})
 
     # -- what stand-ins on the machine ask -------------------------------------------------------------------
     def _hear_part(self, text: str) -> None:
@@ -263,7 +247,7 @@ class RemoteHost:
         here: dict[str, int] = {}
         planned = []
         for machine in machines:
-            planned.append(_member(self.spec["launch"]["members"][machine], here.get(machine, 0)))
+            planned.append(member_of(self.spec["launch"]["members"][machine], here.get(machine, 0)))
             here[machine] = here.get(machine, 0) + 1
         return planned
 
@@ -329,7 +313,7 @@ class RemoteHost:
             for fd in waiting[2]:
                 os.close(fd)
             with contextlib.suppress(OSError):
-                wire.send(caller, _exit(code))
+                wire.send(caller, exit_told(code))
 
     def _reap(self) -> None:
         if self.connection is not None and (code := self.connection.ended()) is not None:
@@ -338,7 +322,7 @@ class RemoteHost:
             del self.commands[command.number]
             if command.caller.fileno() >= 0:
                 with contextlib.suppress(OSError):
-                    wire.send(command.caller, _exit(command.ssh.returncode))
+                    wire.send(command.caller, exit_told(command.ssh.returncode))
 
     # -- time and the end ----------------------------------------------------------------------------------
     def _deadlines(self) -> list[float]:
@@ -379,28 +363,13 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "wrote": RemoteHost._wrote,
     "trouble": RemoteHost._has_trouble,
     "usage": RemoteHost._used,
-    "rank": RemoteHost._rank_started,
-    "done": RemoteHost._rank_ended,
+    "rank": lambda host, facts: host.ranks.started(facts),
+    "said": lambda host, words: host.ranks.said(words),
+    "done": lambda host, facts: host.ranks.ended(facts),
+    "emptied": RemoteHost._has_emptied,
     "part": RemoteHost._hear_part,
     "launch": RemoteHost._compose,
     "start": lambda host, asker: host.errands.start(asker, *host._asked(asker)),
     "more": lambda host, asker: host.errands.go_on(asker),
     "drop": lambda host, asker: host.errands.drop(asker),
 }
-
-
-def _member(members: Sequence[tuple[str, int]], local: int) -> str:
-    """Hosts of the job that share a machine are one to MPI; a rank belongs to the one whose slot it has."""
-    for name, slots in members:
-        if local < slots:
-            return name
-        local -= slots
-    return members[-1][0]
-
-
-def _exit(code: int) -> wire.Message:
-    """As a shell tells it: above 128 a signal ended the command."""
-    if code < 0:  # our own ssh was killed
-        code = 128 - code
-    number = code - 128 if 128 < code < 128 + signal.NSIG and code != 255 else None
-    return {"exit": code, "signal": number}

@@ -1,6 +1,7 @@
 # The first process of a job's host on its machine. It comes over ssh as text, with the variables it is about before it:
 # BASE (the job's folder on this machine), RUN (this host's below it), MARK (what the job's processes carry; empty where
-# another host of the job minds them), SILENCE (seconds), PORTS, FOLDER, and a function write_files.
+# another host of the job minds them), HANDS_ON (not empty: ranks of this machine write into files below RUN/o, and what they
+# wrote is handed on from there), SILENCE (seconds), PORTS, FOLDER, and a function write_files.
 #
 # Orders come on standard input, one per line. What it, the ranks and the stand-ins have to say goes out on standard output,
 # through a pipe with a name, so that lines never mix. Everything that carries MARK in its environment ends when it is told
@@ -47,24 +48,74 @@ end_host() { # unless another minder has taken its place, because this one was t
     [ -z "$minder" ] || clear_away
 }
 
+say_the_rest() { # until nobody writes any more, and all that was said has gone out
+    [ -n "$follower" ] || return 0
+    end_commands
+    end_all KILL
+    look_again last
+    wait "$follower"
+    exec 3>&-
+    wait "$mouth"
+}
+
 leave() {
     trap '' HUP TERM INT
     end_host
-    kill "$watchdog" "$mouth" 2>/dev/null
+    # shellcheck disable=SC2086 # there may be no follower
+    kill "$watchdog" "$mouth" $follower 2>/dev/null
     exit 0
 }
 
 watch_over() { # watch_over PID: in case that one is killed, or the machine that gives it orders is gone
     last='' still=0
     while sleep 1; do
+        look_again ''
         heard=''
         read -r heard 2>/dev/null <"$RUN/heard"
         if [ "$heard" = "$last" ]; then still=$((still + 1)); else still=0 last=$heard; fi
         if [ "$still" -lt "$SILENCE" ] && kill -0 "$1" 2>/dev/null; then continue; fi
-        kill -KILL "$1" "$mouth" 2>/dev/null
+        # shellcheck disable=SC2086
+        kill -KILL "$1" "$mouth" $follower 2>/dev/null
         end_host
         exit 0
     done
+}
+
+look_again() { # look_again WORD: see follow; opened so, it does not wait for a reader
+    [ -z "$follower" ] || echo "$1" 1<>"$RUN/look"
+}
+
+follow() { # hand on what ranks wrote as often as somebody says so; a word is given back when nothing is left to hand on
+    while read -r word; do
+        while hand_on; do :; done
+        [ -z "$word" ] || echo "emptied $word"
+        [ "$word" != last ] || return
+    done <>"$RUN/look"
+}
+
+hand_on() { # at most a megabyte of each file, lest one keeps the others waiting; true if there is more
+    [ -d "$RUN/o" ] || return 1
+    find "$RUN/o" -type f -name 'std???' -size +0c -exec stat -c '%s %n' {} + >"$RUN/files" 2>/dev/null
+    awk -v most=1048576 '
+        FILENAME == ARGV[1] { handed[$3] = $2; next }
+        { from = handed[$2] + 0; to = $1; if (to - from > most) { to = from + most; more = 1 } }
+        { printf "%.0f %.0f %s\n", from, to, $2 }
+        END { exit !more }
+    ' "$RUN/handed" "$RUN/files" >"$RUN/handing"
+    more=$?
+    while read -r from to file; do
+        [ "$from" -lt "$to" ] || continue
+        echo ":${file#"$RUN/o/"}"
+        tail -c "+$((from + 1))" "$file" | head -c $((to - from)) | base64
+        # What was handed on need not stay on the disk, where there is a tool for that.
+        [ $((from / 1048576)) -eq $((to / 1048576)) ] || fallocate -p -l "$to" "$file" 2>/dev/null
+    done <"$RUN/handing" | awk '
+        function say() { if (data != "") { print "said " name " " data; fflush() } data = "" }
+        /^:/ { say(); name = substr($0, 2); next }
+        { data = data $0; if (length(data) > 2000) say() } # small enough that lines of others do not mix with it
+        END { say() }'
+    mv -f "$RUN/handing" "$RUN/handed"
+    return "$more"
 }
 
 used() { # seconds of processors, bytes of memory, number of processes, bytes received, bytes sent
@@ -102,7 +153,10 @@ obey() { # obey WORDS: one order
         ;;
     answer) [ ! -p "$RUN/a/$2" ] || printf '%s %s\n' "$3" "$4" 1<>"$RUN/a/$2" ;; # opened so, it does not wait for a reader
     usage) echo "usage $(used)" >&3 ;;
-    sweep) end_all KILL ;;
+    sweep) # sweep NUMBER: which is given back when all is handed on that was written until then
+        end_all KILL
+        look_again "$2"
+        ;;
     end) # end SECONDS: a request first
         end_all TERM
         left=$2
@@ -111,6 +165,7 @@ obey() { # obey WORDS: one order
             left=$((left - 1))
             echo "$left left" >"$RUN/heard" # the watchdog waits, too
         done
+        say_the_rest
         leave
         ;;
     esac
@@ -134,10 +189,10 @@ prepare() { # after an earlier minder of this host, which may be alive, too: wha
     if [ -e "$RUN/minder" ]; then
         echo $$ >"$RUN/minder" && end_commands
         end_all KILL
-        rm -rf "$RUN/p" "$RUN/a" "$RUN/up"
+        rm -rf "$RUN/p" "$RUN/a" "$RUN/o" "$RUN/up" "$RUN/look"
     fi
     mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && echo 0 >"$RUN/heard" &&
-        echo $$ >"$RUN/minder" && write_files && mkfifo "$RUN/up" || return 1
+        echo $$ >"$RUN/minder" && write_files && mkfifo "$RUN/up" "$RUN/look" && true >"$RUN/handed" || return 1
     [ ! -e "$BASE/ssh" ] || "$BASE/ssh" </dev/null >/dev/null 2>&1
     [ $? -ne 126 ] || { echo "no program can be started from ${BASE%/*} (is it mounted noexec?)" && return 1; }
 }
@@ -153,8 +208,13 @@ if ! trouble=$(prepare 2>&1); then
     exit 1
 fi
 exec 3<>"$RUN/up"
-cat <&3 &
+cat <"$RUN/up" 3>&- &
 mouth=$!
+follower=''
+if [ -n "$HANDS_ON" ]; then
+    follow </dev/null >"$RUN/up" 3>&- &
+    follower=$!
+fi
 watch_over $$ </dev/null >/dev/null 2>&1 3>&- &
 watchdog=$!
 trap leave HUP TERM INT

@@ -23,7 +23,7 @@ from oarsman.engines.bare.over_ssh.probe import HostFacts
 from oarsman.engines.bare.separation import Separation
 from oarsman.job.install import with_install
 from oarsman.job.job import Implementation, Job
-from oarsman.job.mpi import launcher_variables
+from oarsman.job.mpi import Family, launcher_variables
 from oarsman.job.role import Role
 
 _GRACE_SECONDS = 10
@@ -167,10 +167,16 @@ class Outfit:
             "run": self.folder(member),
             "folder": self._working_folder(member),
             "usage_every": _USAGE_SECONDS,
+            "hands_on": self._in_files and self._leads(member),
             "members": self._members_at(host.name),
             "launch": self._launch_facts() if launcher else {},
             "aliases": self._aliases() if launcher else {},
         }
+
+    @property
+    def _in_files(self) -> bool:
+        """Open MPI 4 drops some of many short lines when it tags them: there it writes what a rank says into files."""
+        return self.mpi.family is Family.OPENMPI4 and int(self.mpi.version.partition(".")[0]) >= 4
 
     def _members_at(self, machine: str) -> list[tuple[str, int]]:
         here = self.machines.get(machine) or [self.job.launcher_host]
@@ -191,6 +197,7 @@ class Outfit:
             "rank": ["/bin/sh", f"{base_folder(job.uid)}/rank.sh"],
             "etc": f"{self.folder(job.launcher_host)}/etc/mpi",
             "names": {name: self.address(member) for name, member in self._aliases().items()},
+            "output": f"{base_folder(job.uid)}/run/o" if self._in_files else "",
         }
 
     def _aliases(self) -> dict[str, str]:
@@ -229,6 +236,7 @@ class Outfit:
             "BASE": base_folder(self.job.uid),
             "RUN": self.folder(member),
             "MARK": f"{names.ENV_JOB}={self.job.uid}" if launcher or leads else "",
+            "HANDS_ON": "yes" if self._in_files and leads else "",
             "SILENCE": str(self._silence),
             "PORTS": " ".join(str(20000 + (first + step * 997) % 12000) for step in range(16)),  # below ephemeral ones
             "FOLDER": self.folders[machine],
