@@ -31,6 +31,7 @@ FENCE = re.compile(r"^```(?P<info>[^\n`]*)\n(?P<body>.*?)^```$", re.M | re.S)
 EXPECTED_CODE = re.compile(r"^(?P<command>.*\S)\s+# exits with (?P<code>\d+)$", re.M)
 SECONDS_PER_BLOCK = 200
 ON_HOSTS = ("docs/guide/hosts.md", "docs/guide/hosts.zh-CN.md")
+OF_MANIFESTS = ("docs/guide/manifests.md", "docs/guide/manifests.zh-CN.md")
 
 
 @dataclass(frozen=True)
@@ -172,11 +173,12 @@ def test_documents_call_a_job_what_the_command_calls_it(chinese: str) -> None:
     assert "任务" not in (ROOT / chinese).read_text()
 
 
-def test_the_annotations_of_the_guide_are_those_of_the_program() -> None:
+@pytest.mark.parametrize("document", OF_MANIFESTS)
+def test_the_annotations_of_the_guide_are_those_of_the_program(document: str) -> None:
     from oarsman import names
 
     ours = {value for name, value in vars(names).items() if name.startswith("ANNOTATION_")}
-    guide = (ROOT / "docs" / "guide" / "manifests.md").read_text()
+    guide = (ROOT / document).read_text()
     assert set(re.findall(r"^\| `(oarsman\.dev/[\w-]+)`", guide, re.M)) == ours
 
 
@@ -209,15 +211,17 @@ def test_variables_that_are_passed_on_are_named_as_the_program_has_them() -> Non
 
 def test_the_tables_made_from_the_program_are_fresh() -> None:
     tables = runpy.run_path(str(ROOT / "scripts" / "tables.py"))
-    guide = tables["FAILURES"].read_text()
-    assert tables["known_errors"]() in guide, "stale: run `make fmt`"
+    assert tables["known_errors"]() in tables["FAILURES"].read_text(), "stale: run `make fmt`"
+    chinese = tables["FAILURES_IN_CHINESE"].read_text()
+    assert tables["known_errors_in_chinese"]() in chinese, "stale: run `make fmt`"
 
 
-def test_the_guide_mentions_every_field_of_both_versions() -> None:
-    from oarsman.manifest import document
+@pytest.mark.parametrize("document", OF_MANIFESTS)
+def test_the_guide_mentions_every_field_of_both_versions(document: str) -> None:
+    from oarsman.manifest.document import RunPolicyV1, RunPolicyV2beta1, SpecV1, SpecV2beta1
 
-    guide = (ROOT / "docs" / "guide" / "manifests.md").read_text()
-    models = (document.SpecV1, document.SpecV2beta1, document.RunPolicyV1, document.RunPolicyV2beta1)
+    guide = (ROOT / document).read_text()
+    models = (SpecV1, SpecV2beta1, RunPolicyV1, RunPolicyV2beta1)
     fields = {field.alias or name for model in models for name, field in model.model_fields.items()}
     assert {field for field in fields if not re.search(rf"`(\w+\.)?{field}[.`]", guide)} == set()
 
