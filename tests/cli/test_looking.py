@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,9 +12,10 @@ import yaml
 
 from oarsman import names
 from oarsman.job.state import QueuePlace, ReplicaCount, Status
+from oarsman.manifest import job_from_document
 from oarsman.runtime.jobs import EventRecord, HostUsage, LogQuery
 
-from .fakes import FAILED, NOW, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, at, oarsman
+from .fakes import FAILED, MANIFEST, NOW, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, at, oarsman
 
 QUEUED = a_status(names.QUEUED, attempts=0, queue=QueuePlace(position=2, reason="4 CPUs"), start_time=None)
 
@@ -142,6 +144,55 @@ def test_log_options_become_one_query(jobs: FakeJobs) -> None:
         ranks=(0, 2), workers=(1,), stream="err", since=NOW - timedelta(minutes=5), tail=9, attempt=2, follow=True,
     ))]  # fmt: skip
     assert oarsman(jobs, "logs", "pi", "--launcher", "--rank", "0").exit_code == 2
+
+
+def with_command(jobs: FakeJobs, status: Status, *command: str) -> None:
+    record = jobs.add("pi", status)
+    document = yaml.safe_load(MANIFEST)
+    document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]["command"] = list(command)
+    jobs.records[record.job.key] = replace(record, job=job_from_document(document))
+
+
+PLACED = {0: "pi-worker-0", 1: "pi-worker-0"}
+
+
+@pytest.mark.parametrize(
+    ("status", "command", "rank", "hint"),
+    [
+        (RUNNING, ["mpirun", "-np", "4", "./pi"], "4", "its ranks are 0 to 3"),
+        (Status(), ["mpirun", "-np", "4", "./pi"], "99", "its ranks are 0 to 3"),
+        (RUNNING, ["mpirun", "./pi"], "4", "its ranks are 0 to 3"),
+        (RUNNING, ["mpirun", "-np", "1", "./pi"], "1", "its only rank is 0"),
+        (replace(SUCCEEDED, placement=PLACED), ["./start.sh"], "2", "its ranks are 0 to 1"),
+    ],
+)
+def test_a_rank_that_is_not_there_is_an_error_that_says_which_are(
+    jobs: FakeJobs, status: Status, command: list[str], rank: str, hint: str
+) -> None:
+    with_command(jobs, status, *command)
+    for words in ([], ["-f"], ["--rank", "0"]):
+        result = oarsman(jobs, "logs", "pi", "--rank", rank, *words)
+        assert (result.exit_code, result.stdout) == (4, "")
+        assert result.stderr == f"error: pi has no rank {rank}\n  hint: {hint}\n"
+    assert oarsman(jobs, "logs", "pi", "--rank", "0").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("status", "command", "more"),
+    [
+        (replace(RUNNING, placement=PLACED), ["./start.sh"], []),
+        (SUCCEEDED, ["./start.sh"], []),
+        (SUCCEEDED, ["sh", "-c", "mpirun -np 2 a; mpirun -np 9 b"], []),
+        (RUNNING, ["horovodrun", "-np", "2", "--max-np", "9", "--host-discovery-script", "./d", "./pi"], []),
+        (a_status(names.RUNNING, attempts=2), ["mpirun", "-np", "2", "./pi"], ["--attempt", "1"]),
+    ],
+)
+def test_a_rank_is_asked_for_where_only_the_launcher_knows_how_many_there_are(
+    jobs: FakeJobs, status: Status, command: list[str], more: list[str]
+) -> None:
+    with_command(jobs, status, *command)
+    assert oarsman(jobs, "logs", "pi", "--rank", "7", *more).exit_code == 0
+    assert jobs.calls[-1][1].ranks == (7,)
 
 
 def test_following_goes_on_through_later_attempts(jobs: FakeJobs) -> None:

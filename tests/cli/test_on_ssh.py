@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from oarsman import names
 from oarsman.cli.main import cli
 from oarsman.cli.progress import waiting_for
 from oarsman.cli.session import Session
-from oarsman.job.state import QueuePlace
+from oarsman.job.state import QueuePlace, Status
 from oarsman.runtime.jobs import Amounts, Fit
 from oarsman.runtime.preview import Preview
 
-from .fakes import NOW, RUNNING, FakeJobs, a_status, oarsman
+from .fakes import NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, oarsman
 
 MACHINES = {"pi-launcher": "node1", "pi-worker-0": "node1", "pi-worker-1": "node2"}
 
@@ -67,6 +68,16 @@ def test_a_wide_list_names_the_machines_of_a_job(jobs: FakeJobs) -> None:
     assert [row[start:].split("  ")[0] for row in rows] == ["ssh (node1, node2)", "embedded"]
 
 
+def test_a_list_says_where_jobs_are_if_they_are_in_several_places(jobs: FakeJobs) -> None:
+    record = jobs.add("pi", replace(RUNNING, machines=MACHINES))
+    assert "ENGINE" not in oarsman(jobs, "list").stdout
+    jobs.add("tau")
+    jobs.records[record.job.key] = replace(record, engine="ssh")
+    header, *rows = oarsman(jobs, "list").stdout.splitlines()
+    start = header.index("ENGINE")
+    assert [row[start:] for row in rows] == ["ssh", "embedded"]
+
+
 def test_a_wide_list_names_only_a_few_of_many_machines(jobs: FakeJobs) -> None:
     jobs.add("pi", replace(RUNNING, machines={f"pi-worker-{n}": f"node{n}" for n in range(7)}))
     assert "(node0, node1, node2, node3 +3)" in oarsman(jobs, "list", "-o", "wide").stdout
@@ -94,6 +105,67 @@ def test_a_job_whose_hosts_are_being_asked_has_no_place_yet(jobs: FakeJobs) -> N
     record = jobs.add("pi", a_status("Queued", queue=QueuePlace(position=0, reason="its hosts are being asked")))
     assert waiting_for(record) == "pi: waiting: its hosts are being asked"
     assert "  its hosts are being asked\n" in oarsman(jobs, "list", "-o", "wide").stdout
+
+
+def without_hosts(reason: str, position: int = 1) -> Status:
+    status = a_status("Queued", queue=QueuePlace(position=position, reason=reason), attempts=0, start_time=None)
+    why = [replace(c, reason=names.REASON_NO_HOSTS, message=reason) for c in status.conditions]
+    return replace(status, conditions=tuple(why))
+
+
+DENIED = "no host can be used now; node1: it does not let us log in as ada; node2: no answer on port 22"
+BETTER = "asks for 4 slots, the rack has 2; node2: no answer on port 22"
+
+
+def test_run_says_of_each_host_in_a_line_why_it_cannot_be_used_whenever_that_changes(manifest: str) -> None:
+    jobs = FakeJobs(story=(
+        without_hosts("its hosts are being asked", 0), without_hosts(DENIED), without_hosts(DENIED, 2),
+        without_hosts(BETTER), RUNNING, SUCCEEDED,
+    ))  # fmt: skip
+    text = Path(manifest).read_text()
+    named = text.replace("metadata: {name: pi}", "metadata: {name: pi, annotations: {oarsman.dev/inventory: /a b/h}}")
+    Path(manifest).write_text(named)
+    hint = "  it starts as soon as they can be used; `oarsman hosts check --hosts '/a b/h'` says what to do\n"
+    assert on_ssh(jobs, "run", manifest).stderr == (
+        "pi: waiting: its hosts are being asked\n"
+        "pi: waiting for its hosts: no host can be used now\n"
+        "  node1: it does not let us log in as ada\n"
+        "  node2: no answer on port 22\n"
+        f"{hint}"
+        "pi: waiting for its hosts: asks for 4 slots, the rack has 2\n"
+        "  node2: no answer on port 22\n"
+        f"{hint}"
+        "pi succeeded after 3.5s\n"
+    )
+    assert on_ssh(jobs, "run", "-q", "--replace", manifest).stderr == ""
+
+
+@pytest.mark.parametrize("words", [["wait", "pi", "--for", "succeeded"], ["logs", "-f", "pi"]])
+def test_whoever_waits_for_a_job_is_told_which_hosts_it_waits_for(jobs: FakeJobs, words: list[str]) -> None:
+    jobs.add("pi")
+    jobs.story = (without_hosts(DENIED), without_hosts(DENIED), SUCCEEDED)
+    said = on_ssh(jobs, *words).stderr
+    assert said.startswith("pi: waiting for its hosts: no host can be used now\n  node1: ")
+    assert said.count("node2: no answer on port 22\n") == 1
+
+
+def test_the_spinner_of_a_job_without_hosts_stays_short(jobs: FakeJobs) -> None:
+    assert waiting_for(jobs.add("pi", without_hosts(DENIED))) == "pi: waiting for its hosts"
+
+
+# -- code --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choice", ["copy", "none"])
+def test_whether_the_folder_is_copied_can_be_said_of_a_command_and_of_a_manifest(
+    jobs: FakeJobs, manifest: str, choice: str
+) -> None:
+    for words in ([manifest], ["-n", "2", "--name", "pi", "--", "./pi"]):
+        assert on_ssh(jobs, "submit", "--replace", "--code", choice, *words).exit_code == 0
+        assert jobs.get("default/pi").job.annotation(names.ANNOTATION_CODE) == choice
+        assert on_ssh(jobs, "submit", "--replace", *words).exit_code == 0
+        assert jobs.get("default/pi").job.annotation(names.ANNOTATION_CODE) == ""
+    assert "--code takes one of: copy, none" in on_ssh(jobs, "submit", "--code", "some", manifest).stderr
 
 
 # -- plan and doctor ---------------------------------------------------------------------------------

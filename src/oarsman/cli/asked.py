@@ -129,6 +129,8 @@ _SETTINGS = (
     click.option("--mpi", metavar="KIND|PATH", help=t("openmpi, mpich, intel, or a path; default: found on PATH.")),
     click.option("--network", type=click.Choice(["private", "host"]),
                  help=t("An address for every host, or the machine's own network.")),
+    click.option("--code", type=click.Choice(["copy", "none"]),
+                 help=t("On SSH hosts: copy this folder to them (the default), or nothing.")),
     click.option("--oversubscribe", is_flag=True, help=t("Admit the job even if the machine is smaller than it asks.")),
     click.option("--priority", type=int, metavar="N", help=t("The higher one starts first; default 0.")),
     click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")),
@@ -137,7 +139,7 @@ _SETTINGS = (
     click.option("--install", metavar="COMMANDS", help=t("Shell commands that run before the job starts.")),
 )  # fmt: skip
 _SHAPE_NAMES = ("processes", "workers", "slots", "environment", "cpus", "memory", "gpus", "keep", "image")
-_SETTING_NAMES = ("name", "mpi", "network", "oversubscribe", "priority", "timeout", "package_set", "install")
+_SETTING_NAMES = ("name", "mpi", "network", "code", "oversubscribe", "priority", "timeout", "package_set", "install")
 
 
 def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -53,6 +53,9 @@ _ERRORS = {
     "--launcher leaves out every rank: it goes with neither --rank nor --worker": (
         "--launcher 不含任何 rank，不能与 --rank 或 --worker 同用"
     ),
+    "{name} has no rank {rank}": "{name} 没有 rank {rank}",
+    "its ranks are 0 to {last}": "它的 rank 是 0 到 {last}",
+    "its only rank is 0": "它只有 rank 0",
     "say once how many workers there shall be": "请给出一次 worker 的数量",
     "'{name}' is not the name of a job": "“{name}”不是作业名",
     "write name, namespace/name or mpijob/name": "请写 名称、命名空间/名称 或 mpijob/名称",

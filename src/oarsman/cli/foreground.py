@@ -25,7 +25,7 @@ from oarsman.cli.messages import t
 from oarsman.cli.patience import keeper, told_if_nothing_happens
 from oarsman.cli.progress import Progress, waiting_for
 from oarsman.cli.session import Session, short
-from oarsman.cli.waiting import Reasons
+from oarsman.cli.waiting import Reasons, waits_for_hosts
 from oarsman.errors import ConflictError, NotFoundError
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class Foreground:
             self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
         waiting = waiting_for(record)
         self.progress.show(waiting)
-        if waiting and status.queue and not self.progress.visible:
+        if waiting and status.queue and not self.progress.visible and not waits_for_hosts(status):
             self._whisper_once(waiting)
         if status.finished:
             self._end_lines()

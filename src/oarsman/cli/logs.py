@@ -67,6 +67,7 @@ def command(
         since=parse_moment(since, session.now()) if since else None, tail=tail, attempt=attempt, follow=follow,
     )  # fmt: skip
     key = session.key(name)
+    _no_such_rank(session, key, query)
     silent = True
     try:
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
@@ -81,6 +82,34 @@ def command(
         why = render.message(record.status)
         said = t("{name} has not started: it is {state}", name=short(key), state=render.state(record))
         note(f"{said}: {render.shown(why, sys.stderr)}" if why else said)
+
+
+def _no_such_rank(session: Session, key: str, query: LogQuery) -> None:
+    """A rank that is not there would be waited for in silence. Of earlier attempts nobody knows how many they had."""
+    if not query.ranks:
+        return
+    record = session.jobs.get(key)
+    newest = record.status.attempt
+    number = _ranks_there(record)
+    missing = [rank for rank in query.ranks if number is not None and rank >= number]
+    if number is None or not missing or (query.attempt and newest and query.attempt != newest.number):
+        return
+    raise NotFoundError(
+        t("{name} has no rank {rank}", name=short(key), rank=", ".join(map(str, missing))),
+        hint=t("its ranks are 0 to {last}", last=number - 1) if number > 1 else t("its only rank is 0"),
+    )
+
+
+def _ranks_there(record: JobRecord) -> int | None:
+    """How many ranks a job has; None where only its launcher knows."""
+    from oarsman.sdk.views import ranks_asked_for
+
+    line, status = record.job.launch, record.status
+    stated = ranks_asked_for(record.job) if line is not None and not line.in_shell and not line.elastic else None
+    seen = max(status.placement, default=-1) + 1
+    if stated is None:
+        return seen if seen and status.finished else None
+    return max(stated, seen)
 
 
 def _unstarted(session: Session, key: str) -> JobRecord | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from oarsman.cli.messages import of, t
 from oarsman.cli.render import coloured
 from oarsman.cli.text import safe
+from oarsman.cli.waiting import waits_for_hosts
 
 if TYPE_CHECKING:
     from rich.status import Status as Spinner
@@ -26,6 +27,8 @@ def waiting_for(record: JobRecord) -> str | None:
         return t("{name}: stopping", name=job.name)
     if status.queue is not None and not status.queue.position:  # it is not known yet whether it has to stand in line
         return t("{name}: waiting: {reason}", name=job.name, reason=of(status.queue.reason))
+    if waits_for_hosts(status):  # for which ones, and why, has been said
+        return t("{name}: waiting for its hosts", name=job.name)
     if status.queue is not None:
         return t(
             "{name}: waiting for room, place {position}: {reason}",

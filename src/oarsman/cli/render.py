@@ -78,10 +78,18 @@ def heading(text: str) -> None:
 
 
 def job_table(records: Sequence[JobRecord], now: datetime, *, wide: bool = False) -> None:
+    """Where a job is, is shown where that differs; a wide table has it anyway."""
     headers = [t("NAME"), t("STATE"), t("WORKERS"), t("AGE"), t("DURATION"), t("REASON")]
+    several = len({record.engine for record in records}) > 1
     if wide:
         headers += [t("SLOTS"), "MPI", t("ENGINE"), t("OWNER"), t("ATTEMPT"), t("MESSAGE")]
-    table(headers, [_job_row(record, now) + (_wide_row(record) if wide else []) for record in records])
+    elif several:
+        headers.append(t("ENGINE"))
+
+    def more(record: JobRecord) -> list[str]:
+        return _wide_row(record) if wide else [record.engine] if several else []
+
+    table(headers, [_job_row(record, now) + more(record) for record in records])
 
 
 def _job_row(record: JobRecord, now: datetime) -> list[str]:

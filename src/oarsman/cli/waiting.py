@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,13 @@ def never_started(status: Status) -> bool:
     return status.condition(names.RUNNING) is None and not status.is_true(names.SUCCEEDED)
 
 
+def waits_for_hosts(status: Status) -> bool:
+    """Whether hosts that cannot be used now are in its way; not while it is still being found out."""
+    found = status.condition(names.QUEUED)
+    placed = status.queue is not None and status.queue.position > 0
+    return placed and found is not None and found.status and found.reason == names.REASON_NO_HOSTS
+
+
 class Reasons:
     """Feed it every record of a job; it gives the sentences that are news."""
 
@@ -31,7 +39,8 @@ class Reasons:
 
     def news(self, record: JobRecord) -> list[str]:
         name = short(record.job.key)
-        return [f"{name}: {text}" for text in (*self._restarting(record), *self._attempts(record), *self._wait(record))]
+        news = *self._restarting(record), *self._attempts(record), *self._hosts(record), *self._wait(record)
+        return [f"{name}: {text}" for text in news]
 
     def _attempts(self, record: JobRecord) -> list[str]:
         """Each new attempt, with the reason for it unless that was said when the last one ended."""
@@ -55,6 +64,19 @@ class Reasons:
             return []
         self._restart = found.message
         return [of(found.message)]
+
+    def _hosts(self, record: JobRecord) -> list[str]:
+        """One host in a line: who reads it is the one to repair them, or knows who is."""
+        status = record.status
+        if not waits_for_hosts(status) or status.queue is None or status.queue.reason in self._said:
+            return []
+        if record.stop_requested:
+            return []
+        self._said.append(status.queue.reason)
+        first, *hosts = status.queue.reason.split("; ")
+        check = f"oarsman hosts check --hosts {shlex.quote(record.job.annotation(names.ANNOTATION_INVENTORY))}"
+        hint = t("it starts as soon as they can be used; `{command}` says what to do", command=check)
+        return ["\n  ".join([t("waiting for its hosts: {reason}", reason=of(first)), *map(of, hosts), hint])]
 
     def _wait(self, record: JobRecord) -> list[str]:
         """A place in the queue of one machine has words of its own."""

@@ -27,6 +27,7 @@ class Settings:
     name: str | None = None
     mpi: str | None = None  # openmpi, mpich, intel, or a path
     network: str | None = None  # private, host
+    code: str | None = None  # copy, none: what becomes of the folder on SSH hosts
     oversubscribe: bool = False
     priority: int | None = None
     timeout: float | None = None  # seconds
@@ -162,6 +163,7 @@ def _annotations(settings: Settings) -> dict[str, str]:
     wanted = {
         names.ANNOTATION_MPI: settings.mpi,
         names.ANNOTATION_NETWORK: settings.network,
+        names.ANNOTATION_CODE: settings.code,
         names.ANNOTATION_OVERSUBSCRIBE: "true" if settings.oversubscribe else None,
         names.ANNOTATION_PRIORITY: settings.priority,
         names.ANNOTATION_ENVIRONMENT: settings.package_set,

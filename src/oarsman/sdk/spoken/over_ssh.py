@@ -61,9 +61,10 @@ SENTENCES = {
     ),
     "the folder {folder} is too large to be copied to the hosts: {what:much}; at most {most} are copied. Largest: "
     "{which}": "目录 {folder} 太大，不能复制到主机：{what}；最多复制 {most}。最大的是：{which}",
-    "put patterns for what the job does not need into {file:word}; or set the annotation {name:word}: none, and "
-    "nothing is copied; or, if the hosts have the folder too, declare it under 'shared' in the inventory": (
-        "请把作业不需要的内容的匹配模式写入 {file}；或设置注解 '{name}: none'，这样什么都不复制；"
+    "put patterns for what the job does not need into {file:word}; or say --code none, or {name:word}: none "
+    "in the manifest, and nothing is copied; or, if the hosts have the folder too, declare it under 'shared' in the "
+    "inventory": (
+        "请把作业不需要的内容的匹配模式写入 {file}；或用 '--code none'，或在清单里写 '{name}: none'，这样什么都不复制；"
         "如果主机上也有该目录，也可以在主机清单的 'shared' 中写明"
     ),
     "the job's folder cannot be copied: {file:word}: {why}": "作业的目录无法复制：{file}：{why}",

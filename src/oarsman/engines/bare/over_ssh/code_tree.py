@@ -174,9 +174,9 @@ class _Size:
             much = f"{self.files:,} files and folders{more}; at most {self.limit_files:,} are copied"
         return UserError(
             f"the folder {self.folder} is too large to be copied to the hosts: {much}. Largest: {', '.join(parts)}",
-            hint=f"put patterns for what the job does not need into {self.folder / IGNORE_FILE}; or set the annotation "
-            f"{names.ANNOTATION_CODE}: none, and nothing is copied; or, if the hosts have the folder too, declare it "
-            "under 'shared' in the inventory",
+            hint=f"put patterns for what the job does not need into {self.folder / IGNORE_FILE}; or say --code "
+            f"none, or {names.ANNOTATION_CODE}: none in the manifest, and nothing is copied; or, if the hosts have the "
+            "folder too, declare it under 'shared' in the inventory",
         )
 
 
