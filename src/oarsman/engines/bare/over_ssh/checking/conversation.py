@@ -26,7 +26,10 @@ class Conversation:
     async def hear(self) -> list[str] | None:
         """The words of the next line; None: it ended."""
         assert self._process.stdout is not None
-        line = await self._process.stdout.readline()
+        try:
+            line = await self._process.stdout.readline()
+        except ValueError:  # far longer than any that the script says
+            return [""]
         return line.decode(errors="replace").rstrip("\n").split("\t") if line else None
 
     async def wait_for(self, *words: str) -> list[str] | None:

@@ -6,6 +6,7 @@ What listens is a real mpirun of each host, as it does for its daemons: ports an
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -26,6 +27,7 @@ LOGINS_AT_ONCE = 4  # of one host: an sshd refuses some of those that come when 
 CALLS_AT_ONCE = 16
 _BEGIN_SECONDS = 30.0
 _ONE_LOGIN, _ONE_CALL = 10.0, 5.0  # seconds, somewhat more than the script allows
+_NUMBER, _PORT = re.compile(r"[0-9]+(\.[0-9]+)?"), re.compile(r"[0-9]{1,5}")
 
 
 @dataclass
@@ -124,16 +126,16 @@ class _Trying:
         asked = self._clock()
         await talk.say("clock")
         line = await talk.wait_for("clock")
-        if line is not None:
-            self.seen = timed(self.seen, float(line[1]), asked, self._clock())
+        if line is not None and _NUMBER.fullmatch(line[-1]):
+            self.seen = timed(self.seen, float(line[-1]), asked, self._clock())
         mpi = first_mpi(self.seen.facts) if self.seen.facts else None
         address = self._addresses.get(self._name, "")
         if mpi is None or not address:
             return
         await talk.say("listen", mpi.launcher, "tcp6" if ":" in address else "tcp")
         line = await talk.wait_for("listening", "silent")
-        if line is not None and line[0] == "listening":
-            self._meeting.arrived(self._name, line[1])
+        if line is not None and line[0] == "listening" and _PORT.fullmatch(line[-1]):  # others will use it
+            self._meeting.arrived(self._name, line[-1])
 
     async def _try(self, talk: Conversation) -> None:
         callable_ones = [host for host in self._others if host.name in self._meeting.ports]
@@ -144,7 +146,7 @@ class _Trying:
         await talk.say("finish")
         while (line := await talk.wait_for("login", "call", "finished")) is not None:
             match line:
-                case ["login", name, code, said]:
+                case ["login", name, code, said] if code.isdecimal():
                     self._logins[name] = (int(code), said.replace("\037", "\n"))
                 case ["call", name, said]:
                     self._calls[name] = said

@@ -103,7 +103,8 @@ call() { # ADDRESS PORT
             esac
         done
     elif command -v bash >/dev/null; then
-        timeout "$call_patience" bash -c "exec 3<>/dev/tcp/$1/$2" 2>&1 && printf connected
+        # shellcheck disable=SC2016 # of the inner shell: what another host says of itself is not for a shell to read
+        timeout "$call_patience" bash -c 'exec 3<>"/dev/tcp/$1/$2"' bash "$1" "$2" 2>&1 && printf connected
     else
         printf 'no tool'
     fi | tr -d '\r\n'
