@@ -100,5 +100,5 @@ def api_namespace(api: Cluster) -> Iterator[str]:
 def served(api: Cluster) -> Cluster:
     """The same, knowing MPIJobs."""
     api.kubectl("apply", "-f", str(CRD))
-    api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", str(CRD))
+    api.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", str(CRD))
     return api

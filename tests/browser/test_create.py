@@ -150,15 +150,13 @@ def test_a_manifest_goes_through_form_and_text_and_keeps_every_field(opened: Ope
         step(page, section)
         kept = (original["spec"].get("runPolicy") or {}).get("backoffLimit")
         page.get_by_label(label, exact=True).fill(first if first is not None else "" if kept is None else str(kept))
-    page.wait_for_function(
-        "(text) => localStorage.getItem('oarsman-draft') === text", arg=file.read_text(), timeout=40_000
-    )
+    page.wait_for_function("(text) => localStorage.getItem('oarsman-draft') === text", arg=file.read_text())
 
 
 def draft(page: Page, *parts: str) -> str:
     """The whole text, which the editor shows only in part, once it says all of that."""
     said = "(parts) => parts.every((part) => (localStorage.getItem('oarsman-draft') || '').includes(part))"
-    page.wait_for_function(said, arg=list(parts), timeout=40_000)
+    page.wait_for_function(said, arg=list(parts))
     return str(page.evaluate("localStorage.getItem('oarsman-draft')"))
 
 

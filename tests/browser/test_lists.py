@@ -319,7 +319,7 @@ def asleep(server: Served, folder: Path, *names: str, description: str = "", que
 
 def make_account(server: Served, name: str, role: str) -> None:
     words = [OARSMAN, "users", "add", name, "--role", role, "--password-stdin"]
-    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=60)
+    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=120)
 
 
 def log_in(page: Page, name: str) -> None:

@@ -125,7 +125,7 @@ def test_a_job_that_nobody_looks_at_is_explained_once(
 
     jobs.silence = lambda key: f"no operator for {key}"  # type: ignore[attr-defined]
     with patience.told_if_nothing_happens(Session(factory=lambda _: jobs, engine="kube"), "lab/pi", tell):
-        assert told.wait(10)
+        assert told.wait(120)
     assert heard == ["no operator for lab/pi"]
 
 

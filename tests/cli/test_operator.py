@@ -277,7 +277,7 @@ from oarsman.runtime.until_told import run_until_told
 async def work():
     print(type(asyncio.get_running_loop()).__module__, flush=True)
     try:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
     finally:
         await asyncio.sleep({drain})
         print("in order", flush=True)
@@ -300,27 +300,27 @@ def process(drain: float, patience: float) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_lets_things_be_put_in_order_and_the_end_is_a_good_one(number: signal.Signals) -> None:
-    with process(drain=0.2, patience=10) as child:
+    with process(drain=0.2, patience=120) as child:
         child.send_signal(number)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=120)
     assert (child.returncode, out) == (0, "in order\nafter\n")
     assert [line.split(": ", 1)[1] for line in err.splitlines()] == [f"{number.name}: stopping", "stopped"]
 
 
 def test_the_second_signal_ends_it_at_once() -> None:
-    with process(drain=50, patience=60) as child:
+    with process(drain=500, patience=600) as child:
         assert child.stderr is not None
         child.send_signal(signal.SIGTERM)
         assert "stopping" in child.stderr.readline()
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == 128 + signal.SIGTERM
+        assert child.wait(120) == 128 + signal.SIGTERM
         assert child.stdout is not None
         assert child.stdout.read() == ""
 
 
 def test_what_does_not_stop_in_time_is_ended() -> None:
-    with process(drain=50, patience=0.2) as child:
+    with process(drain=500, patience=0.2) as child:
         child.send_signal(signal.SIGTERM)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=120)
     assert (child.returncode, out) == (1, "")
     assert "did not stop within 0 s" in err

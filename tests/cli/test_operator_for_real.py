@@ -58,7 +58,7 @@ def start(served: Cluster, api_namespace: str, tmp_path: Path) -> Iterator[Calla
         each.process.wait()
 
 
-def until(condition: Callable[[], bool], patience: float = 40.0) -> None:
+def until(condition: Callable[[], bool], patience: float = 120.0) -> None:
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
@@ -76,11 +76,11 @@ def test_one_leads_the_other_is_ready_and_takes_over_as_soon_as_the_first_is_tol
     assert [each.ask("/healthz") for each in (one, two)] == [(200, "ok\n")] * 2
     assert [each.leads for each in (one, two)] == [True, False]
     one.process.terminate()
-    assert one.process.wait(20) == 0, one.log.read_text()
+    assert one.process.wait(120) == 0, one.log.read_text()
     until(lambda: two.leads)
     found = api.get("lease", "mpi-operator", api_namespace)["spec"]
     assert found["leaseTransitions"] == 1
     two.process.terminate()
-    assert two.process.wait(20) == 0
+    assert two.process.wait(120) == 0
     assert api.get("lease", "mpi-operator", api_namespace)["spec"]["holderIdentity"] == ""
     assert all(line.startswith("{") for line in one.log.read_text().splitlines())

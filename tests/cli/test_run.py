@@ -146,7 +146,7 @@ class Interrupted(FakeJobs):
     def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:  # noqa: B008
         yield a_line("working")
         os.kill(os.getpid(), self.number)
-        assert self.over.wait(30)
+        assert self.over.wait(120)
         yield a_line("cleaned up")
 
     def stop(self, key: str) -> JobRecord:
@@ -158,9 +158,9 @@ class Interrupted(FakeJobs):
 
     def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
         yield replace(self.get(key), status=RUNNING)
-        assert self.stopped.wait(30)
+        assert self.stopped.wait(120)
         if self.again:
-            assert self.over.wait(30)
+            assert self.over.wait(120)
         self.over.set()
         yield replace(self.get(key), status=a_status(names.FAILED))
 

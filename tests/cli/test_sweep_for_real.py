@@ -106,7 +106,7 @@ def test_a_sweep_killed_half_way_goes_on_and_repeats_nothing_that_ended(
         process.send_signal(signal.SIGKILL)
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(120)
     before = jobs(oarsman)
     assert sorted(before) == ["half-0000", "half-0001", "half-0002"]
     (listed,) = json.loads(oarsman("sweep", "list", "-o", "json").stdout)
@@ -139,7 +139,7 @@ def test_ctrl_c_stops_what_runs_and_resuming_runs_that_again(
     try:
         oarsman_wait(oarsman, "cut-0000")
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 130, out + err

@@ -60,14 +60,14 @@ class Unattended(ClusterFake):
     def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
         yield self.get(key)
         os.kill(os.getpid(), signal.SIGTERM)
-        self.released.wait(30)
+        self.released.wait(120)
 
     def stop(self, key: str) -> JobRecord:
         record = super().stop(key)
         if self.again:
             os.kill(os.getpid(), signal.SIGTERM)
         if not self.answers:
-            self.released.wait(30)
+            self.released.wait(120)
         return record
 
 

@@ -62,7 +62,7 @@ class Ledger:
         self._over.set()
         with contextlib.suppress(AttributeError):
             self._reader.kill()  # type: ignore[union-attr]
-        self._thread.join(30)
+        self._thread.join(120)
 
     # -- what can be asked ---------------------------------------------------------------------------------
     def changes(self) -> list[Change]:

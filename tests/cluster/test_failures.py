@@ -320,7 +320,7 @@ def define(place: Place, group: str, version: str) -> str:
     """Stays until the cluster goes: another test session may use it at the same time."""
     place.cluster.apply(pod_groups(group, version))
     kind = f"podgroups.{group}"
-    place.cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind}", "--timeout=30s")
+    place.cluster.kubectl("wait", "--for=condition=Established", f"crd/{kind}", "--timeout=180s")
     return kind
 
 

@@ -74,7 +74,8 @@ def environment(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[dict
     path = os.pathsep.join([str(ROOT / ".venv" / "bin"), found["PATH"]])
     result = {**found, "OARSMAN_STATE": str(tmp_path), "PATH": path, "LANG": "C.UTF-8", "NO_COLOR": "1"}
     yield result
-    subprocess.run(["oarsman", "supervisor", "stop"], cwd=ROOT, env=result, check=True, timeout=60, capture_output=True)
+    stop = ["oarsman", "supervisor", "stop"]
+    subprocess.run(stop, cwd=ROOT, env=result, check=True, timeout=120, capture_output=True)
 
 
 @pytest.mark.mpi

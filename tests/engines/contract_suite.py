@@ -25,7 +25,7 @@ from oarsman.plan.actions import (
     PublishHosts,
 )
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 @dataclass

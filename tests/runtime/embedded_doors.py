@@ -19,7 +19,7 @@ from oarsman.store import logs
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 def document(name: str = "pi", **given: Any) -> dict[str, Any]:

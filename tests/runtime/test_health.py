@@ -23,7 +23,7 @@ def fine() -> str | None:
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(story, 30))
+    asyncio.run(asyncio.wait_for(story, 120))
 
 
 def free_ports(count: int) -> list[int]:

@@ -489,7 +489,7 @@ async def test_c17_to_c21_suspending_gives_all_back_and_resuming_takes_the_templ
 
 # -- the loop itself ------------------------------------------------------------------------------------------
 async def until(world: World, wanted: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not wanted():  # noqa: ASYNC110  # there is no one event for "the operator has done something"
             await asyncio.sleep(0.01)
 

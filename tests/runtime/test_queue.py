@@ -10,7 +10,7 @@ from oarsman.runtime.queue import WorkQueue
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(story, 30))
+    asyncio.run(asyncio.wait_for(story, 120))
 
 
 def test_a_key_waits_only_once() -> None:

@@ -52,11 +52,11 @@ def running(drive: Drive, **how: Any) -> Iterator[threading.Thread]:
     thread.start()
     try:
         yield thread
-        thread.join(20)
+        thread.join(120)
         assert not thread.is_alive()
     finally:
         drive.close()
-        thread.join(20)
+        thread.join(120)
 
 
 def until(jobs: MemoryJobs, *expected: str) -> None:

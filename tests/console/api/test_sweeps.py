@@ -122,7 +122,7 @@ def test_the_server_hands_in_the_rest_when_points_have_ended(ask: Asking) -> Non
 
 def wait_for(jobs: MemoryJobs, key: str) -> None:
     with jobs._change:
-        assert jobs._change.wait_for(lambda: key in jobs._records, 20)
+        assert jobs._change.wait_for(lambda: key in jobs._records, 120)
 
 
 def test_a_sweep_belongs_to_whom_it_was_begun_for(ask: Asking) -> None:
@@ -179,7 +179,7 @@ def test_a_program_begins_waits_and_reads_results(client: Client, ask: Asking) -
     for index in range(2):
         ask.jobs.say(f"default/s-000{index}", f"loss: {index}")
         ask.jobs.become(f"default/s-000{index}", FAILED if index else SUCCEEDED)
-    assert handle.wait(20).state == "Failed"
+    assert handle.wait(120).state == "Failed"
     rows = handle.results()
     assert [(row["slots"], row["state"], row["metric"]) for row in rows] == [(2, "Succeeded", 0), (3, "Failed", 1)]
     assert handle.to_csv().startswith("point,slots,state,metric,")
@@ -227,7 +227,7 @@ def test_the_same_in_an_event_loop(ask: Asking, monkeypatch: pytest.MonkeyPatch)
         async with AsyncClient(service=carrier) as client:
             handle = await client.sweep(MANIFEST, "s", {"slots": [2]})
             ask.jobs.become("default/s-0000", SUCCEEDED)
-            assert (await handle.wait(20)).state == "Succeeded"
+            assert (await handle.wait(120)).state == "Succeeded"
             assert [view.key for view in await client.sweeps.list()] == ["default/s"]
             again = await client.sweeps.get("s")
             await again.stop()

@@ -27,7 +27,7 @@ from oarsman.store.places import Places
 
 ROOT = Path(__file__).resolve().parents[3]
 MPIS = ROOT / ".mpi"
-PATIENCE = 60.0
+PATIENCE = 180.0
 EVERY_MPI = ("openmpi5", "openmpi4", "debian", "mpich", "intel")
 
 
@@ -154,7 +154,7 @@ class Machine:
 
     def nothing_left(self, uid: str) -> None:
         remaining = self.processes(uid)
-        psutil.wait_procs(remaining, timeout=20)
+        psutil.wait_procs(remaining, timeout=PATIENCE)
         assert not self.processes(uid), [process.cmdline() for process in self.processes(uid)]
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class Machine:
             with contextlib.suppress(Exception):
                 uid = record.job.uid
                 self.jobs.delete(record.job.key)
-                for _ in self.jobs.watch(record.job.key, timeout=30):
+                for _ in self.jobs.watch(record.job.key, timeout=PATIENCE):
                     pass
                 self.nothing_left(uid)
         Caller(self.places).stop()

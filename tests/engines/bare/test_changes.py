@@ -19,7 +19,7 @@ from oarsman.runtime.caller import Caller
 from oarsman.runtime.jobs import LogQuery
 from oarsman.store.jobs import JobStore
 
-from .machine import WAITS, Machine, mpijob, python
+from .machine import PATIENCE, WAITS, Machine, mpijob, python
 
 pytestmark = pytest.mark.mpi
 
@@ -184,13 +184,13 @@ def test_a_time_to_live_removes_the_job_with_its_logs(machine: Machine) -> None:
     document = mpijob("brief", ["mpirun", "-n", "1", "hostname"], workers=1, run_policy={"ttlSecondsAfterFinished": 0})
     key = machine.submit(document)
     uid = machine.uid(key)
-    for _ in machine.jobs.watch(key, timeout=60):
+    for _ in machine.jobs.watch(key, timeout=PATIENCE):
         pass
     with pytest.raises(NotFoundError):
         machine.jobs.get(key)
     assert not machine.places.job(uid).exists()
     keepers = [p for p in psutil.process_iter(["cmdline"]) if uid in " ".join(p.info["cmdline"] or ())]
-    assert not psutil.wait_procs(keepers, timeout=20)[1]
+    assert not psutil.wait_procs(keepers, timeout=PATIENCE)[1]
 
 
 def test_a_name_can_be_used_once_unless_replaced(machine: Machine) -> None:
@@ -223,7 +223,7 @@ def test_a_record_that_cannot_be_read_can_be_deleted(machine: Machine) -> None:
     store = JobStore(machine.places.database)
     store.change_document(key, {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
     machine.jobs.delete(key)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while store.by_uid(uid) is not None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -237,7 +237,7 @@ def test_a_job_that_somebody_else_manages_takes_no_room_and_can_be_deleted(machi
     assert machine.until_finished(own).status.is_true(names.SUCCEEDED)
     machine.jobs.delete(foreign)
     with contextlib.suppress(NotFoundError):
-        for _ in machine.jobs.watch(foreign, timeout=20):
+        for _ in machine.jobs.watch(foreign, timeout=PATIENCE):
             pass
 
 
@@ -250,7 +250,7 @@ def test_a_job_ends_although_its_run_folder_was_swept_away(machine: Machine) -> 
     (machine.folder / "done").touch()
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED)
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(seen.keeper.pid).wait(20)
+        psutil.Process(seen.keeper.pid).wait(PATIENCE)
 
 
 def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., Machine]) -> None:

@@ -17,7 +17,7 @@ from oarsman.job.state import Cause
 from oarsman.runtime.jobs import JobRecord
 from oarsman.store.jobs import JobStore
 
-from .machine import WAITS, Machine, mpijob, python
+from .machine import PATIENCE, WAITS, Machine, mpijob, python
 
 pytestmark = pytest.mark.mpi
 MPIS = ("openmpi5", "openmpi4", "mpich")
@@ -90,7 +90,7 @@ def test_a_killed_supervisor_loses_nothing(machine: Machine) -> None:
     machine.until_ranks(key, 2)
     supervisor = machine.supervisor()
     supervisor.kill()
-    supervisor.wait(20)
+    supervisor.wait(PATIENCE)
     assert machine.processes(machine.uid(key)), "the job must go on"
     (machine.folder / "go").touch()
     record = machine.until_finished(key)  # starts another one
@@ -108,7 +108,7 @@ def test_a_job_that_ended_while_no_supervisor_was_there_is_reported_truly(machin
     machine.until(key, lambda status: status.is_true(names.RUNNING))
     supervisor = machine.supervisor()
     supervisor.kill()
-    supervisor.wait(20)
+    supervisor.wait(PATIENCE)
     machine.until_journal(key, lambda seen: seen.launcher is not None and seen.launcher.exit is not None)
     cause = cause_of(machine.until_finished(key))
     assert (cause.rank, cause.exit_code) == (0, 4)
@@ -120,7 +120,7 @@ def test_looking_at_a_job_nobody_looks_after_tells_the_truth(machine: Machine) -
     supervisor = machine.supervisor()
     assert seen.keeper is not None
     supervisor.kill()
-    supervisor.wait(20)
+    supervisor.wait(PATIENCE)
     program_of(seen.ranks[0].pid).kill()
     machine.until_journal(key, lambda seen: seen.launcher is not None and seen.launcher.exit is not None)
     assert "Failed" in machine.ok("list")
@@ -147,7 +147,7 @@ def test_supervisor_and_keeper_killed_together_leave_nothing(machine: Machine) -
     assert seen.keeper is not None
     for pid in (supervisor.pid, seen.keeper.pid):
         os.kill(pid, signal.SIGKILL)
-    supervisor.wait(20)
+    supervisor.wait(PATIENCE)
     cause_of(machine.until_finished(key))
     machine.nothing_left(machine.uid(key))
 
@@ -158,14 +158,14 @@ def test_what_a_supervisor_killed_while_deleting_left_goes_with_the_next_one(mac
     uid = machine.uid(key)
     supervisor = machine.supervisor()
     supervisor.kill()
-    supervisor.wait(20)
+    supervisor.wait(PATIENCE)
     store = JobStore(machine.places.database)
     store.remove(uid)
     store.close()
     machine.ok("run", "-n", "1", "--oversubscribe", "--", "hostname")
     assert seen.keeper is not None
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(seen.keeper.pid).wait(20)
+        psutil.Process(seen.keeper.pid).wait(PATIENCE)
     machine.nothing_left(uid)
     assert not machine.places.job(uid).exists()
     assert not machine.places.job_run(uid).exists()
@@ -248,7 +248,7 @@ def test_a_signal_to_the_command_ends_the_job(number: int, machine: Machine) -> 
     assert any(line.startswith("[rank ") for line in command.stdout)
     uid = machine.uid("default/held")
     command.send_signal(number)
-    command.communicate(timeout=60)
+    command.communicate(timeout=PATIENCE)
     assert command.returncode == 128 + number
     machine.nothing_left(uid)
     assert machine.jobs.get("default/held").status.is_true(names.FAILED)
@@ -262,7 +262,7 @@ def test_a_reader_that_goes_away_ends_the_job(machine: Machine) -> None:
     assert any("tick" in line for line in command.stdout)
     uid = machine.uid("default/piped")
     command.stdout.close()
-    assert command.wait(timeout=60) != 0
+    assert command.wait(timeout=PATIENCE) != 0
     machine.until_finished("default/piped")
     machine.nothing_left(uid)
 

@@ -21,7 +21,7 @@ from oarsman.runtime.operator_settings import OperatorSettings
 from .kube_jobs import document
 
 Object = dict[str, Any]
-PATIENCE = 60.0
+PATIENCE = 180.0
 ROLE = "training.kubeflow.org/job-role"
 
 

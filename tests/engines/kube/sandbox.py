@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 SCRIPTS = Path(__file__).parents[3] / "src" / "oarsman" / "engines" / "kube" / "scripts"
-PATIENCE = 60
+PATIENCE = 180
 _SETUP = """\
 set -e
 mount --bind {place}/run /run

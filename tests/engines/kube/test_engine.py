@@ -616,7 +616,7 @@ async def test_informers_tell_the_key_of_the_job_for_each_of_its_objects(world: 
     await world.do(Prepare(), PublishHosts(()), CreateWorker(0))
     world.kube.add(kinds.MPIJOBS, {"metadata": {"name": "other", "namespace": "ns"}, "spec": {}})
     world.kube.add(kinds.PODS, {"metadata": {"name": "stranger"}})
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(120):
         while "ns/other" not in told or "default/pi" not in told:
             news.clear()
             await news.wait()

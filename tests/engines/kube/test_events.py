@@ -78,7 +78,7 @@ def recorder(server: MemoryEvents, clock: Clock) -> EventRecorder:
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(story, 30))
+    asyncio.run(asyncio.wait_for(story, 120))
 
 
 def test_an_event_says_about_whom_by_whom_when_and_what(recorder: EventRecorder, server: MemoryEvents) -> None:

@@ -54,7 +54,7 @@ def pod_groups(served: Cluster) -> Iterator[None]:
     resources = (kinds.VOLCANO_POD_GROUPS, kinds.PLUGINS_POD_GROUPS)
     listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": [_definition(r) for r in resources]})
     served.kubectl("apply", "-f", "-", stdin=listed)
-    served.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", "-", stdin=listed)
+    served.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", "-", stdin=listed)
     yield
     served.kubectl("delete", "--wait=false", "-f", "-", stdin=listed)
 

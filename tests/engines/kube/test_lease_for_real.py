@@ -55,7 +55,7 @@ class Candidate:
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
-        self._reader.join(10)
+        self._reader.join(120)
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -81,7 +81,7 @@ class Line:
     def close(self) -> None:
         self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(120)
         self._loop.close()
 
     def _call(self, work: object) -> object:
@@ -144,7 +144,7 @@ def a_line(api: Cluster) -> Iterator[Line]:
         line.close()
 
 
-def until(condition: Callable[[], bool], patience: float = 30.0) -> float:
+def until(condition: Callable[[], bool], patience: float = 120.0) -> float:
     """When it came true."""
     deadline = steady_clock() + patience
     while not condition():

@@ -70,10 +70,13 @@ def test_a_stream_that_is_left_ends_its_source(bridge: Bridge) -> None:
     stream = bridge.stream(source)
     next(stream)
     stream.close()  # type: ignore[attr-defined]
-    assert ended.wait(5)
+    assert ended.wait(120)
 
 
-def test_a_stream_that_nobody_has_any_more_ends_its_source_even_from_within_the_loop(bridge: Bridge) -> None:
+def test_a_stream_that_nobody_has_any_more_ends_its_source_even_from_within_the_loop(
+    bridge: Bridge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oarsman.runtime.cluster.bridge._LAST_WORDS_SECONDS", 150.0)
     ended = threading.Event()
 
     async def source() -> AsyncIterator[int]:
@@ -86,7 +89,7 @@ def test_a_stream_that_nobody_has_any_more_ends_its_source_even_from_within_the_
     held = [bridge.stream(source)]
     next(held[0])
     bridge.loop.call_soon_threadsafe(held.clear)  # as the collector does that happens to run there
-    assert ended.wait(4)  # less than one who waits for the loop in the loop would need
+    assert ended.wait(100)  # less than one who waits for the loop in the loop would need
 
 
 def test_an_interruption_ends_the_work_and_goes_on(bridge: Bridge) -> None:

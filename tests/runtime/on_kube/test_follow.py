@@ -80,9 +80,9 @@ def test_one_who_waits_is_let_go_when_another_thread_closes(jobs: ClusterJobs) -
 
     waiting = threading.Thread(target=wait)
     waiting.start()
-    assert begun.wait(30)
+    assert begun.wait(120)
     followed.close()  # type: ignore[attr-defined]
-    waiting.join(30)
+    waiting.join(120)
     assert not waiting.is_alive()
     assert [batch.whole for batch in seen] == [True]
 

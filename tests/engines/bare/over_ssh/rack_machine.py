@@ -19,7 +19,7 @@ from oarsman.runtime.over_ssh import RackJobs
 
 from ..machine import Machine, mpi_folder
 
-CLEARED_WITHIN = 30.0
+CLEARED_WITHIN = 120.0
 
 
 class RackMachine(Machine):

@@ -83,7 +83,7 @@ def test_a_check_that_is_interrupted_leaves_nothing_running(
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

@@ -16,7 +16,7 @@ import pytest
 from oarsman.engines.bare.over_ssh import texts
 
 pytestmark = pytest.mark.timeout(120)
-PATIENCE = 30.0
+PATIENCE = 100.0
 
 
 class Host:

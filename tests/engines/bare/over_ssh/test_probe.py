@@ -24,7 +24,7 @@ from oarsman.engines.bare.over_ssh.probe import HostFacts
 from oarsman.errors import RetryableError
 from oarsman.job.mpi import Family
 
-PATIENCE = 30  # seconds that tools have where none of them hangs: this machine may be busy
+PATIENCE = 60  # seconds that tools have where none of them hangs: this machine may be busy
 SHELLS = [shell for shell in ("sh", "dash", "bash", "busybox") if shutil.which(shell)]
 TOOLS = (
     *(

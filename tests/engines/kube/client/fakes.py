@@ -149,7 +149,7 @@ def bookmark(version: int) -> dict[str, object]:
 GONE_EVENT = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old resource version"})
 
 
-async def until(condition: Callable[[], object], patience: float = 30.0) -> None:
+async def until(condition: Callable[[], object], patience: float = 120.0) -> None:
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline, "it did not become true in time"
