@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
+from ssh_hosts.fixtures import shared_rack  # noqa: F401
 
 from tests.console.api.running import OARSMAN, Served, served
 
-expect.set_options(timeout=40_000)  # a busy machine takes its time
+expect.set_options(timeout=100_000)  # a busy machine takes its time
 
 # What a browser does by itself would only be refused here; a root user has no sandbox.
 QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -49,7 +50,7 @@ def opened(browser: Browser, server: Served) -> Iterator[Opened]:
         context = browser.new_context(locale=language, viewport={"width": 1280, "height": 720}, **options)  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(100_000)
         page.on("pageerror", lambda error: failed.append(str(error)))
         page.goto(new_link(server))
         page.goto(server.address + path)
@@ -79,4 +80,4 @@ def oarsman(server: Served, *words: str, code: int | None = 0) -> subprocess.Com
 
 def make_account(server: Served, name: str, role: str) -> None:
     words = [OARSMAN, "users", "add", name, "--role", role, "--password-stdin"]
-    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=60)
+    subprocess.run(words, env=server.environment, input="correct horse\n", text=True, check=True, timeout=120)

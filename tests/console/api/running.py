@@ -17,9 +17,9 @@ OARSMAN = str(ROOT / ".venv" / "bin" / "oarsman")
 
 
 class Served:
-    def __init__(self, state: Path, *options: str) -> None:
+    def __init__(self, state: Path, *options: str, **environment: str) -> None:
         path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
-        self.environment = {**os.environ, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8"}
+        self.environment = {**os.environ, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8"} | environment
         self.process = subprocess.Popen(
             [OARSMAN, "serve", "--port", "0", *options], env=self.environment, cwd=state.parent, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -41,7 +41,7 @@ class Served:
         self.process.send_signal(number)
         assert self.process.stdout is not None
         said = self.process.stdout.read()
-        self.process.wait(30)
+        self.process.wait(120)
         return said
 
 
@@ -52,8 +52,8 @@ def _last_word(line: str, pattern: str) -> str:
 
 
 @contextmanager
-def served(state: Path, *options: str) -> Iterator[Served]:
-    server = Served(state, *options)
+def served(state: Path, *options: str, **environment: str) -> Iterator[Served]:
+    server = Served(state, *options, **environment)
     try:
         yield server
     finally:

@@ -8,7 +8,8 @@ WORDS = {
     "Failures of the last day": "最近一天的失败",
     "None.": "无。",
     "{held} of {total} held, {free} free": "占用 {held} / {total}，空闲 {free}",
-    "; {used} used, {idle} held but idle": "；实际使用 {used}，占用但闲置 {idle}",
+    "{held} of {total} held": "占用 {held} / {total}",
+    ", {idle} held but idle": "，占用但闲置 {idle}",
     "Waiting": "正在等待",
     "Nothing waits.": "没有作业在等待。",
 }

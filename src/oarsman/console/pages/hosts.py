@@ -149,9 +149,11 @@ class _HostCard:
             holders = _holders(say, host, painted, field)
             held, free = total - holders[-1].amount, holders[-1].amount
             used = float(getattr(host.used, field)) if host.used is not None else None
-            words = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=told(free))
+            words = say("{held} of {total} held", held=told(held), total=told(total))
+            if host.state == _READY:
+                words = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=told(free))
             if used is not None:
-                words += _really(say, self._engine, field, told(used))
+                words += amounts.really(say, self._engine, field, told(used))
             label = "; ".join([f"{name}: {words}", *(f"{one.name} {told(one.amount)}" for one in holders[:-1])])
             with ui.element("div").classes("oarsman-room"):
                 ui.label(name)
@@ -168,11 +170,6 @@ class _HostCard:
                 else:
                     ui.link(key, job_rows.address(key))
                 ui.label(amounts.amounts(self._say, held, self._engine)).classes("oarsman-note")
-
-
-def _really(say: Words, engine: str, field: str, used: str) -> str:
-    """Nobody uses a slot; what a host tells of its processors is its load."""
-    return say("; load {load}", load=used) if engine == "ssh" and field == "cpus" else say("; {used} used", used=used)
 
 
 def _together(host: HostView) -> dict[str, AmountsView]:

@@ -177,7 +177,8 @@ def _resources(
             "{held} of {total} held, {free} free", held=told(has), total=told(all_), free=told(max(0, all_ - has))
         )
         if uses is not None:
-            words += say("; {used} used, {idle} held but idle", used=told(uses), idle=told(max(0.0, has - uses)))
+            words += amounts.really(say, engine, field, told(uses))
+            words += say(", {idle} held but idle", idle=told(max(0.0, has - uses)))
         found.append(_Resource(name, _percent(has, all_), None if uses is None else _percent(uses, all_), words))
     return found
 

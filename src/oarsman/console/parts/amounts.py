@@ -23,6 +23,11 @@ def number(amount: float) -> str:
     return f"{round(amount, 1):g}"
 
 
+def really(say: Words, engine: str, field: str, used: str) -> str:
+    """Nobody measures slots: what an SSH host tells of its processors is its load."""
+    return say("; load {load}", load=used) if engine == "ssh" and field == "cpus" else say("; {used} used", used=used)
+
+
 def amounts(say: Words, one: AmountsView, engine: str = "") -> str:
     parts = []
     if one.cpus and engine == "ssh":

@@ -30,11 +30,12 @@ class RankGrid(Element, component="rank_grid.js"):
 
         self.on("pick", picked)
 
-    def show(self, ranks: Sequence[RankProgress]) -> None:
+    def show(self, ranks: Sequence[RankProgress], placed: Callable[[str], str]) -> None:
+        """`placed` says what a host is called here."""
         groups: dict[str, list[dict[str, Any]]] = {}
         for one in ranks:
             groups.setdefault(one.host, []).append(self._cell(one))
-        found = [{"host": host, "cells": cells} for host, cells in groups.items()]
+        found = [{"host": placed(host), "cells": cells} for host, cells in groups.items()]
         if found != self._props["groups"]:
             self._props["groups"] = found
             self.update()

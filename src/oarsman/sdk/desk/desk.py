@@ -139,7 +139,7 @@ class Desk(EnvironmentDesk, SweepDesk):
         hosts = [views.host(host) for host in self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
-            states=found.states, total=_sum([host.total for host in hosts]), held=_sum([host.held for host in hosts]),
+            states=found.states, total=_sum([_room(host) for host in hosts]), held=_sum([host.held for host in hosts]),
             used=_sum(used) if used else None, failures=found.lately(self._now() - _LATELY),
         )  # fmt: skip
 
@@ -382,6 +382,11 @@ def _discreet(host: HostView, mine: set[str]) -> HostView:
     """What others hold stays visible as an amount, whose it is does not."""
     holdings = [held if held.key in mine else held.model_copy(update={"key": _NOBODYS}) for held in host.holdings]
     return host.model_copy(update={"holdings": holdings})
+
+
+def _room(host: HostView) -> AmountsView:
+    """Of a host that gets no jobs, no more than what they have of it."""
+    return host.total if host.state == "ready" else host.held
 
 
 def _sum(found: Sequence[AmountsView]) -> AmountsView:

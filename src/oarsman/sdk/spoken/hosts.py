@@ -3,6 +3,7 @@
 SENTENCES = {
     "{place:place}: {why:reached}": "{place}：{why}",
     "{place:place}: {why:reached} ({what})": "{place}：{why}（{what}）",
+    "{why:reached}": "{why}",
     "there is no ssh on this machine": "本机没有 ssh",
     # -- hosts that do not say what they are ------------------------------------------------------------------
     "{host:word}: {why:unsaid}": "{host}：{why}",
@@ -150,8 +151,8 @@ SENTENCES = {
     ),
     "what was found of the hosts cannot be kept: {why}": "无法保存主机的检查结果：{why}",
     # -- what to do -------------------------------------------------------------------------------------------
-    "correct it, or give the host an address in the inventory or in ~/.ssh/config": (
-        "请更正名称，或在主机清单或 ~/.ssh/config 里给出地址"
+    "correct it, or give the host an address in the inventory or in {config}": (
+        "请更正名称，或在主机清单或 {config} 里给出地址"
     ),
     "start sshd there, or correct the port": "请在那里启动 sshd，或更正端口",
     "it is switched off, or a firewall drops the connection": "它已关机，或防火墙丢弃了连接",

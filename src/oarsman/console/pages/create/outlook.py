@@ -15,7 +15,7 @@ from oarsman.sdk.models import FitView, PreviewView, ProblemView
 
 
 class Outlook:
-    def __init__(self, say: Words, editor: YamlEditor, engine: str = "") -> None:
+    def __init__(self, say: Words, editor: YamlEditor, engine: str) -> None:
         self.say = say
         self.engine = engine
         self.editor = editor

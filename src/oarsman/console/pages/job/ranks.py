@@ -64,7 +64,7 @@ class Ranks(Tab):
         usage = {} if self.ended else newest(await self.guest.ask(desk.usage, self.key, since=lately))
         self.nothing.set_visibility(not ranks and not usage)
         self.known.set_visibility(bool(ranks or usage))
-        self.grid.show(ranks)
+        self.grid.show(ranks, self._placed)
         behind = [f"{one.rank} ({self.guest.say.of(one.behind)})" for one in ranks if one.behind]
         named = ", ".join(behind[:_NAMED]) + (" …" if len(behind) > _NAMED else "")
         self.stragglers.set_visibility(bool(behind))
