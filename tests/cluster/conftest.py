@@ -10,9 +10,9 @@ from cluster.cluster import Cluster, start
 from cluster.excluded import insist_on_pods
 from cluster.operator import Operator, installed
 from cluster.provided import provided
-from cluster.together import bodies
+from cluster.together import bodies, bodies_of
 
-__all__ = ["bodies"]  # the fixtures that are written elsewhere
+__all__ = ["bodies", "bodies_of"]  # the fixtures that are written elsewhere
 
 
 @pytest.fixture(scope="package")

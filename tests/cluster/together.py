@@ -96,8 +96,21 @@ class Bodies:
         self._pool.shutdown(cancel_futures=True)
 
 
-@pytest.fixture(scope="module")
-def bodies(request: pytest.FixtureRequest, cluster: Cluster, operator: Operator) -> Iterator[Bodies]:
-    found = Bodies(request.node, cluster, operator)
-    yield found
-    found.close()
+@pytest.fixture(scope="package")
+def bodies_of(cluster: Cluster, operator: Operator) -> Iterator[Callable[[pytest.Module], Bodies]]:
+    """What a module shares ends when one of its tests is tried again; the bodies of its other tests must not."""
+    found: dict[pytest.Module, Bodies] = {}
+
+    def of(module: pytest.Module) -> Bodies:
+        if module not in found:
+            found[module] = Bodies(module, cluster, operator)
+        return found[module]
+
+    yield of
+    for bodies in found.values():
+        bodies.close()
+
+
+@pytest.fixture
+def bodies(request: pytest.FixtureRequest, bodies_of: Callable[[pytest.Module], Bodies]) -> Bodies:
+    return bodies_of(request.node.getparent(pytest.Module))
