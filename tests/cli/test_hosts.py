@@ -317,8 +317,10 @@ def test_a_file_that_makes_no_sense_is_as_none(rack: Inventory, tmp_path: Path, 
 
 
 def test_what_others_hear_is_kept_too(rack: Inventory) -> None:
-    rack_state.keep(rack, {"node1": FACTS, "stranger": FACTS}, {"dead1": "dead1: gone"})
+    gone = Trouble("lost", "dead1: gone", "look for it")
+    rack_state.keep(rack, {"node1": FACTS, "stranger": FACTS}, {"dead1": gone})
     known = rack_state.known(rack)
+    assert known["dead1"].trouble == gone
     assert (known["node1"].ready, known["dead1"].ready) == (True, False)
     assert "stranger" not in known
 

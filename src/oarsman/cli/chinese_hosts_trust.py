@@ -7,10 +7,13 @@ HOSTS_TRUST = {
     "and asks. Each host makes a key pair of its own; host keys are pinned; a password is asked for only where no "
     "key opens a host. Run again, it adds what is missing. At the end every pair is tried.\n\n"
     "Only the folder ~/.ssh is changed: lines and blocks marked oarsman-trust, and the key pair id_oarsman. "
-    "--undo removes exactly these.": (
+    "If the inventory names an sshConfig, then here that file and the known_hosts that it names are changed "
+    "instead of your own. --undo removes exactly these.": (
         "让清单中的所有主机能用 ssh 互相登录，从本机统一设置。先说明将改动什么，再请求确认。每台主机生成自己的密钥对；"
         "主机公钥会被固定；只有在没有密钥可登录时才询问密码。再次运行只补上缺少的部分。最后逐对测试。\n\n"
-        "只改动目录 ~/.ssh：带有 oarsman-trust 标记的行和配置块，以及密钥对 id_oarsman。--undo 恰好移除这些。"
+        "只改动目录 ~/.ssh：带有 oarsman-trust 标记的行和配置块，以及密钥对 id_oarsman。"
+        "如果主机清单写了 sshConfig，在本机改动的就是那个文件和它所指的 known_hosts，而不是您自己的。"
+        "--undo 恰好移除这些。"
     ),
     "only say what would be changed": "只说明将改动什么",
     "one password opens all hosts": "所有主机用同一个密码",

@@ -61,7 +61,8 @@ class Asked:
         "and asks. Each host makes a key pair of its own; host keys are pinned; a password is asked for only where no "
         "key opens a host. Run again, it adds what is missing. At the end every pair is tried.\n\n"
         "Only the folder ~/.ssh is changed: lines and blocks marked oarsman-trust, and the key pair id_oarsman. "
-        "--undo removes exactly these."
+        "If the inventory names an sshConfig, then here that file and the known_hosts that it names are changed "
+        "instead of your own. --undo removes exactly these."
     ),
     examples=[
         ("oarsman hosts trust --hosts hosts.txt --dry-run", t("only say what would be changed")),

@@ -101,7 +101,8 @@ MESSAGES = [
         "ssh -p 2222 -J me@gate:22 me@10.0.0.1",
     ),
     ("host-key-changed", CHANGED, "/home/me/.ssh/known_hosts:7"),
-    ("host-key-changed", CHANGED, "ssh-keygen -R '[10.0.0.1]:2222'"),
+    ("host-key-changed", CHANGED, "ssh-keygen -f /home/me/.ssh/known_hosts -R '[10.0.0.1]:2222'"),
+    ("host-key-changed", "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "ssh-keygen -R '[10.0.0.1]:2222'"),
     ("host-key-changed", "@       WARNING: REVOKED HOST KEY DETECTED!               @", "revoked"),
     ("denied", "me@10.0.0.1: Permission denied (publickey,password).", "as me"),
     ("denied", "Permission denied (publickey,gssapi-keyex,gssapi-with-mic).", "as me"),  # 7.x
@@ -154,6 +155,36 @@ def test_complaints_of_ssh_become_one_sentence_with_the_host(kind: str, stderr: 
     assert found.message.startswith("node1 (10.0.0.1): ")
     assert "\n" not in str(found)
     assert said in str(found)
+
+
+TRY = ["Host key verification failed.", "Unable to negotiate with 10.0.0.1 port 22", GATE_GONE + "UNKNOWN port 65535"]
+
+
+@pytest.mark.parametrize("stderr", TRY)
+@pytest.mark.parametrize(
+    ("host", "config", "typed"),
+    [
+        (PLAIN, "", "'ssh node1'"),
+        (PLAIN, "conf", "'ssh -F /lab/conf node1'"),
+        (PLAIN, "my conf", "'ssh -F '/lab/my conf' node1'"),
+        (
+            FULL,
+            "conf",
+            "'ssh -F /lab/conf -l me -p 2222 -J me@gate:22 -i /lab/keys/rack -o IdentitiesOnly=yes 10.0.0.1'",
+        ),
+    ],
+)
+def test_what_to_type_goes_the_way_that_the_inventory_says(
+    stderr: str, host: RackHost, config: str, typed: str
+) -> None:
+    assert typed in ssh(config=config).trouble(host, 255, stderr).hint
+    assert typed in ssh(config=config).trouble(host, TIMED_OUT, "").hint
+
+
+def test_an_unknown_name_is_to_be_explained_where_the_inventory_looks_for_it() -> None:
+    said = "ssh: Could not resolve hostname node1: Name or service not known"
+    assert ssh().trouble(PLAIN, 255, said).hint.endswith("or in ~/.ssh/config")
+    assert ssh(config="conf").trouble(PLAIN, 255, said).hint.endswith("or in /lab/conf")
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
+import re
+import shlex
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +17,12 @@ from typing import TypeVar
 from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost
 from oarsman.engines.bare.over_ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, Trouble, trouble
 
-__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "end", "on_all", "quietly", "trouble"]
+__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "end", "is_turned_away", "knocks", "on_all", "quietly", "trouble"]
 
 AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts take for an attack
 MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
+_KNOCKS = (0.5, 1.0, 2.0, 4.0)  # seconds between one knock at a crowded door and the next, each more or less
+_TURNED_AWAY = re.compile(r"^(?:kex|ssh)_exchange_identification: (?:read: )?Connection (?:closed|reset)", re.MULTILINE)
 
 _ALWAYS = (
     "ClearAllForwardings=yes",  # what the user forwards is for the user's own sessions, and would collide
@@ -60,8 +65,19 @@ class Ssh:
         said = [*options, f"BatchMode={'yes' if batch else 'no'}", f"ConnectTimeout={timeout}", *_ALWAYS]
         said += _connection(control, master)
         words = [self._program, "-T", "-x", "-a", *(word for option in said for word in ("-o", option))]
-        if self.config:
-            words += ["-F", self.config]
+        return [*words, *self._way(host), "--", host.target, *remote]  # after -- no name is an option
+
+    def typed(self, host: RackHost) -> str:
+        """What a person types to go the same way."""
+        return shlex.join(["ssh", *self._way(host), host.target])
+
+    def trouble(self, host: RackHost, code: int, said: str) -> Trouble:
+        """What is in the way from here."""
+        return trouble(host, code, said, typed=self.typed(host), config=self.config)
+
+    def _way(self, host: RackHost) -> list[str]:
+        """What the inventory says of it."""
+        words = ["-F", self.config] if self.config else []
         if host.user:
             words += ["-l", host.user]
         if host.port is not None:
@@ -70,7 +86,7 @@ class Ssh:
             words += ["-J", host.jump]
         if host.key:  # that key and no other: an agent full of keys uses up the tries that a server allows
             words += ["-i", self._file(host.key), "-o", "IdentitiesOnly=yes"]
-        return [*words, "--", host.target, *remote]  # after -- no name is an option
+        return words
 
     @property
     def config(self) -> str:
@@ -79,7 +95,7 @@ class Ssh:
 
     def _file(self, name: str) -> str:
         """A supervisor has another working folder than whoever wrote the inventory."""
-        return str(self._inventory.file.parent / Path(name).expanduser())
+        return str(self._inventory.file.absolute().parent / Path(name).expanduser())
 
     async def run(
         self,
@@ -96,8 +112,23 @@ class Ssh:
         The script comes on standard input, of which shells read ahead: nothing in it may read standard input.
         `answering` is an environment in which ssh gets an answer when it asks for a password.
         """
-        batch, patience = answering is None, max(1, round(timeout))
-        words = self.argv(host, "/bin/sh", control=control, batch=batch, timeout=patience, options=options)
+        words = self.argv(
+            host, "/bin/sh", control=control, batch=answering is None, timeout=max(1, round(timeout)), options=options
+        )
+        environment = quietly(os.environ) if answering is None else dict(answering)
+        deadline = asyncio.get_running_loop().time() + timeout
+        answer = await self._once(host, words, script, environment, timeout)
+        for pause in knocks():
+            left = deadline - asyncio.get_running_loop().time() - pause
+            if left <= 0 or answer.trouble is None or not is_turned_away(answer.trouble, answer.err):
+                break
+            await asyncio.sleep(pause)
+            answer = await self._once(host, words, script, environment, left)
+        return answer
+
+    async def _once(
+        self, host: RackHost, words: Sequence[str], script: str, environment: Mapping[str, str], patience: float
+    ) -> Answer:
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
@@ -105,19 +136,29 @@ class Ssh:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,  # without a terminal nobody is asked, not even by the ssh of a jump host
-                env=quietly(os.environ) if answering is None else dict(answering),
+                env=environment,
             )
         except (FileNotFoundError, PermissionError) as error:
-            return Answer(NOT_STARTED, "", str(error), trouble(host, NOT_STARTED, str(error)))
+            return Answer(NOT_STARTED, "", str(error), self.trouble(host, NOT_STARTED, str(error)))
         try:
-            out, err = await asyncio.wait_for(_converse(process, script.encode()), timeout)
+            out, err = await asyncio.wait_for(_converse(process, script.encode()), patience)
             code = await process.wait()
         except TimeoutError:
-            return Answer(TIMED_OUT, "", "", trouble(host, TIMED_OUT, ""))
+            return Answer(TIMED_OUT, "", "", self.trouble(host, TIMED_OUT, ""))
         finally:
             await end(process)
         failed = code == SSH_FAILED or code < 0
-        return Answer(code, out, err, trouble(host, code, err) if failed else None)
+        return Answer(code, out, err, self.trouble(host, code, err) if failed else None)
+
+
+def is_turned_away(found: Trouble, said: str) -> bool:
+    """Whether sshd, or that of a jump host, had so many beginners that it took no more (MaxStartups). Nothing ran."""
+    return found.kind == "lost" and _TURNED_AWAY.search(said) is not None
+
+
+def knocks() -> Iterator[float]:
+    """Pauses, of which no two are the same: who was turned away together must not come back together."""
+    return (pause * random.uniform(0.5, 1.5) for pause in _KNOCKS)
 
 
 def quietly(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:

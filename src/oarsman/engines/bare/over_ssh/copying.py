@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oarsman.engines.bare.over_ssh import texts
-from oarsman.engines.bare.over_ssh.client import Ssh, end, quietly, trouble
+from oarsman.engines.bare.over_ssh.client import Ssh, end, is_turned_away, knocks, quietly, trouble
 from oarsman.engines.bare.over_ssh.code_archive import archive
 from oarsman.engines.bare.over_ssh.code_changes import Changes, changes, gone, named, read_answer, read_names
 from oarsman.engines.bare.over_ssh.code_tree import Entry, Tree, plan_copy
@@ -34,6 +34,10 @@ _LIFELESS = 30  # seconds; a copy shows life every two
 _LONGEST_ANSWER = 64 << 20  # bytes
 _TOOL_MISSING, _BUSY = 127, 75  # codes of copying.sh
 _FOR_THE_USER = frozenset({"no-ssh", "denied", "host-key-unknown", "host-key-changed", "unresolvable"})
+
+
+class _TurnedAwayError(RetryableError):
+    """The door was crowded; nothing was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,17 @@ async def copy(
     Raises RetryableError or UserError, which name the host and the reason, if that does not succeed, or if neither side
     gets any further for `timeout` seconds.
     """
+    for pause in knocks():
+        try:
+            return await _copy(ssh, host, tree, target, timeout, control)
+        except _TurnedAwayError:
+            await asyncio.sleep(pause)
+    return await _copy(ssh, host, tree, target, timeout, control)
+
+
+async def _copy(
+    ssh: Ssh, host: RackHost, tree: Tree, target: str, timeout: float, control: str | None  # noqa: ASYNC109
+) -> Copied:  # fmt: skip
     words = ssh.argv(host, texts.RECEIVER, control=control, timeout=max(1, round(min(timeout, _CONNECTING))))
     try:
         process = await asyncio.create_subprocess_exec(
@@ -92,24 +107,24 @@ async def copy(
             env=quietly(os.environ),
         )
     except (FileNotFoundError, PermissionError) as error:
-        raise _failure(host, NOT_STARTED, str(error)) from error
+        raise _failure(ssh, host, NOT_STARTED, str(error)) from error
     try:
         async with asyncio.timeout(timeout) as limit:
-            return await _Conversation(host, process, limit, timeout).copy(tree, target)
+            return await _Conversation(ssh, host, process, limit, timeout).copy(tree, target)
     except TimeoutError:
-        raise _failure(host, TIMED_OUT, "") from None
+        raise _failure(ssh, host, TIMED_OUT, "") from None
     finally:
         await end(process)
 
 
 class _Conversation:
     def __init__(
-        self, host: RackHost, process: asyncio.subprocess.Process, limit: asyncio.Timeout, patience: float
+        self, ssh: Ssh, host: RackHost, process: asyncio.subprocess.Process, limit: asyncio.Timeout, patience: float
     ) -> None:
         assert process.stdin
         assert process.stdout
         assert process.stderr
-        self._host = host
+        self._ssh, self._host = ssh, host
         self._process = process
         self._orders, self._answers, self._signs = process.stdin, process.stdout, process.stderr
         self._limit = limit
@@ -125,7 +140,7 @@ class _Conversation:
         finally:
             listening.cancel()
         if done is None or code != 0:
-            raise _failure(self._host, code, said)
+            raise _failure(self._ssh, self._host, code, said)
         return done
 
     async def _bring(self, tree: Tree, target: str) -> Copied:
@@ -198,10 +213,11 @@ _REASONS = (
 )
 
 
-def _failure(host: RackHost, code: int, said: str) -> OarsmanError:
+def _failure(ssh: Ssh, host: RackHost, code: int, said: str) -> OarsmanError:
     if code in (NOT_STARTED, TIMED_OUT, SSH_FAILED) or code < 0:
-        found = trouble(host, code, said)
+        found = ssh.trouble(host, code, said)
         kind = UserError if found.kind in _FOR_THE_USER else RetryableError
+        kind = _TurnedAwayError if is_turned_away(found, said) else kind
         return kind(f"code was not copied: {found.message}", hint=found.hint or None)
     for form, hint in _REASONS:
         if line := re.search(rf"^.*(?:{form}).*$", said, re.MULTILINE):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ class _Place:
 
     host: RackHost
     text: str
+    typed: str = ""  # what to type to go the same way, where somebody knows better than the inventory's line
+    config: str = ""  # where ssh was told to look for it
 
     @property
     def name(self) -> str:
@@ -50,11 +53,21 @@ class _Place:
     @property
     def known_as(self) -> str:
         """In known_hosts."""
-        return f"'[{self.host.target}]:{self.port}'" if self.port != "22" else self.host.target
+        said = re.search(r"[Hh]ost key for (\S+) has changed", self.text)
+        named = f"[{self.host.target}]:{self.port}" if self.port != "22" else self.host.target
+        return said[1] if said else named
+
+    @property
+    def known_in(self) -> list[str]:
+        """Which known_hosts, in the words of ssh-keygen; none where ssh did not say it: it is the user's own."""
+        said = re.search(r"Offending (?:\S+ )?key in (\S+):\d+", self.text)
+        return ["-f", said[1]] if said else []
 
     @property
     def words(self) -> str:
         """What to type to see it for oneself."""
+        if self.typed:
+            return self.typed
         port = f"-p {self.host.port} " if self.host.port else ""
         jump = f"-J {self.host.jump} " if self.host.jump else ""
         user = f"{self.host.user}@" if self.host.user else ""
@@ -69,7 +82,7 @@ def _unresolvable(place: _Place) -> tuple[str, str]:
     name = said[1] if said else place.host.target
     return (
         f"{place.name}: the name {name} is not known",
-        "correct it, or give the host an address in the inventory or in ~/.ssh/config",
+        f"correct it, or give the host an address in the inventory or in {place.config or '~/.ssh/config'}",
     )
 
 
@@ -96,7 +109,7 @@ def _key_changed(place: _Place) -> tuple[str, str]:
     said = re.search(r"Offending (?:\S+ )?key in (\S+)", place.text)
     where = f" ({said[1]})" if said else ""
     stated = re.search(r"ssh-keygen -f .* -R .*", place.text)
-    forget = stated[0] if stated else f"ssh-keygen -R {place.known_as}"
+    forget = stated[0] if stated else shlex.join(["ssh-keygen", *place.known_in, "-R", place.known_as])
     return (
         f"{place.name}: its host key is not the one in known_hosts{where}",
         f"if it was installed anew: {forget}; then 'oarsman hosts trust'. If not, stay away from it",
@@ -176,9 +189,12 @@ _FORMS: tuple[tuple[str, str, _Sentence], ...] = (
 )
 
 
-def trouble(host: RackHost, code: int, stderr: str) -> Trouble:
-    """Why ssh, or the command it was to run, ended with this code."""
-    place = _Place(host, stderr)
+def trouble(host: RackHost, code: int, stderr: str, *, typed: str = "", config: str = "") -> Trouble:
+    """Why ssh, or the command it was to run, ended with this code.
+
+    `typed`: the command line that would go the same way; `config`: the ssh configuration that is used.
+    """
+    place = _Place(host, stderr, typed, config)
     if code == NOT_STARTED:
         return Trouble("no-ssh", "there is no ssh on this machine", "install OpenSSH's client")
     if code == TIMED_OUT:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from oarsman.engines.bare.over_ssh.client import Answer, Ssh
 from oarsman.engines.bare.over_ssh.inventory import RackHost
-from oarsman.engines.bare.over_ssh.trouble import Trouble, trouble
+from oarsman.engines.bare.over_ssh.trouble import Trouble
 from oarsman.engines.bare.over_ssh.trusting_files import PublicKey, best, known, with_port
 
 CONNECT_SECONDS = 10
@@ -60,7 +60,7 @@ async def way_to(ssh: Ssh, host: RackHost) -> Way | Trouble:
         return Trouble("no-ssh", "there is no ssh on this machine", "install OpenSSH's client")
     out, err = await process.communicate()
     if process.returncode:
-        return trouble(host, process.returncode, err.decode(errors="replace"))
+        return ssh.trouble(host, process.returncode, err.decode(errors="replace"))
     return _read(out.decode(errors="replace"))
 
 

@@ -30,6 +30,8 @@ class Course:
     findings: list[Finding] = field(default_factory=list)
     seen: dict[str, HostSeen] = field(default_factory=dict)
     networks: Networks | None = None
+    _judged: int = 0  # how many hosts have been told of
+    _alone: bool = False  # whether those whose folder failed were asked again
 
     async def run(self) -> list[Finding]:
         self.stage("hosts")
@@ -52,21 +54,29 @@ class Course:
         return [host for host in self.hosts if host.name not in failed]
 
     async def _ask(self, host: RackHost) -> HostSeen:
+        """Each is told of as soon as all before it have answered: people look for hosts in the order they know."""
         seen = await ask(self.ssh, host)
-        if not _folder_fails(seen):
-            self._judge(seen)
+        self.seen[host.name] = seen
+        self._judge_those_in_turn()
         return seen
+
+    def _judge_those_in_turn(self) -> None:
+        """Up to the first that has not answered, or that has to be asked again."""
+        while self._judged < len(self.hosts):
+            seen = self.seen.get(self.hosts[self._judged].name)
+            if seen is None or (_folder_fails(seen) and not self._alone):
+                return
+            self._judged += 1
+            own = surroundings(seen.host, seen.facts) if seen.facts is not None else ()
+            self._found([*reached(seen), *own])
 
     async def _ask_again_alone(self) -> None:
         """Hosts with one home try the same folder, and may remove it under each other's hands: now one at a time."""
         for name, seen in self.seen.items():
             if _folder_fails(seen):
-                self.seen[name] = again = await ask(self.ssh, seen.host)
-                self._judge(again)
-
-    def _judge(self, seen: HostSeen) -> None:
-        own = surroundings(seen.host, seen.facts) if seen.facts is not None else ()
-        self._found([*reached(seen), *own])
+                self.seen[name] = await ask(self.ssh, seen.host)
+        self._alone = True
+        self._judge_those_in_turn()
 
     def _choose_network(self, there: Sequence[HostSeen]) -> None:
         if len(there) < 2:
@@ -88,6 +98,8 @@ class Course:
         seen, ways = await try_ways(self.ssh, there, addresses)
         self.seen |= seen
         self._found([clock(each) for each in seen.values()])
+        order = [host.name for host in self.hosts]
+        ways.sort(key=lambda each: order.index(each.other.name))
         for name in seen:
             self._found(finding for each in ways if each.host == name for finding in way(each))
 
