@@ -178,7 +178,7 @@ def things(cluster: Cluster) -> Iterator[str]:
     })  # fmt: skip
     cluster.kubectl("wait", "--for=condition=Established", "crd/things.test.oarsman", "--timeout=180s")
     yield "things"
-    cluster.kubectl("delete", "crd", "things.test.oarsman", "--wait=false")
+    cluster.kubectl("delete", "crd", "things.test.oarsman", "--timeout=180s")
 
 
 def test_custom_resources_are_served(cluster: Cluster, namespace: str, things: str) -> None:

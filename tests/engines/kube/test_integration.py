@@ -56,7 +56,7 @@ def pod_groups(served: Cluster) -> Iterator[None]:
     served.kubectl("apply", "-f", "-", stdin=listed)
     served.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", "-", stdin=listed)
     yield
-    served.kubectl("delete", "--wait=false", "-f", "-", stdin=listed)
+    served.kubectl("delete", "--timeout=180s", "-f", "-", stdin=listed)  # a second try makes them anew
 
 
 def test_i1_a_job_succeeds(served: Cluster, api_namespace: str) -> None:
