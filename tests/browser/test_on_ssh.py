@@ -69,8 +69,8 @@ def test_a_job_made_in_the_form_runs_and_its_hosts_are_shown(server: Served, ope
     expect(cell).to_be_visible()
     expect(page.get_by_role("row").filter(has_text="rowing-worker-0 (node1)").first).to_contain_text("0-1")
     page.goto(f"{server.address}/hosts")
-    expect(slots(page, r"2 of 2 held, 0 free; load [\d.]+; default\/rowing 2")).to_have_count(2)
-    expect(slots(page, r"0 of 2 held, 2 free; load [\d.]+")).to_have_count(1)
+    expect(slots(page, r"2 of 2 held, 0 free; [\d.]+ CPU busy; default\/rowing 2")).to_have_count(2)
+    expect(slots(page, r"0 of 2 held, 2 free; [\d.]+ CPU busy")).to_have_count(1)
     expect(card(page, "node1").get_by_text("2 slots")).to_be_visible()
 
     done.touch()
@@ -85,17 +85,20 @@ def test_the_cause_of_a_failure_names_rank_and_host(server: Served, opened: Open
     cause = page.locator(".oarsman-cause")
     expect(cause).to_contain_text(re.compile(r"rank 3 on fails-worker-1 \(node2\) exited with code 7: part-3\.csv"))
     page.goto(f"{server.address}/")
-    expect(page.get_by_role("img", name=re.compile(r"^Slots: 0 of 6 held, 6 free; load "))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile(r"^Slots: 0 of 6 held, 6 free; "))).to_be_visible()
     expect(page.get_by_text("rank 3 on fails-worker-1 (node2)")).to_be_visible()
 
 
 def test_a_host_that_a_check_left_out_says_why_in_the_readers_language(opened: Opened) -> None:
-    for language, word, why in (
-        ("en-US", "left out", "nothing listens on port 22"), ("zh-CN", "未使用", "端口 22 没有程序在监听"),
+    for language, word, why, summary, hint in (
+        ("en-US", "left out", "nothing listens on port 22", "failures: 1", "start sshd there, or correct the port"),
+        ("zh-CN", "未使用", "端口 22 没有程序在监听", "失败：1", "请在那里启动 sshd，或更正端口"),
     ):  # fmt: skip
         unfit = card(opened("/hosts", language), "node4")
         expect(unfit.get_by_text(word)).to_be_visible()
         expect(unfit).to_contain_text(why)
+        unfit.get_by_text(summary).click()
+        expect(unfit).to_contain_text(hint)
 
 
 # -- helpers ------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ __all__ = [
     "EventRecord",
     "Fit",
     "Holding",
+    "HostFinding",
     "HostRecord",
     "HostUsage",
     "JobRecord",
@@ -105,6 +106,15 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HostFinding:
+    """What a check found of a host that is not well."""
+
+    level: str  # warn or fail
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HostRecord:
     """A machine that jobs run on: this one, an SSH host, a node."""
 
@@ -115,6 +125,8 @@ class HostRecord:
     held: Amounts  # promised to jobs
     used: Amounts | None = None  # really used, where that is known
     holdings: tuple[Holding, ...] = ()
+    checked_at: datetime | None = None  # by `oarsman hosts check`; None: never
+    findings: tuple[HostFinding, ...] = ()  # of that check
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
+from typing import Any
 
+from oarsman.engines.bare.over_ssh.checking.findings import FAIL, WARN, Finding
 from oarsman.engines.bare.over_ssh.survey import Survey
 from oarsman.engines.bare.specification import read_spec
 from oarsman.job.job import Job
@@ -14,13 +16,17 @@ from oarsman.plan.policies import racks
 from oarsman.plan.policies.gang import Capacity
 from oarsman.plan.policies.rack_places import plus
 from oarsman.plan.reconcile import ours
-from oarsman.runtime.jobs import Amounts, Fit, Holding, HostRecord, JobRecord
+from oarsman.runtime.jobs import Amounts, Fit, Holding, HostFinding, HostRecord, JobRecord
+from oarsman.runtime.rack_state import last_check
 from oarsman.store.places import Places
+
+Check = tuple[float, list[Finding]]  # when it was, and all that it found
 
 
 def hosts(survey: Survey, records: Sequence[JobRecord], now: datetime, places: Places) -> list[HostRecord]:
     running, _ = _jobs(records, now, places)
     shares = [(job.gang.key, racks.holds(job)) for job in running]
+    check = last_check(survey.inventory, places)
     found = []
     for machine in survey.machines():
         holdings = tuple(
@@ -43,9 +49,24 @@ def hosts(survey: Survey, records: Sequence[JobRecord], now: datetime, places: P
                 ),
                 used=used,
                 holdings=holdings,
+                **_checked(machine.name, check),
             )
         )
     return found
+
+
+def _checked(host: str, check: Check | None) -> dict[str, Any]:
+    """What the last check says of this host, where it was one of those that were checked."""
+    when, findings = check or (0.0, [])
+    own = [finding for finding in findings if finding.host == host]
+    if not own:
+        return {}
+    wrong = tuple(
+        HostFinding(level=finding.level, message=finding.message, hint=finding.hint)
+        for finding in own
+        if finding.level in (WARN, FAIL)
+    )
+    return {"checked_at": datetime.fromtimestamp(when, UTC), "findings": wrong}
 
 
 def held(records: Sequence[JobRecord], now: datetime, places: Places) -> dict[str, Capacity]:

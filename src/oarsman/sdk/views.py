@@ -20,6 +20,7 @@ from oarsman.sdk.models import (
     CauseView,
     ConditionView,
     EventView,
+    FindingView,
     FitView,
     HoldingView,
     HostView,
@@ -244,6 +245,8 @@ def host(found: door.HostRecord) -> HostView:
         name=found.name, state=found.state, message=found.message, total=amounts(found.total),
         held=amounts(found.held), used=amounts(found.used) if found.used is not None else None,
         holdings=[HoldingView(key=held.key, amounts=amounts(held.amounts)) for held in found.holdings],
+        checked=found.checked_at,
+        findings=[FindingView(level=one.level, message=one.message, hint=one.hint) for one in found.findings],
     )  # fmt: skip
 
 

@@ -110,10 +110,12 @@ class _HostCard:
         self._say = say
         self._engine = engine
         self._seen: object = None
+        self._checked: object = None
         with ui.column().classes("oarsman-card items-stretch"):
             self._head = ui.row().classes("items-center w-full")
             self._drawing = ui.column().classes("items-stretch w-full oarsman-drawing")
             self._holders = ui.element("ul").classes("oarsman-holders")
+            self._check = ui.element("div")
 
     def show(self, host: HostView, painted: Mapping[str, str]) -> None:
         for place, draw in ((self._head, self._draw_head), (self._drawing, self._draw_room)):
@@ -126,6 +128,11 @@ class _HostCard:
             self._holders.clear()
             with self._holders:
                 self._draw_holders(host, painted)
+        if (host.checked, host.findings) != self._checked:
+            self._checked = (host.checked, host.findings)
+            self._check.clear()
+            with self._check:
+                self._draw_check(host)
 
     def _draw_head(self, host: HostView, _: Mapping[str, str]) -> None:
         ready = host.state == _READY
@@ -170,6 +177,24 @@ class _HostCard:
                 else:
                     ui.link(key, job_rows.address(key))
                 ui.label(amounts.amounts(self._say, held, self._engine)).classes("oarsman-note")
+
+    def _draw_check(self, host: HostView) -> None:
+        say = self._say
+        if host.checked is None:
+            return
+        when = amounts.moment(host.checked)
+        if not host.findings:
+            ui.label(say("Checked {when}: all is well", when=when)).classes("oarsman-note")
+            return
+        failed = sum(one.level == "fail" for one in host.findings)
+        warned = len(host.findings) - failed
+        told = say("Checked {when}; failures: {failed}, warnings: {warned}", when=when, failed=failed, warned=warned)
+        with ui.expansion(told).classes("oarsman-note w-full").props("dense"):
+            for one in host.findings:
+                with ui.column().classes("gap-0 oarsman-finding"):
+                    said(say, one.message).classes("is-bad" if one.level == "fail" else "is-wait")
+                    if one.hint:
+                        said(say, one.hint).classes("oarsman-note")
 
 
 def _together(host: HostView) -> dict[str, AmountsView]:

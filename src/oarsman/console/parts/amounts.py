@@ -24,8 +24,10 @@ def number(amount: float) -> str:
 
 
 def really(say: Words, engine: str, field: str, used: str) -> str:
-    """Nobody measures slots: what an SSH host tells of its processors is its load."""
-    return say("; load {load}", load=used) if engine == "ssh" and field == "cpus" else say("; {used} used", used=used)
+    """Nobody measures slots: what an SSH host tells is how many of its processors are busy."""
+    if engine == "ssh" and field == "cpus":
+        return say("; {used} CPU busy", used=used)
+    return say("; {used} used", used=used)
 
 
 def amounts(say: Words, one: AmountsView, engine: str = "") -> str:

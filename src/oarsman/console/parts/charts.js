@@ -95,7 +95,7 @@ export default {
       return {
         animation: false,
         color: COLOURS,
-        grid: { left: 8, right: 24, top: many ? 40 : 16, bottom: 8, containLabel: true },
+        grid: { left: 8, right: 36, top: many ? 40 : 16, bottom: 8, containLabel: true },
         legend: { show: many, type: "scroll", top: 0, icon: "circle", itemWidth: 10, itemHeight: 10, textStyle: { color: quiet }, pageTextStyle: { color: quiet },
           pageIconColor: quiet, pageIconInactiveColor: rule },
         tooltip: { trigger: "axis", confine: true, backgroundColor: card, borderColor: rule, formatter: (found) => this.told(found, unit, x) },

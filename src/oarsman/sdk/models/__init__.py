@@ -24,7 +24,16 @@ from oarsman.sdk.models.jobs import (
     Step,
 )
 from oarsman.sdk.models.logs import LogFilter, LogLineView, LogPageView
-from oarsman.sdk.models.place import AmountsView, HoldingView, HostView, Overview, QueueEntry, RecentFailure, UsagePoint
+from oarsman.sdk.models.place import (
+    AmountsView,
+    FindingView,
+    HoldingView,
+    HostView,
+    Overview,
+    QueueEntry,
+    RecentFailure,
+    UsagePoint,
+)
 from oarsman.sdk.models.progress import MetricPoint, MetricSeries, Progress, RankProgress
 from oarsman.sdk.models.server import ProblemDetails, ServerInfo
 from oarsman.sdk.models.sweeps import Parameter, SweepPoint, SweepSpec, SweepView
@@ -62,6 +71,7 @@ __all__ = [
     "EnvironmentSpec",
     "EnvironmentView",
     "EventView",
+    "FindingView",
     "FitView",
     "HoldingView",
     "HostView",

@@ -19,6 +19,12 @@ class HoldingView(Value):
     amounts: AmountsView
 
 
+class FindingView(Value):
+    level: str  # warn or fail
+    message: str
+    hint: str = ""
+
+
 class HostView(Value):
     name: str
     state: str
@@ -27,6 +33,8 @@ class HostView(Value):
     held: AmountsView
     used: AmountsView | None = None
     holdings: Sequence[HoldingView] = ()
+    checked: datetime | None = None  # by `oarsman hosts check`, where there is such a thing
+    findings: Sequence[FindingView] = ()  # what that check found that is not well
 
 
 class QueueEntry(Value):
