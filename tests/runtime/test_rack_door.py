@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from embedded_doors import document, finished, listening
 
 from oarsman import names
+from oarsman.engines.bare.over_ssh.checking.findings import Finding
 from oarsman.engines.bare.over_ssh.inventory import load
 from oarsman.errors import UsageError, UserError
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import to_yaml
 from oarsman.runtime import rack_state
 from oarsman.runtime.embedded import EmbeddedJobs
+from oarsman.runtime.jobs import HostFinding
 from oarsman.runtime.over_ssh import RackJobs
 from oarsman.runtime.sweeps import Handing, Sweeps
 from oarsman.sdk.desk import Desk
@@ -83,6 +86,23 @@ def test_whether_a_job_of_hosts_fits_is_asked_of_them_through_either_door(
     record = rack.submit(document("far"), environment={}, folder=HERE)
     assert machine.fit(record.job.document, owner="ada") == (answer, "ada")
     assert machine.fit(document("near")).now
+
+
+def test_a_host_tells_what_the_last_check_found_of_it_that_is_not_well(
+    rack: RackJobs, places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RackJobs, "survey", lambda self: self._surveys.of(str(self.inventory)))  # nobody is asked
+    assert [(host.checked_at, host.findings) for host in rack.hosts()] == [(None, ())] * 2
+    findings = [
+        Finding(host="node1", step="login", level="ok", message="it lets us log in"),
+        Finding(host="node1", step="clock", level="warn", message="node1: its clock is 9 s behind", hint="set it"),
+        Finding(host="", step="real run", level="fail", message="mpirun was not tried: no host passed"),
+    ]
+    rack_state.checked(load(rack.inventory), findings, fit=["node1"], unfit={}, clock=lambda: 60.0, places=places)
+    first, second = rack.hosts()
+    assert first.checked_at == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    assert first.findings == (HostFinding(level="warn", message="node1: its clock is 9 s behind", hint="set it"),)
+    assert (second.checked_at, second.findings) == (None, ())
 
 
 @pytest.mark.parametrize("text", [None, "node1 slots=many\n"])

@@ -13,6 +13,7 @@ from console.api.memory import FAILED, QUEUED, RUNNING, SUCCEEDED, MemoryJobs, a
 
 from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, UsageError
 from oarsman.manifest import documents, job_from_document
+from oarsman.runtime.jobs import Amounts, HostRecord
 from oarsman.sdk.catalogue import Catalogue
 from oarsman.sdk.desk import Desk
 from oarsman.sdk.desk.previewing import arithmetic
@@ -111,6 +112,16 @@ def test_failures_of_the_last_day_come_newest_first(jobs: MemoryJobs) -> None:
     assert [found.key for found in a_desk(jobs).overview().failures] == ["default/old"]
     late = Desk(jobs, ADA, now=lambda: at(0) + timedelta(days=2))
     assert late.overview().failures == []
+
+
+def test_a_host_that_gets_no_jobs_is_no_room_but_what_they_have_of_it(jobs: MemoryJobs) -> None:
+    four, one = Amounts(cpus=4.0), Amounts(cpus=1.0)
+    jobs.machines = [
+        HostRecord(name="a", state="ready", total=four, held=one),
+        HostRecord(name="b", state="left out", total=four, held=one),
+    ]
+    found = a_desk(jobs).overview()
+    assert (found.total.cpus, found.held.cpus) == (5.0, 2.0)
 
 
 # -- to whom -----------------------------------------------------------------------------------------
