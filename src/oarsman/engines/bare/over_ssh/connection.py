@@ -15,6 +15,7 @@ from oarsman.engines.bare import process
 from oarsman.engines.bare.over_ssh import texts
 
 _KEPT_WORDS = 4096
+_LONGEST_LINE = 1 << 16  # many times what a minder ever says; what goes on and on is not its word
 
 
 def start_ssh(argv: Sequence[str], out: int, err: int) -> subprocess.Popen[bytes]:
@@ -95,7 +96,8 @@ class Connection:
         self._forget(pipe)
 
     def _listen(self, stream: IO[bytes]) -> None:
-        *lines, self._line = (self._line + self._read(stream)).split(b"\n")
+        *lines, begun = (self._line + self._read(stream)).split(b"\n")
+        self._line = begun[-_LONGEST_LINE:]
         for line in lines:
             kind, _, rest = line.decode("utf-8", "surrogateescape").partition(" ")
             self._heard(kind, rest)

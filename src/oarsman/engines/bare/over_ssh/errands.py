@@ -39,6 +39,7 @@ class Errands:
         self._under_way: dict[str, Errand] = {}
 
     def start(self, asker: str, host: str, command: str) -> None:
+        self.drop(asker)  # one that was killed, and whose number another has now
         host = host.rpartition("@")[2]
         member = self._aliases.get(host) or self._aliases.get(host.partition(".")[0])
         try:
@@ -63,7 +64,8 @@ class Errands:
         if (errand := self._under_way.get(asker)) is not None:
             relay = partial(self._relay, errand)
             for fd in errand.outputs:
-                self._watch(fd, relay)
+                if fd not in self._selector.get_map():  # anybody on the machine's side can say so twice
+                    self._watch(fd, relay)
 
     def drop(self, asker: str) -> None:
         """Like a closed connection: its command ends."""
