@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _OTHERS = ""  # the key of what somebody else holds
 _READY = "ready"
+_MOST_FINDINGS = 12  # there may be one for every other host; `oarsman hosts check` tells them all
 
 
 def register(console: Console) -> None:
@@ -189,12 +190,15 @@ class _HostCard:
         failed = sum(one.level == "fail" for one in host.findings)
         warned = len(host.findings) - failed
         told = say("Checked {when}; failures: {failed}, warnings: {warned}", when=when, failed=failed, warned=warned)
-        with ui.expansion(told).classes("oarsman-note w-full").props("dense"):
-            for one in host.findings:
-                with ui.column().classes("gap-0 oarsman-finding"):
+        worst_first = sorted(host.findings, key=lambda one: one.level != "fail")
+        with ui.expansion(told).classes("oarsman-check w-full").props("dense"):
+            for one in worst_first[:_MOST_FINDINGS]:
+                with ui.column().classes("gap-0"):
                     said(say, one.message).classes("is-bad" if one.level == "fail" else "is-wait")
                     if one.hint:
                         said(say, one.hint).classes("oarsman-note")
+            if len(worst_first) > _MOST_FINDINGS:
+                ui.label(say("and {count} more", count=len(worst_first) - _MOST_FINDINGS))
 
 
 def _together(host: HostView) -> dict[str, AmountsView]:
