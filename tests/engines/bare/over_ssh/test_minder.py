@@ -22,16 +22,19 @@ PATIENCE = 100.0
 class Host:
     """A machine's folder for one job, and the minders that are started on it."""
 
-    def __init__(self, folder: Path, shell: list[str]) -> None:
+    def __init__(self, folder: Path, shell: str) -> None:
         self.base = folder / "oarsman-0123456789ab"
         self.mark = f"OARSMAN_JOB={uuid.uuid4()}"
         self.folder = folder
         self._shell = shell
         self._started: list[subprocess.Popen[bytes]] = []
 
-    def minder(self, member: str = "0", *, silence: int = 60, folder: str = "") -> subprocess.Popen[bytes]:
+    def minder(
+        self, member: str = "0", *, silence: int = 60, folder: str = "", hands_on: bool = False
+    ) -> subprocess.Popen[bytes]:
         given = {"BASE": self.base, "RUN": self.base / member, "MARK": self.mark, "SILENCE": silence, "PORTS": "1"}
-        lines = "".join(f"{name}='{value}'\n" for name, value in (given | {"FOLDER": folder or self.folder}).items())
+        given |= {"FOLDER": folder or self.folder, "HANDS_ON": "yes" if hands_on else ""}
+        lines = "".join(f"{name}='{value}'\n" for name, value in given.items())
         files = texts.writing({"env": f"export {self.mark}\n"}, seats="")
         minder = self._start(lines + files + texts.script("minder"))
         self._started.append(minder)
@@ -46,8 +49,9 @@ class Host:
 
     def _start(self, script: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
-            [*self._shell, "-c", texts.RECEIVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
-        )
+            ["sh", "-c", texts.RECEIVER.replace("/bin/sh", self._shell)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
         assert process.stdin is not None
         process.stdin.write(texts.line(script))
         process.stdin.flush()
@@ -64,7 +68,7 @@ class Host:
                     stream.close()
 
 
-@pytest.fixture(params=[["sh"], ["bash", "--posix"], ["busybox", "sh"]], ids=["dash", "bash", "busybox"])
+@pytest.fixture(params=["/bin/sh", "bash --posix", "busybox sh"], ids=["dash", "bash", "busybox"])
 def host(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Host]:
     host = Host(tmp_path, request.param)
     yield host

@@ -212,10 +212,10 @@ cat <"$RUN/up" 3>&- &
 mouth=$!
 follower=''
 if [ -n "$HANDS_ON" ]; then
-    follow </dev/null >"$RUN/up" 3>&- &
+    { exec 3>&- >"$RUN/up" </dev/null && follow; } & # with exec, because a shell keeps what it closes for a function alone
     follower=$!
 fi
-watch_over $$ </dev/null >/dev/null 2>&1 3>&- &
+{ exec 3>&- >/dev/null 2>&1 </dev/null && watch_over $$; } &
 watchdog=$!
 trap leave HUP TERM INT
 echo "up $RUN $(free_port)" >&3
