@@ -147,6 +147,9 @@ def test_what_hosts_say_is_kept_in_the_state_that_was_given_and_no_other(
     inventory = load(file)
     rack_state.checked(inventory, [], fit=[], unfit={"node2": "it is noisy"}, places=places)
     found = {host.name: host.message for host in RackJobs(str(file), places).hosts()}
-    assert found == {"node1": rack_state.known(inventory, places)["node1"].trouble.message, "node2": "it is noisy"}  # type: ignore[union-attr]
+    kept = rack_state.known(inventory, places)["node1"].trouble
+    assert found == {"node1": str(kept), "node2": "it is noisy"}
+    assert kept is not None
+    assert kept.kind == "refused", "whoever reads it later has all of it, with what to do"
     assert "nothing listens" in found["node1"]
     assert not (tmp_path / "usual").exists()
