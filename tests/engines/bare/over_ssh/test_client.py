@@ -253,6 +253,21 @@ def test_at_its_time_limit_ssh_ends_with_its_children(tmp_path: Path) -> None:
     assert not alive(tmp_path / "child")
 
 
+@pytest.mark.timeout(60)
+def test_one_that_talked_while_nobody_listened_ends_too(tmp_path: Path) -> None:
+    async def talk_and_end() -> int | None:
+        process = await asyncio.create_subprocess_exec(
+            "yes", stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, start_new_session=True
+        )
+        assert process.stdout is not None
+        with pytest.raises(asyncio.LimitOverrunError):
+            await process.stdout.readuntil(b"no")
+        await client.end(process)
+        return process.returncode
+
+    assert asyncio.run(talk_and_end()) == -9
+
+
 def test_when_cancelled_ssh_ends_with_its_children(tmp_path: Path) -> None:
     async def cancelled() -> None:
         task = asyncio.create_task(pretend(tmp_path, STUCK.format(tmp_path)).run(PLAIN, "", timeout=600))

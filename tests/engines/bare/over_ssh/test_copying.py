@@ -390,3 +390,15 @@ def test_what_login_shells_print_is_not_taken_for_an_answer(code: Path, place: P
     program.write_text(program.read_text().replace("exec", "echo Welcome; echo beware >&2; exec"))
     assert place.copy(code).files
     assert contents(place.folder) == contents(code)
+
+
+@pytest.mark.parametrize(
+    "said", ["head -c 300000 /dev/zero", r"printf '\0begin\0\0end-of-names\0what is this//\n\0\0end\0'; cat >/dev/null"]
+)
+def test_a_host_that_says_what_makes_no_sense_is_named(
+    code: Path, place: Place, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "_LONGEST_ANSWER", 1 << 16)
+    (place.calls.with_name("bin") / "ssh").write_text(f"#!/bin/sh\n{said}\nexec cat >/dev/null\n")
+    with pytest.raises(RetryableError, match="here: what it says makes no sense"):
+        place.copy(code)

@@ -206,3 +206,33 @@ def half_new(rack: Rack, code: Path, host: Host) -> dict[str, tuple[Any, ...]]:
         (code / name).write_bytes(os.urandom(600_000))
     settle(code)
     return before
+
+
+@pytest.mark.parametrize(
+    ("planted", "refused"),
+    [
+        ("mkdir -p /tmp/w/code && chown -R 1234 /tmp/w && chmod -R 777 /tmp/w", "/tmp/w/code"),
+        ("mkdir -m 1777 -p /tmp/w/code && mkdir -m 777 /tmp/w/code/x && chown 1234 /tmp/w/code/x", "/tmp/w/code/x"),
+        (
+            "mkdir -m 1777 -p /tmp/w/code && ln -s /home/rower /tmp/w/code/x && chown -h 1234 /tmp/w/code/x",
+            "/tmp/w/code/x",
+        ),
+        ("mkdir -m 1777 -p /tmp/w/code", ""),
+        ("mkdir -p /tmp/w/code && chown -R rower /tmp/w", ""),
+    ],
+)
+def test_code_is_never_put_where_somebody_else_made_room_for_it(
+    rack: Rack, code: Path, planted: str, refused: str
+) -> None:
+    host = rack[0]
+    host.sh(planted)
+    bringing = copy(ssh_of(rack), RackHost(name=host.name), plan_copy(code), "/tmp/w/code/x", timeout=PATIENCE)
+    try:
+        if refused:
+            with pytest.raises(UserError, match=f"{host.name}: {refused} belongs to somebody else"):
+                asyncio.run(bringing)
+            assert not host.path("/home/rower/train.py").exists()
+        else:
+            assert asyncio.run(bringing).files
+    finally:
+        host.sh("rm -rf /tmp/w")

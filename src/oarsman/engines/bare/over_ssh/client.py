@@ -21,6 +21,7 @@ __all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "end", "is_turned_away", "knoc
 
 AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts take for an attack
 MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
+_END_SECONDS = 10.0  # for what was killed to be gone
 _KNOCKS = (0.5, 1.0, 2.0, 4.0)  # seconds between one knock at a crowded door and the next, each more or less
 _TURNED_AWAY = re.compile(r"^(?:kex|ssh)_exchange_identification: (?:read: )?Connection (?:closed|reset)", re.MULTILINE)
 
@@ -205,11 +206,16 @@ async def _take(stream: asyncio.StreamReader) -> str:
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """With the whole session: the ssh to a jump host is a child of ssh."""
+    """With the whole session: the ssh to a jump host is a child of ssh.
+
+    What nobody wants to hear any more is heard out: as long as something is unread, a process is not over to asyncio.
+    """
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        rest = [_take(stream) for stream in (process.stdout, process.stderr) if stream is not None]
+        with suppress(TimeoutError):  # something that left the session may hold our pipes open
+            await asyncio.wait_for(asyncio.gather(process.wait(), *rest), _END_SECONDS)
 
 
 async def on_all(

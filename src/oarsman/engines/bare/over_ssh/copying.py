@@ -137,8 +137,11 @@ class _Conversation:
             with suppress(asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
                 done = await self._bring(tree, target)
             said, code = await asyncio.gather(listening, self._process.wait())
+        except (asyncio.LimitOverrunError, ValueError) as error:
+            raise RetryableError(f"code was not copied: {self._host.name}: what it says makes no sense") from error
         finally:
             listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
         if done is None or code != 0:
             raise _failure(self._ssh, self._host, code, said)
         return done
@@ -209,6 +212,7 @@ class _Conversation:
 _REASONS = (
     (r"No space left on device|[Qq]uota exceeded", "free some space there, or name another folder in the inventory"),
     (r"Permission denied|Read-only file system", "let the user write there, or name another folder in the inventory"),
+    (r"belongs to somebody else", "name a folder in the inventory that is the user's own"),
     (r"Directory not empty", "a file of the job is to be where jobs left a folder with results: move that away"),
 )
 

@@ -59,6 +59,18 @@ acquire() { # looks five times a second; a copy that shows no life for long is n
     touch "$lock/$me" || exit 1
 }
 
+check_owner() { # what somebody else put there before us could be anything; by what is made there, as some disks rename owners
+    me_there=$(stat -c %u "$lock") || exit 1
+    for place in "${TARGET%/*}" "$TARGET"; do
+        [ -e "$place" ] || [ -h "$place" ] || continue
+        case $(stat -c %u "$place") in
+        "$me_there") ;;
+        0) [ "$place" != "$TARGET" ] || fail "$place belongs to somebody else" ;;
+        *) fail "$place belongs to somebody else" ;;
+        esac
+    done
+}
+
 show_life() { # to others by the mark; on the connection, so that a dead one is noticed
     trap 'kill $! 2>/dev/null; exit 0' TERM
     while kill -0 $$ 2>/dev/null && touch -c "$lock/$me"; do
@@ -114,6 +126,7 @@ mkdir -p "${TARGET%/*}" || exit 1
 trap leave EXIT
 trap 'exit 1' HUP INT TERM PIPE
 acquire
+check_owner
 show_life </dev/null >/dev/null &
 beats=$!
 printf '\0begin\0'
