@@ -19,6 +19,7 @@ from oarsman.engines.bare.over_ssh.trusting_files import PREFIX, PublicKey
 KEY = "id_oarsman"
 ON_HOST = {name: f".ssh/{name}" for name in ("authorized_keys", "known_hosts", "config")}
 _PIECE = 2000  # bytes of a file in one word of a script
+_SENSELESS = "its shell did not do what it was told"
 _PLAIN = frozenset(b'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 \n+/=@.,:;_-#<>[]()|*?!"$&~')
 
 Run = Callable[[str, float], Awaitable[Answer]]
@@ -74,7 +75,10 @@ class Place:
     async def look(self) -> Seen | Trouble:
         calls = ["describe", *(f"tell {label} {shlex.quote(path)}" for label, path in self.files.items())]
         rows = await self._ask(calls)
-        return rows if isinstance(rows, Trouble) else _seen(self.name, rows)
+        try:
+            return rows if isinstance(rows, Trouble) else _seen(self.name, rows)
+        except (LookupError, ValueError):
+            return _failed(self.name, _SENSELESS)
 
     async def make_key(self, mark: str) -> str | Trouble:
         """The public half of the pair that is there afterwards."""
@@ -107,11 +111,14 @@ class Place:
         rows = await self._ask([*calls, "wait"], timeout=60 + 15 * len(names) / at_once)
         if isinstance(rows, Trouble):
             return rows
-        return {
-            row[1]: (int(row[2]), bytes.fromhex(row[3]).decode(errors="replace"))
-            for row in rows
-            if row[0] == "visit" and len(row) == 4
-        }
+        try:
+            return {
+                row[1]: (int(row[2]), bytes.fromhex(row[3]).decode(errors="replace"))
+                for row in rows
+                if row[0] == "visit" and len(row) == 4
+            }
+        except ValueError:
+            return _failed(self.name, _SENSELESS)
 
     async def _ask(self, calls: Sequence[str], *, timeout: float = 60) -> list[list[str]] | Trouble:  # noqa: ASYNC109
         script = "\n".join([_script(), *calls, "say end", ""])
@@ -120,7 +127,7 @@ class Place:
             return answer.trouble
         rows = [line.split("\t") for line in answer.out.splitlines()]
         if ["oarsman-trust"] not in rows or ["end"] not in rows:
-            return _failed(self.name, _last(answer.err) or "its shell did not do what it was told")
+            return _failed(self.name, _last(answer.err) or _SENSELESS)
         rows = rows[rows.index(["oarsman-trust"]) + 1 :]
         if any(row[0] == "failed" for row in rows) and _last(answer.err):
             return _failed(self.name, _last(answer.err))

@@ -6,10 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 
+from oarsman.engines.bare.over_ssh.client import end
 from oarsman.engines.bare.over_ssh.trusting_files import PublicKey
 from oarsman.engines.bare.over_ssh.trusting_places import KEY
 from oarsman.engines.bare.over_ssh.trusting_ways import Way
 from oarsman.errors import UsageError
+
+_PATIENCE = 15.0  # seconds
 
 
 @dataclass(slots=True)
@@ -65,8 +68,14 @@ async def _output(*words: str) -> str:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
         )
     except OSError:
         return ""
-    out, _ = await process.communicate()
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), _PATIENCE)
+    except TimeoutError:  # an agent on the other side of a connection that hangs, for one
+        return ""
+    finally:
+        await end(process)
     return out.decode(errors="replace") if process.returncode == 0 else ""
