@@ -41,10 +41,14 @@ def client() -> str:
 
 
 def helm(*arguments: str, values: Values | None = None) -> subprocess.CompletedProcess[str]:
+    return _helm(arguments, json.dumps(values or {}))
+
+
+@cache  # many tests look at the same answer
+def _helm(arguments: tuple[str, ...], values: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
-    given = json.dumps(values or {})
     return subprocess.run(
-        [client(), *arguments], input=given, env=environment, capture_output=True, text=True, check=False
+        [client(), *arguments], input=values, env=environment, capture_output=True, text=True, check=False
     )
 
 
