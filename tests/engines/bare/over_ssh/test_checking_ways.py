@@ -41,14 +41,14 @@ def test_an_address_and_a_port_are_words_to_whoever_calls_them(tmp_path: Path, t
     assert not witness.exists()
 
 
-def a_rack(folder: Path, shell: str) -> tuple[Ssh, list[HostSeen]]:
-    """Two hosts on which, in place of a shell, something else answers."""
+def a_rack(folder: Path, shell: str, hosts: int = 2) -> tuple[Ssh, list[HostSeen]]:
+    """Hosts on which, in place of a shell, something else answers."""
     program = folder / "ssh"
     program.write_text(f"#!/bin/sh\n{shell}\n")
     program.chmod(0o700)
-    hosts = tuple(RackHost(name=f"node{number}") for number in (1, 2))
-    ssh = Ssh(Inventory(file=folder / "hosts", hosts=hosts), program=str(program))
-    return ssh, [HostSeen(host=host, facts=FACTS) for host in hosts]
+    all_hosts = tuple(RackHost(name=f"node{number + 1}") for number in range(hosts))
+    ssh = Ssh(Inventory(file=folder / "hosts", hosts=all_hosts), program=str(program))
+    return ssh, [HostSeen(host=host, facts=FACTS) for host in all_hosts]
 
 
 @pytest.mark.parametrize(
@@ -69,3 +69,23 @@ def test_a_host_that_says_what_makes_no_sense_is_as_one_that_says_nothing(
     assert [(way.host, way.other.name, way.call) for way in ways] == [("node1", "node2", ""), ("node2", "node1", "")]
     assert "reboot" not in (tmp_path / "told").read_text()
     assert os.path.getsize(tmp_path / "told")
+
+
+DOOR = """mkdir {door}/$$
+[ "$(ls {door} | wc -l)" -le 10 ] || {{ rmdir {door}/$$; exit 255; }}
+sleep 0.3
+rmdir {door}/$$
+exec /bin/sh"""
+
+
+def test_no_more_hosts_are_gone_to_at_once_than_one_door_lets_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All may be behind the same jump host, whose sshd turns away who comes when ten are not logged in yet."""
+    (tmp_path / "door").mkdir()
+    ssh, seen = a_rack(tmp_path, DOOR.format(door=tmp_path / "door"), hosts=16)
+    monkeypatch.setenv("PATH", f"{tmp_path}/none:{os.environ['PATH']}")
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "ssh").symlink_to("/bin/false")
+    found, _ = asyncio.run(try_ways(ssh, seen, {}))
+    assert [name for name, each in found.items() if not each.within] == [], "whose clock was not read"

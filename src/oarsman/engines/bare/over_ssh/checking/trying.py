@@ -20,9 +20,10 @@ from oarsman.engines.bare.over_ssh.checking.asking import timed
 from oarsman.engines.bare.over_ssh.checking.conversation import Conversation, conversation
 from oarsman.engines.bare.over_ssh.checking.findings import HostSeen
 from oarsman.engines.bare.over_ssh.checking.ways import WaySeen
-from oarsman.engines.bare.over_ssh.client import AT_ONCE, Ssh
+from oarsman.engines.bare.over_ssh.client import Ssh
 from oarsman.engines.bare.over_ssh.inventory import RackHost
 
+BEGIN_AT_ONCE = 8  # all hosts may be behind one jump host, which refuses some of more than ten
 LOGINS_AT_ONCE = 4  # of one host: an sshd refuses some of those that come when ten are not logged in yet
 CALLS_AT_ONCE = 16
 _BEGIN_SECONDS = 30.0
@@ -35,7 +36,7 @@ class _Meeting:
     """Nobody begins to connect before everybody listens."""
 
     missing: set[str]
-    door: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))  # so many come at once
+    door: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(BEGIN_AT_ONCE))
     ports: dict[str, str] = field(default_factory=dict)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
     finished: set[str] = field(default_factory=set)
