@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,11 +14,14 @@ from typing import cast
 import pytest
 
 from oarsman.engines.bare import wire
+from oarsman.engines.bare.cgroups import Group
 from oarsman.engines.bare.journal import Journal, JournalReader
 from oarsman.engines.bare.keeper import Keeper
 from oarsman.engines.bare.launcher import Launcher
 from oarsman.engines.bare.loglines import Recorder
-from oarsman.engines.bare.rack import Rack
+from oarsman.engines.bare.process import ProcessId
+from oarsman.engines.bare.rack import Rack, RunningHost
+from oarsman.engines.bare.relayed import Relayed
 
 
 class Stage:
@@ -26,7 +30,12 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         spec = {"launcher_host": "a-launcher", "launcher_is_mpirun": True, "grace": 1, "silence": 10}
-        self.keeper = Keeper(str(folder), spec, cast(Rack, SimpleNamespace(elsewhere=False)), Journal(str(folder)))
+        self.keeper = Keeper(
+            str(folder),
+            spec,
+            cast(Rack, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
+            Journal(str(folder)),
+        )
         ours, self.launcher = socket.socketpair()
         self.keeper.launcher = Launcher(1, ours, {})
         self.keeper._watch(ours, self.keeper._launcher_says)
@@ -87,6 +96,54 @@ def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickle
     stage.turn()
     (end,) = [fact for fact in JournalReader(str(stage.folder)).news() if fact["e"] == "launcher-end"]
     assert end["code"] == 3
+
+
+@pytest.fixture
+def far(stage: Stage) -> Iterator[socket.socket]:
+    """The channel of a host elsewhere, which hands on what its ranks write; the launcher and its rank have ended."""
+    ours, theirs = socket.socketpair()
+    group = cast(Group, SimpleNamespace(out_of_memory_kills=lambda: 0))
+    now = time.monotonic()
+    host = RunningHost("a-worker-0", 0, False, ProcessId(0, ""), ours, "", group, "", last_seen=now, up=True)
+    host.hands_on = True
+    stage.keeper.hosts[host.name] = host
+    stage.keeper._watch(ours, lambda _: stage.keeper._hear(host))
+    assert stage.keeper.launcher is not None
+    stage.keeper.launcher.relayed = Relayed(str(stage.folder), str)
+    wire.send(stage.rank, {"exit": 0, "signal": None})
+    stage.turn()
+    wire.send(stage.launcher, {"exit": 0, "signal": None})
+    stage.turn()
+    yield theirs
+    for sock in (ours, theirs):
+        sock.close()
+
+
+def test_a_launcher_is_not_done_before_its_hosts_have_handed_on_all_output(stage: Stage, far: socket.socket) -> None:
+    message, _ = wire.receive(far)
+    assert message == {"do": "sweep", "number": 1}
+    wire.send(far, {"said": "bGFzdCB3b3Jkcw==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+    stage.turn()
+    assert "launcher-end" not in stage.facts()
+    wire.send(far, {"emptied": 1})
+    stage.turn()
+    assert "launcher-end" in stage.facts()
+    assert (stage.folder / "rank-0.out").read_text() == "last words"
+
+
+def test_what_a_host_says_before_it_is_lost_counts(stage: Stage, far: socket.socket) -> None:
+    wire.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+    stage.keeper._lost(stage.keeper.hosts["a-worker-0"], "all its processes were killed")
+    stage.turn()
+    assert "launcher-end" in stage.facts()
+    assert (stage.folder / "rank-0.out").read_text() == "x"
+
+
+def test_a_host_that_falls_silent_is_not_waited_for(stage: Stage, far: socket.socket) -> None:
+    assert stage.keeper.launcher is not None
+    stage.keeper.launcher.heard_at = stage.keeper.launcher.drain_until = 0.0
+    stage.turn()
+    assert "launcher-end" in stage.facts()
 
 
 def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -> None:

@@ -45,17 +45,13 @@ class Host:
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> NoReturn:
-        wake_read, wake_write = os.pipe()
-        for fd in (wake_read, wake_write):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        woken = process.wake_pipe()
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         server = wire.listen(self.socket_path)
         self.selector.register(server, selectors.EVENT_READ, self._accept)
         self.selector.register(self.keeper, selectors.EVENT_READ, self._obey)
-        self.selector.register(wake_read, selectors.EVENT_READ, self._drain)
+        self.selector.register(woken, selectors.EVENT_READ, process.drain)
         if self.heartbeat is not None:
             self.selector.register(self.heartbeat, selectors.EVENT_READ, self._answer)
         wire.send(self.keeper, {"up": self.name})
@@ -126,19 +122,9 @@ class Host:
         if not any(process.stopped(pid) for pid in self.commands):
             wire.send(self.keeper, {"pong": self.name})
 
-    def _drain(self, fd: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.read(fd, 4096)
-
     # -- what ends -------------------------------------------------------------------------------
     def _reap(self) -> None:
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, status in process.ended_children():
             command = self.commands.pop(pid, None)
             if command is not None and command.caller.fileno() >= 0:
                 code, number = process.exit_of(status)

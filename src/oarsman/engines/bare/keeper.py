@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import select
 import selectors
 import signal
 import socket
@@ -22,6 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oarsman.engines.bare import loglines, process, wire
+from oarsman.engines.bare.hosts import Hosts, has_news
 from oarsman.engines.bare.journal import Journal
 from oarsman.engines.bare.launcher import Launcher
 from oarsman.engines.bare.rack import Rack, RunningHost
@@ -39,13 +39,12 @@ class Keeper:
     rack: Rack
     journal: Journal
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
-    hosts: dict[str, RunningHost] = field(default_factory=dict)
+    hosts: Hosts = field(default_factory=Hosts)
     launcher: Launcher | None = None
     waiting_launcher: wire.Message | None = None  # ordered before its host was up
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
     connections: set[socket.socket] = field(default_factory=set)
     output_seen: int = 0  # newest attempt that has written something
-    sweeps: int = 0
     ending: bool = False
     last_pulse: float = 0.0
     ranks: Ranks = field(init=False)  # of the present attempt
@@ -56,19 +55,15 @@ class Keeper:
     # -- the loop -------------------------------------------------------------------------------
     def run(self, ready: int) -> None:
         """Keep the job until told to end. `ready` is told when orders can be taken."""
-        wake_read, wake_write = os.pipe()
-        for fd in (wake_read, wake_write):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        woken = process.wake_pipe()
         signal.signal(signal.SIGTERM, lambda *_: self.end())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         server = wire.listen(f"{self.rack.run_folder}/{CONTROL}")
         self._watch(server, self._accept)
-        self._watch(wake_read, self._drain_wakeups)
+        self._watch(woken, process.drain)
         if self.rack.heartbeat is not None:
-            self._watch(self.rack.heartbeat, self._heartbeat)
+            self._watch(self.rack.heartbeat, self.hosts.take_heartbeats)
         me = process.identify(os.getpid())
         self.journal.note("keeper", pid=os.getpid(), started=me.started if me else "")
         os.write(ready, b"ok")
@@ -89,12 +84,8 @@ class Keeper:
     def _patience(self) -> float:
         pulse = self.last_pulse + _PULSE - time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
-            pulse = min(pulse, self.launcher.patience(self._output_awaited()))
+            pulse = min(pulse, self.launcher.patience(self.hosts.output_awaited()))
         return max(0.0, pulse)
-
-    def _drain_wakeups(self, fd: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.read(fd, 4096)
 
     def _note(self, event: str, **facts: Any) -> None:
         self.journal.note(event, **facts)
@@ -143,7 +134,7 @@ class Keeper:
     def _obey(self, caller: socket.socket, message: wire.Message) -> None:
         orders: dict[str, Callable[[wire.Message], None]] = {
             "start-host": self._start_host,
-            "stop-host": self._stop_host,
+            "stop-host": lambda order: self.hosts.stop(order["host"], self.spec["grace"]),
             "start-launcher": self._start_launcher,
             "stop-launcher": self._stop_launcher,
             "publish": self._publish,
@@ -206,32 +197,11 @@ class Keeper:
         elif "pong" in message:
             host.last_seen = time.monotonic()
 
-    def _heartbeat(self, heartbeat: socket.socket) -> None:
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                name, _ = heartbeat.recvfrom(256)
-                host = self.hosts.get(name.decode(errors="replace"))
-                if host is not None:
-                    host.last_seen = time.monotonic()
-
-    def _stop_host(self, message: wire.Message) -> None:
-        host = self.hosts.get(message["host"])
-        if host is not None and not host.ending:
-            host.ending = True
-            with contextlib.suppress(OSError):
-                wire.send(host.channel, {"do": "end", "grace": self.spec["grace"]})
-
     def _reap(self) -> None:
         for host in list(self.hosts.values()):
             if host.process.pid == 0 and host.channel.fileno() < 0:
                 self._lost(host, "it could not be started")
-        while True:
-            try:
-                pid, _status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        for pid, _status in process.ended_children():
             for host in list(self.hosts.values()):
                 if host.process.pid == pid:
                     self._lost(host, "all its processes were killed" if host.dying or not host.ending else "")
@@ -251,7 +221,7 @@ class Keeper:
         now = time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
             self._sweep_when_recorded(self.launcher)
-            if self.launcher.drained(now, self._output_awaited()):
+            if self.launcher.drained(now, self.hosts.output_awaited()):
                 self._launcher_done(self.launcher)
         if now < self.last_pulse + _PULSE:
             return
@@ -264,18 +234,10 @@ class Keeper:
                 self._silent(host)
             self.rack.ping(host)
         if self.launcher is not None and self.launcher.exit is None:  # one that ended by itself has its own word
-            self._keep_launcher_deadlines(self.launcher, now)
-
-    def _keep_launcher_deadlines(self, launcher: Launcher, now: float) -> None:
-        if launcher.end_by is not None and now >= launcher.end_by:
-            launcher.gave_up = True
-            self._stop_launcher({})  # Hydra, for one, waits for ever for the ranks on other hosts
-        if launcher.idle_by is not None and now >= launcher.idle_by:
-            launcher.overdue = True
-            self._stop_launcher({})
-        if launcher.kill_at is not None and now >= launcher.kill_at:
-            self._sweep()
-            launcher.kill_at = None
+            if self.launcher.is_late(now):
+                self._stop_launcher({})
+            if self.launcher.must_be_killed(now):
+                self.hosts.sweep()
 
     def _silent(self, host: RunningHost) -> None:
         seconds = self.spec["silence"]
@@ -288,18 +250,7 @@ class Keeper:
         """Leftovers of the attempt end, but not before every rank's output is on disk."""
         if not launcher.swept and (self.ranks.all_ended() or time.monotonic() >= launcher.sweep_due):
             launcher.swept = True
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Whatever commands still run on any host end now; the hosts stay."""
-        self.sweeps += 1
-        for host in self.hosts.values():
-            with contextlib.suppress(OSError):
-                wire.send(host.channel, {"do": "sweep", "number": self.sweeps})
-
-    def _output_awaited(self) -> bool:
-        """Whether a host may have output of ranks that is not here yet. One that is lost has none."""
-        return any(host.hands_on and host.up and host.emptied < self.sweeps for host in self.hosts.values())
+            self.hosts.sweep()
 
     # -- the launcher ------------------------------------------------------------------------------
     def _start_launcher(self, message: wire.Message) -> None:
@@ -348,7 +299,7 @@ class Keeper:
 
     def _log_trouble(self, error: OSError) -> None:
         self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
-        self._sweep()
+        self.hosts.sweep()
 
     def _close_stream(self, fd: int) -> None:
         assert self.launcher is not None
@@ -369,12 +320,8 @@ class Keeper:
             for key in ready:
                 key.data(key.fileobj)
 
-    def _hear_hosts(self) -> None:
-        for host in list(self.hosts.values()):
-            self._hear_out(host)
-
     def _hear_out(self, host: RunningHost) -> None:
-        while host.channel.fileno() >= 0 and _has_news(host.channel):
+        while has_news(host):
             self._hear(host)
 
     def _bury_the_dying(self) -> None:
@@ -388,14 +335,15 @@ class Keeper:
     def _launcher_done(self, launcher: Launcher) -> None:
         for fd in list(launcher.streams):
             self._close_stream(fd)
-        self._hear_hosts()
+        for host in list(self.hosts.values()):
+            self._hear_out(host)
         self._bury_the_dying()
         self._settle()
         launcher.close()
         self._tell_last_lines()
         self.launcher = None
         code, number = launcher.result()
-        memory = self._memory_killed(self.spec["launcher_host"])
+        memory = self.hosts.memory_killed(self.spec["launcher_host"])
         self._note("launcher-end", attempt=launcher.attempt, code=code, signal=number, memory=memory,
                    lines=launcher.lines[-40:])  # fmt: skip
 
@@ -415,7 +363,7 @@ class Keeper:
             if self.spec["launcher_is_mpirun"]:
                 self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
         facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
-        memory = message["signal"] == signal.SIGKILL and self._memory_killed(rank.facts["host"])
+        memory = message["signal"] == signal.SIGKILL and self.hosts.memory_killed(rank.facts["host"])
         self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
                    lines=message.get("lines", []), reason=message.get("reason", ""), at=message.get("at"))  # fmt: skip
 
@@ -429,16 +377,6 @@ class Keeper:
         """Of a rank elsewhere; its lines may be here before its own word is."""
         planned = self.launcher.hosts[number : number + 1] if self.launcher is not None else ()
         return str([self.spec["launcher_host"], *planned, *self.ranks.hosts_of(number)][-1])
-
-    def _memory_killed(self, name: str) -> bool:
-        """Whether the memory limit of this host was hit since the last time somebody asked."""
-        host = self.hosts.get(name)
-        if host is None:
-            return False
-        kills = host.group.out_of_memory_kills()
-        hit = kills > host.kills_seen
-        host.kills_seen = kills
-        return hit
 
     def _saw_output(self, attempt: int) -> None:
         if attempt > self.output_seen:
@@ -457,11 +395,4 @@ class Keeper:
         self.ending = True
         self._stop_launcher({})
         for name in list(self.hosts):
-            self._stop_host({"host": name})
-
-
-def _has_news(channel: socket.socket) -> bool:
-    """With poll: select() knows no descriptor above 1023, and a job of many ranks has those."""
-    poll = select.poll()
-    poll.register(channel, select.POLLIN)
-    return bool(poll.poll(0))
+            self.hosts.stop(name, self.spec["grace"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 import contextlib
 import os
 import signal
@@ -114,7 +114,7 @@ class Launcher:
         """What a rank wrote, which did not come through the launcher. OSError: the log cannot be written."""
         self.heard_at = time.monotonic()
         if self.relayed is not None:
-            data = base64.b64decode(message["said"])
+            data = binascii.a2b_base64(message["said"])
             self.relayed.feed(message["world"], message["by"], message["stream"], data)
 
     def close(self) -> None:
@@ -136,6 +136,19 @@ class Launcher:
 
     def all_ranks_ended(self, ended: bool) -> None:
         self.idle_by = time.monotonic() + _IDLE_SECONDS if ended else None
+
+    def is_late(self, now: float) -> bool:
+        """Whether it should have ended by itself, and has to be told to. Hydra, for one, waits for ever for the ranks
+        on other hosts when one has failed."""
+        self.gave_up = self.gave_up or (self.end_by is not None and now >= self.end_by)
+        self.overdue = self.overdue or (self.idle_by is not None and now >= self.idle_by)
+        return self.gave_up or self.overdue
+
+    def must_be_killed(self, now: float) -> bool:
+        """Whether it was told to end and has had its grace; once."""
+        due = self.kill_at is not None and now >= self.kill_at
+        self.kill_at = None if due else self.kill_at
+        return due
 
     @property
     def sweep_due(self) -> float:

@@ -11,7 +11,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 
@@ -64,6 +64,28 @@ def send_signal(process: ProcessId, number: int) -> bool:
         return False
     finally:
         os.close(fd)
+
+
+def wake_pipe() -> int:
+    """Its end can be read when a signal came, also that of a child's end: who waits for several things wakes up."""
+    read, write = os.pipe()
+    for fd in (read, write):
+        os.set_blocking(fd, False)
+    signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return read
+
+
+def drain(fd: int) -> None:
+    with contextlib.suppress(BlockingIOError):
+        os.read(fd, 4096)
+
+
+def ended_children() -> Iterator[tuple[int, int]]:
+    """Pid and wait status of each, once."""
+    with contextlib.suppress(ChildProcessError):
+        while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            yield ended
 
 
 def restore_signals() -> None:

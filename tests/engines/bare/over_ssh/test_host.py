@@ -128,6 +128,24 @@ def test_a_file_that_cannot_be_written_there_ends_the_host_with_the_reason(
     assert keeper.hears() == {"failed": "node1: printf: No space left on device"}
 
 
+def test_what_ranks_wrote_is_told_with_rank_and_stream(keeper: Keeper) -> None:
+    keeper.host.up = True
+    keeper.host._hear("said", "2-77/1/rank.03/stderr aGVsbG8=")
+    assert keeper.hears() == {"said": "aGVsbG8=", "attempt": 2, "world": "2-77", "by": 3, "stream": "err"}
+    keeper.host._hear("emptied", "5")
+    assert keeper.hears() == {"emptied": 5}
+
+
+@pytest.mark.parametrize(
+    "words", ["x", "2-77/1/rank.0/stdout", "2-77/1/rank.0/stdout a", "2/1/rank.0/stdlog aa==", "/ aa"]
+)
+def test_what_no_minder_would_hand_on_is_passed_over(keeper: Keeper, words: str) -> None:
+    keeper.host.up = True
+    keeper.host._hear("said", words)
+    keeper.host._hear("emptied", "1")
+    assert keeper.hears() == {"emptied": 1}
+
+
 @pytest.mark.parametrize(
     "line", ["rank x", "rank 0:0:0 one 1 0 1", "rank 0:0 0 1 0 1", "done", "done 0:0:0 0 x", "hello"]
 )

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from oarsman.engines.bare import wire
+from oarsman.engines.bare import process, wire
 from oarsman.engines.bare.over_ssh import texts
 from oarsman.engines.bare.over_ssh.composing import compose
 from oarsman.engines.bare.over_ssh.connection import Connection, start_ssh
@@ -77,16 +77,12 @@ class RemoteHost:
         )
 
     def run(self) -> NoReturn:
-        wake_read, wake_write = os.pipe()
-        for fd in (wake_read, wake_write):
-            os.set_blocking(fd, False)
-        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
+        woken = process.wake_pipe()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         self._watch(wire.listen(self.socket_path), self._accept)
         self._watch(self.keeper, self._obey)
-        self._watch(wake_read, self._drain)
+        self._watch(woken, process.drain)
         self.connect_at = self.began = time.monotonic()
         self._keep_deadlines()
         while True:
@@ -102,10 +98,6 @@ class RemoteHost:
     def _forget(self, thing: Any) -> None:
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(thing)
-
-    def _drain(self, fd: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            os.read(fd, 4096)
 
     # -- the connection --------------------------------------------------------------------------------
     def _connect(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import signal
 import socket
@@ -41,6 +42,7 @@ class Ranks:
             path, data = words.split(" ")
             world, _job, rank, stream = path.split("/")
             attempt, number = int(world.partition("-")[0]), int(rank.removeprefix("rank."))
+            binascii.a2b_base64(data)
             self._tell({"said": data, "attempt": attempt, "world": world, "by": number, "stream": _STREAMS[stream]})
 
     def ended(self, facts: str) -> None:
