@@ -127,6 +127,8 @@ def test_what_is_wrong_with_an_inventory_is_said_in_chinese(text: str) -> None:
         ("an inventory has defaults, hosts and sshConfig", "主机清单的字段有：defaults、hosts 和 sshConfig"),
         ("node2: the host did not describe itself: it said 'Welcome'",
          "node2：主机没有说明自己的情况：它输出了 'Welcome'"),
+        ("code was not copied: node2: /tmp/code belongs to somebody else", "代码没有复制过去：node2：/tmp/code 属于别人"),
+        ("code was not copied: node2: what it says makes no sense", "代码没有复制过去：node2：无法理解它的回答"),
         ("node2 (10.0.0.2): nothing began there within 60 seconds", "node2 (10.0.0.2)：60 秒内那里没有任何东西启动"),
     ],
 )  # fmt: skip

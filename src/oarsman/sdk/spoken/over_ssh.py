@@ -55,6 +55,7 @@ SENTENCES = {
         "请在 {host} 上安装，或共享该目录并在主机清单里写明"
     ),
     "let the user write there, or name another folder in the inventory": "请让用户可以写入，或在主机清单里换一个目录",
+    "name a folder in the inventory that is the user's own": "请在主机清单里写明一个属于该用户自己的目录",
     "wait for the other copy": "请等待另一份复制完成",
     "a file of the job is to be where jobs left a folder with results: move that away": (
         "作业的一个文件要放到先前作业留下结果目录的位置：请把那个目录移走"
