@@ -114,7 +114,8 @@ FRAGMENTS = {
     "engines/bare/over_ssh/choosing.py": {"none at all"},
     "engines/bare/over_ssh/interfaces.py": {"no network that is known"},
     "engines/bare/over_ssh/copying.py": {
-        "belongs to somebody else", "Directory not empty", "No space left on device|[Qq]uota exceeded", "Permission denied|Read-only file system",
+        "belongs to somebody else",
+        "Directory not empty", "No space left on device|[Qq]uota exceeded", "Permission denied|Read-only file system",
     },
     "engines/bare/over_ssh/code_tree.py": {
         " or more", "7 files and folders7; at most 7 are copied", "77; at most 7 are copied", "Permission denied",

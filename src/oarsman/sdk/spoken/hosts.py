@@ -187,7 +187,7 @@ PIECES = {
         "the connection was closed": "连接被关闭",
         "no answer in time": "没有及时应答",
         "nothing began there within {seconds:n} seconds": "{seconds} 秒内那里没有任何东西启动",
-        "{folder} belongs to somebody else": "{folder} 属于别人",
+        "{folder:word} belongs to somebody else": "{folder} 属于别人",
         "what it says makes no sense": "无法理解它的回答",
         "ended with code {code:n}": "以退出码 {code} 结束",
         "a command is not there: {what}": "缺少命令：{what}",
