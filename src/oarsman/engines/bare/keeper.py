@@ -191,6 +191,7 @@ class Keeper:
         elif "launching" in message and self.launcher is not None:
             self.launcher.expect(message["hosts"], by_hydra=message["launching"])
         elif "said" in message:
+            host.last_seen = time.monotonic()  # over a slow connection its answer to a ping comes behind much output
             self._take_down(message)
         elif "emptied" in message:
             host.emptied = message["emptied"]
