@@ -15,6 +15,7 @@ from oarsman import names
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Place
 from oarsman.job.role import Container, Resources, Role
+from oarsman.plan.policies import racks
 from oarsman.plan.policies.gang import Capacity
 from oarsman.plan.policies.racks import Gang, Machine, Placed, admit, extend, fit, gang_of, holds
 from oarsman.sdk.spoken import in_chinese
@@ -413,3 +414,25 @@ def test_a_preview_says_what_the_queue_will() -> None:
     assert (later.now, later.ever, later.placement) == (False, True, ())
     assert later.reason.startswith("needs 4 workers with 1 slot each; 1 fits now: node2 has 0 of 4 slots free")
     assert not fit(ask(slots=5), [], running, machines).ever
+
+
+def test_what_many_jobs_ask_alike_is_gone_through_once_and_each_is_told_the_same_as_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = {"never": 0, "short": 0}
+    for name in times:
+        real = getattr(racks, name)
+
+        def counted(*given: Any, name: str = name, real: Any = real) -> Any:
+            times[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(racks, name, counted)
+    machines, running = rack("4 4"), runs("big", 1, 1, 1, 2, 2, 2)
+    crowd = [ask(f"job-{number:03}", 3) for number in range(100)] + [ask("small", 2), ask("huge", 99)]
+    told = {decision.key: decision.admission for decision in admit(crowd, [running], machines)}
+    assert [key for key, admission in told.items() if admission.admitted] == ["default/small"]
+    assert times == {"never": 3, "short": 1}
+    for gang in (crowd[0], crowd[99], crowd[101]):
+        alone = answer(gang, machines, running)
+        assert (told[gang.key].reason, told[gang.key].about) == (alone.reason, alone.about)

@@ -33,6 +33,9 @@ from oarsman.plan.policies.rack_places import (
 )
 from oarsman.plan.policies.rack_reasons import never, no_more, short
 
+_ASKED = tuple(
+    known.name for known in fields(Gang) if known.name not in ("key", "priority", "waited", "launcher", "workers")
+)
 __all__ = ["Fit", "Gang", "Machine", "Placed", "admit", "extend", "fit", "gang_of", "holds"]
 
 
@@ -137,22 +140,33 @@ class _Rack:
         self.holdings: dict[str, list[tuple[Capacity, Gang]]] = {}
         self._spots = {machine.name: Spot(machine=machine, free=machine.at_best) for machine in machines}
         self._found: dict[str, tuple[Place, ...]] = {}
+        self._never: dict[object, str | None] = {}  # by how many machines there are, and what is asked of them
+        self._short: dict[object, str] = {}  # by what is asked, until somebody takes something
         for job in running:
             self._add(job)
 
     def impossible(self, asker: Gang) -> str | None:
-        return never(asker, self.machines)
+        return self._never_on(self.machines, asker)
 
     def short_of(self, asker: Gang) -> str | None:
+        known = _all_but_who(asker)
+        if known in self._short:
+            return self._short[known]
         found = place(asker, self.usable())
         if found is None:
-            return short(asker, self.spots(), self.holdings)
+            return self._short.setdefault(known, short(asker, self.spots(), self.holdings))
         self._found[asker.key] = found
         return None
 
     def gathers(self, asker: Gang) -> bool:
-        usable = [machine for machine in self.machines if not machine.left_out]
-        return never(asker, usable) is None
+        return self._never_on([machine for machine in self.machines if not machine.left_out], asker) is None
+
+    def _never_on(self, machines: Sequence[Machine], asker: Gang) -> str | None:
+        """Queues are long because many jobs ask for the same: that is gone through once."""
+        known = (len(machines), _all_but_who(asker))
+        if known not in self._never:
+            self._never[known] = never(asker, machines)
+        return self._never[known]
 
     def take(self, asker: Gang) -> Admission:
         placement = self._found[asker.key]
@@ -166,12 +180,19 @@ class _Rack:
         return [spot for spot in self._spots.values() if not spot.machine.left_out]
 
     def _add(self, job: Placed) -> None:
+        self._short.clear()
         for machine, held in holds(job).items():
             self.holdings.setdefault(machine, []).append((held, job.gang))
         for seat in job.placement:
             spot = self._spots.get(seat.machine)  # None: it is no longer in the inventory
             if spot is not None:
                 self._spots[seat.machine] = spot.holding(job.gang, job.gang.need_of(seat.member))
+
+
+def _all_but_who(gang: Gang) -> tuple[object, ...]:
+    """The same for all to whom the same machines have the same to say."""
+    asked = [getattr(gang, name) for name in _ASKED]
+    return (len(gang.workers), *(tuple(sorted(a.items())) if isinstance(a, Mapping) else a for a in asked))
 
 
 def _need(role: Role, slots: int) -> Capacity:
