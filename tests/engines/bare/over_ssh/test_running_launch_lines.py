@@ -161,10 +161,10 @@ def test_tags_that_the_user_asks_for_are_in_the_users_file(submitter: RackMachin
 def test_a_script_may_launch_more_than_once(submitter: RackMachine) -> None:
     succeeded(submitter, "script")
     written = lines(submitter, "script")
-    middle = written.index((None, "between"))
     machines = two_by_two(submitter, "script")
-    assert sorted(written[:middle]) == list(enumerate(machines))
-    assert sorted(written[middle + 1 :]) == [(0, machines[0]), (1, machines[2])]
+    ranks = [*enumerate(machines), (0, machines[0]), (1, machines[2])]
+    assert sorted(line for line in written if line[0] is not None) == sorted(ranks)
+    assert [text for rank, text in written if rank is None] == ["between"]
 
 
 def test_a_shell_may_exclude_interfaces_where_nobody_sees_it_beforehand(submitter: RackMachine) -> None:
