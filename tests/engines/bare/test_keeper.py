@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import socket
@@ -158,3 +159,24 @@ def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
         deaf.close()
+
+
+@pytest.mark.parametrize(("runs", "listens", "ends"), [
+    (False, False, True), (True, False, False), (False, True, False),
+])  # fmt: skip
+def test_hosts_on_which_nothing_runs_are_kept_for_a_supervisor_but_not_for_ever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, runs: bool, listens: bool, ends: bool
+) -> None:
+    seconds = itertools.count(time.monotonic())
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        if listens:
+            stage.keeper.listeners.add(ours)
+        if not runs:
+            wire.send(stage.launcher, {"exit": 0, "signal": None})
+            wire.send(stage.rank, {"exit": 0, "signal": None, "lines": [], "reason": ""})
+        for turn in range(200):
+            stage.turn()
+            assert turn > 3 or not stage.keeper.ending
+    assert stage.keeper.ending is ends

@@ -98,7 +98,7 @@ class BareEngine:
         attempt = seen.launcher.attempt if seen.launcher is not None else 0
         return Observed(
             status=assignment.status,
-            workers=tuple(_worker_member(host, alive) for host in seen.hosts.values() if not host.launcher),
+            workers=_worker_members(assignment, seen, alive),
             launcher=launcher,
             ranks=tuple(seen.ranks[rank] for rank in sorted(seen.ranks)) if launcher is not None else (),
             launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
@@ -218,6 +218,14 @@ class BareEngine:
                     for devices in read_spec(str(watched.folder))["gpus"].values():
                         taken.update(devices)
         return taken
+
+
+def _worker_members(assignment: Assignment, seen: Seen, keeper_alive: bool) -> tuple[Member, ...]:
+    """Those of a launcher that ended while no supervisor was there are gone with their keeper, but were not lost."""
+    launcher = seen.launcher
+    if seen.ended and launcher is not None and not launcher.dismissed and not assignment.status.finished:
+        return tuple(_worker_member(host, True) for host in launcher.workers)
+    return tuple(_worker_member(host, keeper_alive) for host in seen.hosts.values() if not host.launcher)
 
 
 def _worker_member(host: HostSeen, keeper_alive: bool) -> Member:

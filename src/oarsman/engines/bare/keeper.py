@@ -30,6 +30,7 @@ from oarsman.engines.bare.specification import read_spec
 
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
+_ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, when nothing runs on them
 
 
 @dataclass(slots=True)
@@ -47,6 +48,7 @@ class Keeper:
     output_seen: int = 0  # newest attempt that has written something
     ending: bool = False
     last_pulse: float = 0.0
+    needed_at: float = 0.0  # when a launcher ran, or a supervisor listened
     ranks: Ranks = field(init=False)  # of the present attempt
 
     def __post_init__(self) -> None:
@@ -68,7 +70,7 @@ class Keeper:
         self.journal.note("keeper", pid=os.getpid(), started=me.started if me else "")
         os.write(ready, b"ok")
         os.close(ready)
-        self.last_pulse = time.monotonic()
+        self.last_pulse = self.needed_at = time.monotonic()
         while not (self.ending and not self.hosts):
             for key, _ in self.selector.select(self._patience()):
                 key.data(key.fileobj)
@@ -228,6 +230,10 @@ class Keeper:
             return
         slept = now - self.last_pulse > 3 * _PULSE  # we were halted ourselves: nobody else is to blame
         self.last_pulse = now
+        if slept or self.launcher is not None or self.listeners:
+            self.needed_at = now
+        elif now - self.needed_at > _ALONE_SECONDS:
+            self.end()  # the journal has it all; whoever takes the job up has hosts made anew, if it goes on
         for host in list(self.hosts.values()):
             if slept:
                 host.last_seen = now
@@ -341,7 +347,8 @@ class Keeper:
         self._bury_the_dying()
         self._settle()
         launcher.close()
-        self._tell_last_lines()
+        if self.rack.elsewhere:
+            self.ranks.note_last_lines(self.journal)
         self.launcher = None
         code, number = launcher.result()
         memory = self.hosts.memory_killed(self.spec["launcher_host"])
@@ -367,12 +374,6 @@ class Keeper:
         memory = message["signal"] == signal.SIGKILL and self.hosts.memory_killed(rank.facts["host"])
         self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
                    lines=message.get("lines", []), reason=message.get("reason", ""), at=message.get("at"))  # fmt: skip
-
-    def _tell_last_lines(self) -> None:
-        """Of ranks elsewhere: their ends are told at once, what they wrote before comes later."""
-        for rank, lines in self.ranks.last_lines_of_the_failed() if self.rack.elsewhere else ():
-            facts = {key: rank.facts[key] for key in ("attempt", "world", "rank")}
-            self.journal.note("rank-lines", **facts, lines=lines[-40:])
 
     def _host_of(self, number: int) -> str:
         """Of a rank elsewhere; its lines may be here before its own word is."""

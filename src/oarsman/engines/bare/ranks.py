@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from oarsman.engines.bare import loglines, wire
+from oarsman.engines.bare.journal import Journal
 
 
 @dataclass(slots=True)
@@ -66,10 +66,12 @@ class Ranks:
         rank = self._by_caller.get(caller)
         return self._lines(rank) if rank is not None else []
 
-    def last_lines_of_the_failed(self) -> Iterator[tuple[Rank, list[str]]]:
+    def note_last_lines(self, journal: Journal) -> None:
+        """Of ranks that failed elsewhere: their ends are told at once, what they wrote before comes later."""
         for rank in self._by_caller.values():
             if rank.failed and (lines := self._lines(rank)):
-                yield rank, lines
+                facts = {key: rank.facts[key] for key in ("attempt", "world", "rank")}
+                journal.note("rank-lines", **facts, lines=lines[-40:])
 
     def _lines(self, rank: Rank) -> list[str]:
         base = f"{loglines.attempt_folder(self._logs, rank.facts['attempt'])}/rank-{rank.facts['rank']}"

@@ -69,6 +69,12 @@ def serve(host: RemoteHost) -> None:
         key.data(key.fileobj)
 
 
+def test_a_hint_to_try_ssh_goes_the_way_that_was_gone(keeper: Keeper) -> None:
+    keeper.host.spec["ssh"] |= {"typed": "ssh -F ours node1", "config": "ours"}
+    keeper.host._connection_ended(255, "what nobody has heard of")
+    assert "try 'ssh -F ours node1'" in keeper.hears()["failed"]
+
+
 def test_a_command_whose_caller_left_before_it_began_never_begins(keeper: Keeper) -> None:
     caller, output = ask(keeper.host)
     caller.close()
@@ -154,3 +160,22 @@ def test_a_line_that_a_program_of_the_job_wrote_where_it_should_not_is_passed_ov
     kind, _, rest = line.partition(" ")
     keeper.host._hear(kind, rest)
     assert not keeper.host.ranks.tellers
+
+
+@pytest.mark.parametrize(
+    "lines", [["start your day"], ["launch 5"], ["part 5 zz", "launch 5"], ["part 5 00", "start 5"], ["part", "start "]]
+)
+def test_a_question_that_no_stand_in_asked_is_passed_over(keeper: Keeper, lines: list[str]) -> None:
+    keeper.host.up = True
+    for line in lines:
+        kind, _, rest = line.partition(" ")
+        keeper.host._hear(kind, rest)
+    assert not keeper.host.parts
+
+
+def test_questions_without_end_take_no_memory(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_ASKED", 1000)
+    keeper.host.up = True
+    for number in range(1000):
+        keeper.host._hear("part", f"{number % 7} {'0' * 100}")
+    assert sum(map(len, keeper.host.parts.values())) <= 1100

@@ -30,6 +30,7 @@ WRITTEN = {
     "all bytes": bytes(range(256)) * 100,
     "five megabytes": b"".join(b"line %d of a program that has much to say\n" % number for number in range(115_000)),
 }
+COMPLAINTS = [f"complaint of {rank}".encode() for rank in range(len(WRITTEN))]  # to its stderr
 # Kept in the copied folder by the name of its rank.
 WRITES = """\
 import os, sys
@@ -102,8 +103,7 @@ def test_what_a_rank_writes_is_kept_byte_for_byte(mpi: str, what: str, submitter
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)
 def test_streams_are_kept_apart(mpi: str, submitter: RackMachine) -> None:
     submitter.until_finished(f"default/writes-{mpi}")
-    complaints = list(kept(submitter, f"writes-{mpi}", "err").values())
-    assert complaints == [f"complaint of {rank}".encode() for rank in range(len(WRITTEN))]
+    assert list(kept(submitter, f"writes-{mpi}", "err").values()) == COMPLAINTS
 
 
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)
@@ -123,6 +123,7 @@ def test_what_ranks_wrote_before_one_was_killed_is_kept(mpi: str, submitter: Rac
         what: len(data) for what, data in WRITTEN.items()
     }
     assert kept(submitter, f"dies-{mpi}") == WRITTEN
+    assert list(kept(submitter, f"dies-{mpi}", "err").values()) == COMPLAINTS  # no shell adds its own
 
 
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)

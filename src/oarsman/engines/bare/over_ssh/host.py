@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import selectors
 import signal
 import socket
@@ -31,6 +32,7 @@ _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went aw
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
 _FOLLOW_SECONDS, _FOLLOW_STEP = 5.0, 0.03
 _RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
+_MOST_ASKED = 64 << 20  # digits; a command line has a few million at most
 _UP_SECONDS = 60.0  # from the first word of ssh to that of the minder
 
 
@@ -133,10 +135,12 @@ class RemoteHost:
         self.connection = self.up_by = None
         if self.ending_by is not None:
             self._end_now()
-        self._tell({"failed": str(trouble(RackHost(**self.spec["way"]), code, self.unfit or words))})
+        way = {name: self.spec["ssh"].get(name, "") for name in ("typed", "config")}
+        self._tell({"failed": str(trouble(RackHost(**self.spec["way"]), code, self.unfit or words, **way))})
         if self.up:
             self._end_now()
-        self.connect_at = time.monotonic() + _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
+        pause = _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
+        self.connect_at = time.monotonic() + pause * random.uniform(0.5, 1.5)  # who was turned away with others
         self.tries += 1
 
     # -- what the keeper says ----------------------------------------------------------------------------
@@ -219,14 +223,25 @@ class RemoteHost:
     # -- what stand-ins on the machine ask -------------------------------------------------------------------
     def _hear_part(self, text: str) -> None:
         asker, _, part = text.partition(" ")
-        self.parts[asker] = self.parts.get(asker, "") + part
+        if sum(map(len, self.parts.values())) < _MOST_ASKED:
+            self.parts[asker] = self.parts.get(asker, "") + part
 
     def _asked(self, asker: str) -> list[str]:
-        data = bytes.fromhex(self.parts.pop(asker, ""))
+        """Nothing, if it was no stand-in: programs of the job and login shells can write there, too."""
+        try:
+            data = bytes.fromhex(self.parts.pop(asker, ""))
+        except ValueError:
+            return []
         return [word.decode("utf-8", "surrogateescape") for word in data.split(b"\0")[:-1]]
 
+    def _begin_errand(self, asker: str) -> None:
+        if len(asked := self._asked(asker)) == 2:
+            self.errands.start(asker, *asked)
+
     def _compose(self, asker: str) -> None:
-        own, name, *words = self._asked(asker)
+        if len(asked := self._asked(asker)) < 2:
+            return
+        own, name, *words = asked
         done = compose(
             name, words, self.spec["launch"], attempt=self.attempt, world=f"{self.attempt}-{asker}", port=self.port,
             own=own,
@@ -361,7 +376,7 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "emptied": RemoteHost._has_emptied,
     "part": RemoteHost._hear_part,
     "launch": RemoteHost._compose,
-    "start": lambda host, asker: host.errands.start(asker, *host._asked(asker)),
+    "start": RemoteHost._begin_errand,
     "more": lambda host, asker: host.errands.go_on(asker),
     "drop": lambda host, asker: host.errands.drop(asker),
 }

@@ -162,6 +162,8 @@ class Outfit:
                 "minder": self.ssh.argv(host, control=control, master=opens),
                 # Where sshd allows no more sessions ssh goes another way by itself; its remark is nothing for a log.
                 "command": self.ssh.argv(host, control=control, options=("LogLevel=FATAL",)),
+                "typed": self.ssh.typed(host),
+                "config": self.ssh.config,
             },
             "minder": self._minder(member),
             "run": self.folder(member),

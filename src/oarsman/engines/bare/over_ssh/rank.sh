@@ -20,17 +20,18 @@ export MASTER_ADDR="${MASTER_ADDR:-$master}" MASTER_PORT="${MASTER_PORT:-$port}"
 say() { [ ! -p "$OARSMAN_RUN/up" ] || echo "$*" >"$OARSMAN_RUN/up"; }
 say "rank $label $RANK $WORLD_SIZE $LOCAL_RANK $$"
 trap : TERM INT HUP # they reach the whole group; we stay to tell how the program took them
+exec 3>&2 2>/dev/null # how the program ended is not for this shell to remark on in the program's name
 if command -v "$1" >/dev/null; then
-    "$@"
+    (exec "$@" 2>&3 3>&-) # in parentheses, because some shells redirect themselves for a simple command
     code=$?
 elif [ -e "$1" ]; then # in words that are the same on every host, and not about this script
-    echo "$1: Permission denied" >&2
+    echo "$1: Permission denied" >&3
     code=126
 else
-    echo "$1: command not found" >&2
+    echo "$1: command not found" >&3
     code=127
 fi
 say "done $label $RANK $code"
 # Of a rank that failed Open MPI 4 reads nothing any more once it knows; it gets the time to read all before.
-[ "$code" -eq 0 ] || sleep 0.2 2>/dev/null || sleep 1
+[ "$code" -eq 0 ] || sleep 0.2 || sleep 1
 exit "$code"
