@@ -57,16 +57,19 @@ def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_las
     assert (found.trouble, found.down_at) == ("silent", datetime.fromtimestamp(2, UTC))
 
 
-def test_hosts_that_ended_after_their_launcher_are_remembered_as_they_were_then() -> None:
-    """A keeper that nobody comes back to ends them; none of them was lost."""
+@pytest.mark.parametrize("lost", [False, True])
+def test_hosts_that_ended_after_their_launcher_are_remembered_as_they_were_then(lost: bool) -> None:
+    """A keeper that nobody comes back to ends them; only what went before was lost."""
     seen = Seen()
     made = {"pid": 1, "started": "", "host": "x", "index": 0, "launcher": False, "address": "", "unset": []}
+    down = {"e": "host-down", "host": "x", "reason": "silent", "memory": False}
     for moment, fact in enumerate((
         {"e": "host-made", **made}, {"e": "host-up", "host": "x"}, {"e": "launcher-start", "attempt": 1},
+        *([down] if lost else []),
         {"e": "launcher-end", "attempt": 1, "code": 3, "signal": None, "memory": False, "lines": []},
-        {"e": "host-down", "host": "x", "reason": "", "memory": False}, {"e": "end"},
+        *([] if lost else [down]), {"e": "end"},
     )):  # fmt: skip
         seen.learn({"t": float(moment), **fact})
     assert not seen.hosts
     assert seen.launcher is not None
-    assert [(host.name, host.up, host.down_at) for host in seen.launcher.workers] == [("x", True, None)]
+    assert [(host.name, host.down_at is not None) for host in seen.launcher.workers] == [("x", lost)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import signal
@@ -130,6 +131,20 @@ def test_a_launcher_is_not_done_before_its_hosts_have_handed_on_all_output(stage
     stage.turn()
     assert "launcher-end" in stage.facts()
     assert (stage.folder / "rank-0.out").read_text() == "last words"
+
+
+def test_a_log_that_cannot_be_written_is_said_once_however_much_comes(
+    stage: Stage, far: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Relayed, "feed", full)
+    for _ in range(50):
+        wire.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+        stage.turn()
+    assert stage.facts().count("log-trouble") == 1
+    assert stage.keeper.hosts.sweeps == 2  # one is that of the launcher's end
 
 
 def test_what_a_host_says_before_it_is_lost_counts(stage: Stage, far: socket.socket) -> None:

@@ -173,8 +173,7 @@ class Keeper:
         """What a host must not inherit: above all the other hosts' lifelines."""
         sockets = [*(host.channel for host in self.hosts.values()), *self.connections]
         fds = [sock.fileno() for sock in sockets]
-        if self.launcher is not None:
-            fds += [self.launcher.channel.fileno(), *self.launcher.streams]
+        fds += [self.launcher.channel.fileno(), *self.launcher.streams] if self.launcher is not None else []
         return [fd for fd in fds if fd >= 0]
 
     def _hear(self, host: RunningHost) -> None:
@@ -269,15 +268,16 @@ class Keeper:
         if name not in self.hosts or not self.hosts[name].up:
             self.waiting_launcher = message
             return
+        try:
+            self.launcher = Launcher.start(
+                attempt, self.spec["launcher_argv"], host=name, socket_path=f"{self.rack.run_folder}/h/{name}",
+                logs=loglines.attempt_folder(f"{self.folder}/logs", attempt),
+                host_of=self._host_of if self.rack.elsewhere else None,
+            )  # fmt: skip
+        except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
+            self.waiting_launcher = message
+            return
         self.waiting_launcher = None
-        self.launcher = Launcher.start(
-            attempt,
-            self.spec["launcher_argv"],
-            host=name,
-            socket_path=f"{self.rack.run_folder}/h/{name}",
-            logs=loglines.attempt_folder(f"{self.folder}/logs", attempt),
-            host_of=self._host_of if self.rack.elsewhere else None,
-        )
         self.ranks.clear()
         self._watch(self.launcher.channel, self._launcher_says)
         for fd in self.launcher.streams:
@@ -305,8 +305,10 @@ class Keeper:
         self._saw_output(self.launcher.attempt)
 
     def _log_trouble(self, error: OSError) -> None:
-        self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
-        self.hosts.sweep()
+        if self.launcher is not None and not self.launcher.unrecorded:  # once, however much comes
+            self.launcher.unrecorded = True
+            self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
+            self.hosts.sweep()
 
     def _close_stream(self, fd: int) -> None:
         assert self.launcher is not None

@@ -39,6 +39,7 @@ class Launcher:
     overdue: bool = False  # it did not notice that all is done, and we ended it
     hosts: tuple[str, ...] = ()  # by rank, where they are elsewhere
     swept: bool = False  # what it left behind on the hosts was ended
+    unrecorded: bool = False  # its log could not be written, which was said
 
     # -- its life ----------------------------------------------------------------------------------
     @classmethod

@@ -64,12 +64,14 @@ class Recorder:
             self._merge(data[: cut - 1])
 
     def finish(self) -> None:
-        if self._partial and self._merged >= 0:
-            self._merge(self._partial)
-        self._partial = b""
-        for fd in (self._raw, -1 if self._shares else self._merged):
-            if fd >= 0:
-                os.close(fd)
+        try:
+            if self._partial and self._merged >= 0:
+                self._merge(self._partial)
+        finally:
+            self._partial = b""
+            for fd in (self._raw, -1 if self._shares else self._merged):
+                if fd >= 0:
+                    os.close(fd)
 
     def last_lines(self) -> list[str]:
         return _last_lines(b"".join(self._tail))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
 from collections.abc import Callable
 
@@ -35,5 +36,6 @@ class Relayed:
 
     def finish(self) -> None:
         for recorder in reversed(self._recorders.values()):
-            recorder.finish()
+            with contextlib.suppress(OSError):  # what one could not write, others may
+                recorder.finish()
         self._recorders.clear()

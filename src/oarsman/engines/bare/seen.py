@@ -37,7 +37,7 @@ class LauncherSeen:
     exit: Exit | None = None
     lines: tuple[str, ...] = ()
     dismissed: bool = False  # the plan has dealt with it
-    workers: tuple[HostSeen, ...] = ()  # those that were up when it ended
+    workers: tuple[HostSeen, ...] = ()  # those that were up, or had been lost, when it ended
 
 
 @dataclass(slots=True)
@@ -111,8 +111,8 @@ class Seen:
             self.launcher.finished_at = when
             self.launcher.exit = Exit(code=fact["code"], signal=fact["signal"], memory_limit_hit=fact["memory"])
             self.launcher.lines = tuple(fact["lines"])
-            up = (host for host in self.hosts.values() if host.up and not host.launcher)
-            self.launcher.workers = tuple(replace(host) for host in up)
+            then = (host for host in self.hosts.values() if (host.up or host.down_at) and not host.launcher)
+            self.launcher.workers = tuple(replace(host) for host in then)
 
     def _launcher_gone(self, fact: Fact, _when: datetime) -> None:
         if self.launcher is not None and self.launcher.attempt == fact["attempt"]:

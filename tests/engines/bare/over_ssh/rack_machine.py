@@ -69,7 +69,8 @@ class RackMachine(Machine):
         hosts = hosts if hosts is not None else list(self.rack)
         found = [f"{host.name}: {command}" for host in hosts for command in host.commands()]
         folders = [folder for host in hosts for folder in host.path("/tmp").glob("oarsman-[0-9a-f]*")]
-        return found + [str(folder) for folder in folders if folder.name != self.rack.shared.name]
+        folders = [folder for folder in folders if folder.name != self.rack.shared.name]
+        return found + [f"{folder} with {sorted(map(str, folder.rglob('*')))}" for folder in folders]
 
     def nothing_left_on(self, hosts: Sequence[Host]) -> None:
         self._until_empty(lambda: self.left(hosts))

@@ -34,7 +34,7 @@ end_commands() { # one that is only starting carries no mark yet: its group is k
 } 2>/dev/null
 
 clear_away() { # the files of this host; those of the job with the last of its hosts
-    rm -rf "$RUN"
+    rm -rf "$RUN" || rm -rf "$RUN" # what was killed may have written its last in between
     for other in "$BASE"/*/; do [ ! -d "$other" ] || return 0; done
     rm -rf "$BASE"
 }
@@ -69,7 +69,7 @@ leave() {
 watch_over() { # watch_over PID: in case that one is killed, or the machine that gives it orders is gone
     last='' still=0
     while sleep 1; do
-        look_again ''
+        [ -z "$follower" ] || echo >&4
         heard=''
         read -r heard 2>/dev/null <"$RUN/heard"
         if [ "$heard" = "$last" ]; then still=$((still + 1)); else still=0 last=$heard; fi
@@ -81,11 +81,12 @@ watch_over() { # watch_over PID: in case that one is killed, or the machine that
     done
 }
 
-look_again() { # look_again WORD: see follow; opened so, it does not wait for a reader
+look_again() { # look_again WORD: see follow; opened so, it does not wait for a reader, but makes a file where none is
     [ -z "$follower" ] || echo "$1" 1<>"$RUN/look"
 }
 
 follow() { # hand on what ranks wrote as often as somebody says so; a word is given back when nothing is left to hand on
+    handed=''
     while read -r word; do
         while hand_on; do :; done
         [ -z "$word" ] || echo "emptied $word"
@@ -95,26 +96,30 @@ follow() { # hand on what ranks wrote as often as somebody says so; a word is gi
 
 hand_on() { # at most a megabyte of each file, lest one keeps the others waiting; true if there is more
     [ -d "$RUN/o" ] || return 1
-    find "$RUN/o" -type f -name 'std???' -size +0c -exec stat -c '%s %n' {} + >"$RUN/files" 2>/dev/null
-    awk -v most=1048576 '
-        FILENAME == ARGV[1] { handed[$3] = $2; next }
+    handing=$({
+        printf '%s\n/\n' "$handed" # kept in memory: a full disk must not make it forget
+        find "$RUN/o" -type f -name 'std???' -size +0c -exec stat -c '%s %n' {} + 2>/dev/null
+    } | awk -v most=1048576 '
+        $0 == "/" { now = 1; next }
+        !now { handed[$3] = $2; next }
         { from = handed[$2] + 0; to = $1; if (to - from > most) { to = from + most; more = 1 } }
         { printf "%.0f %.0f %s\n", from, to, $2 }
         END { exit !more }
-    ' "$RUN/handed" "$RUN/files" >"$RUN/handing"
+    ')
     more=$?
-    while read -r from to file; do
-        [ "$from" -lt "$to" ] || continue
+    [ "$more" -le 1 ] || return 1
+    printf '%s\n' "$handing" | while read -r from to file; do
+        [ "${from:-0}" -lt "${to:-0}" ] || continue
         echo ":${file#"$RUN/o/"}"
         tail -c "+$((from + 1))" "$file" | head -c $((to - from)) | base64
         # What was handed on need not stay on the disk, where there is a tool for that.
         [ $((from / 1048576)) -eq $((to / 1048576)) ] || fallocate -p -l "$to" "$file" 2>/dev/null
-    done <"$RUN/handing" | awk '
+    done | awk '
         function say() { if (data != "") { print "said " name " " data; fflush() } data = "" }
         /^:/ { say(); name = substr($0, 2); next }
         { data = data $0; if (length(data) > 2000) say() } # small enough that lines of others do not mix with it
         END { say() }'
-    mv -f "$RUN/handing" "$RUN/handed"
+    handed=$handing
     return "$more"
 }
 
@@ -142,7 +147,7 @@ write_file() { # write_file NAME MODE TEXT: whole, as it was or as it is now
 
 obey() { # obey WORDS: one order
     case $1 in
-    heard) echo "$2" >"$RUN/heard" && echo "alive $2" >&3 ;;
+    heard) echo "$2" 1<>"$RUN/heard" && echo "alive $2" >&3 ;; # in place, which needs no room on a full disk
     write) if trouble=$(write_file "$3" "$4" "$5" 2>&1); then echo "wrote $2" >&3; else echo "trouble $trouble" >&3; fi ;;
     kill) # kill SIGNAL ID: the command of that number, with all that it started; if it only comes later, it sees the sign
         pid=''
@@ -163,7 +168,7 @@ obey() { # obey WORDS: one order
         while [ "$left" -gt 0 ] && [ -n "$(marked)" ]; do
             sleep 1
             left=$((left - 1))
-            echo "$left left" >"$RUN/heard" # the watchdog waits, too
+            echo "$left left" 1<>"$RUN/heard" # the watchdog waits, too
         done
         say_the_rest
         leave
@@ -186,13 +191,16 @@ own_base() {
 }
 
 prepare() { # after an earlier minder of this host, which may be alive, too: what it left ends before anything begins
+    for tool in ${HANDS_ON:+awk base64 find head stat tail}; do
+        command -v "$tool" >/dev/null || { echo "$tool is not installed" && return 1; }
+    done
     if [ -e "$RUN/minder" ]; then
         echo $$ >"$RUN/minder" && end_commands
         end_all KILL
         rm -rf "$RUN/p" "$RUN/a" "$RUN/o" "$RUN/up" "$RUN/look"
     fi
     mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && echo 0 >"$RUN/heard" &&
-        echo $$ >"$RUN/minder" && write_files && mkfifo "$RUN/up" "$RUN/look" && true >"$RUN/handed" || return 1
+        echo $$ >"$RUN/minder" && write_files && mkfifo "$RUN/up" "$RUN/look" || return 1
     [ ! -e "$BASE/ssh" ] || "$BASE/ssh" </dev/null >/dev/null 2>&1
     [ $? -ne 126 ] || { echo "no program can be started from ${BASE%/*} (is it mounted noexec?)" && return 1; }
 }
@@ -215,7 +223,7 @@ if [ -n "$HANDS_ON" ]; then
     { exec 3>&- >"$RUN/up" </dev/null && follow; } & # with exec, because a shell keeps what it closes for a function alone
     follower=$!
 fi
-{ exec 3>&- >/dev/null 2>&1 </dev/null && watch_over $$; } &
+{ exec 3>&- 4<>"$RUN/look" >/dev/null 2>&1 </dev/null && watch_over $$; } &
 watchdog=$!
 trap leave HUP TERM INT
 echo "up $RUN $(free_port)" >&3

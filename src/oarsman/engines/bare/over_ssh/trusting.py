@@ -240,7 +240,7 @@ class Trust:
         for opening in self._opening.values():
             opening.public = opening.public or (await self._look_here()).key
         makers = [host for host in self.taking_part if host.name in plan.work and plan.work[host.name].make_key]
-        # Of hosts that may share a home one goes ahead: whoever makes the folder also makes the key, which remembers it.
+        # Of hosts that may share a home one goes ahead: whoever makes the folder makes the key, too, which tells of it.
         first = list({self._seen[host.name].number: host for host in reversed(makers)}.values())
         await on_all(first, self._make_key)
         await on_all([host for host in makers if host not in first], self._make_key)
