@@ -39,7 +39,7 @@ def _known(cluster: Cluster, namespace: str, asking: str, name: str) -> bool:
 
 
 def test_every_node_is_ready(cluster: Cluster) -> None:
-    cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")  # one may have been started anew
+    cluster.kubectl("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")  # again
     conditions = [each for node in _nodes(cluster) for each in node["status"]["conditions"] if each["type"] == "Ready"]
     assert [each["status"] for each in conditions] == ["True", "True"]
 
