@@ -5,6 +5,7 @@ Whatever it starts, here and on the hosts, is ended and looked for at the end, a
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -70,7 +71,7 @@ class RackMachine(Machine):
         found = [f"{host.name}: {command}" for host in hosts for command in host.commands()]
         folders = [folder for host in hosts for folder in host.path("/tmp").glob("oarsman-[0-9a-f]*")]
         folders = [folder for folder in folders if folder.name != self.rack.shared.name]
-        return found + [f"{folder} with {sorted(map(str, folder.rglob('*')))}" for folder in folders]
+        return found + [f"{folder} with {[files for _, _, files in os.walk(folder)]}" for folder in folders]
 
     def nothing_left_on(self, hosts: Sequence[Host]) -> None:
         self._until_empty(lambda: self.left(hosts))
