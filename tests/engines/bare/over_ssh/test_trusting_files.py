@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +173,20 @@ def test_a_password_is_in_no_variable_and_no_file_and_leaves_no_folder() -> None
         assert not [value for value in environment.values() if SECRET in value]
         assert [file.name for file in folder.iterdir() if file.is_file() and SECRET in file.read_text()] == []
     assert not folder.exists()
+
+
+def test_who_asks_for_the_password_of_somebody_who_was_killed_does_not_wait_for_ever(tmp_path: Path) -> None:
+    program = tmp_path / "asks.py"
+    program.write_text(
+        "import os, signal\n"
+        "from oarsman.engines.bare.over_ssh.trusting_ways import answering\n"
+        "with answering('secret', []) as environment:\n"
+        "    print(environment['SSH_ASKPASS'], flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, check=False)
+    asks = Path(killed.stdout.strip())
+    try:
+        assert subprocess.run([asks, "password: "], capture_output=True, check=False, timeout=60).returncode != 0
+    finally:
+        shutil.rmtree(asks.parent)

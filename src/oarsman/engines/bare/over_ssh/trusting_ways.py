@@ -20,11 +20,12 @@ from oarsman.engines.bare.over_ssh.trusting_files import PublicKey, best, known,
 CONNECT_SECONDS = 10
 _ASKED_AT_MOST = 4  # one login may ask by more than one method
 # ssh closes what it inherits but standard streams: the password comes through a pipe with a name, in a folder of ours.
+# Where nobody holds the pipe any more, because oarsman was killed, reading from it would never end.
 _PROGRAM = """\
 #!/bin/sh
 case $1 in
     *yes/no* | *assphrase* | *PIN*) exit 1 ;;
-    {wanted}) IFS= read -r answer <"${{0%/*}}/answer" && printf '%s\\n' "$answer" ;;
+    {wanted}) kill -0 {asker} && IFS= read -r answer <"${{0%/*}}/answer" && printf '%s\\n' "$answer" ;;
     *) exit 1 ;;
 esac
 """
@@ -152,7 +153,7 @@ def answering(password: str, questions: Sequence[str]) -> Iterator[dict[str, str
     pipe = None
     try:
         program = folder / "ask"
-        program.write_text(_PROGRAM.format(wanted=wanted))
+        program.write_text(_PROGRAM.format(wanted=wanted, asker=os.getpid()))
         program.chmod(0o700)
         os.mkfifo(folder / "answer", 0o600)
         pipe = os.open(folder / "answer", os.O_RDWR | os.O_NONBLOCK)  # holds what is written until somebody reads it
