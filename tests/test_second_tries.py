@@ -68,9 +68,10 @@ def test_a_second_try_has_new_servers_and_they_end_with_their_module(tmp_path: P
     for name, text in (("__init__", ""), ("conftest", CONFTEST), ("test_one", ONE), ("test_other", OTHER)):
         (package / f"{name}.py").write_text(text)
     found = os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    mine = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     words = ["-q", "-s", "--reruns=1", "-p", "no:randomly", "-p", "no:cacheprovider", str(package)]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words], env={**os.environ, "PYTHONPATH": found}, cwd=tmp_path,
+        [sys.executable, "-m", "pytest", *words], env={**mine, "PYTHONPATH": found}, cwd=tmp_path,
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
