@@ -27,6 +27,9 @@ class Kubectl:
             [str(self._kubectl_program), f"--kubeconfig={self.kubeconfig}", *words], text=True, capture_output=True,
             input=stdin or "", timeout=timeout, check=False,
         )  # fmt: skip
+        if "wait" in words and ".status.conditions accessor error" in done.stderr:
+            time.sleep(0.1)  # old clients stumble over what is so new that it has no status yet
+            return self.kubectl(*words, stdin=stdin, check=check, timeout=timeout)
         if check and done.returncode:
             raise RuntimeError(f"kubectl {' '.join(words)} ended with {done.returncode}: {done.stderr.strip()}")
         return done
