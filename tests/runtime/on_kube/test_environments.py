@@ -43,7 +43,8 @@ def claim(jobs: ClusterJobs) -> None:
 
 
 def ends(jobs: ClusterJobs, kind: str, name: str = BUILD) -> None:
-    """As the controller of Jobs says it."""
+    """As the controller of Jobs says it, after it has said that the Job began: it overwrites what was said before."""
+    until(lambda: bool(jobs.ask(lambda kube: kube.get(resources.JOBS, name, jobs.home))["status"]), "it has begun")
     status = {"status": {"conditions": [{"type": kind, "status": "True", "message": "Job has failed"}]}}
     jobs.ask(lambda kube: kube.patch(resources.JOBS, name, status, jobs.home, subresource="status"))
 
