@@ -121,8 +121,7 @@ class Launcher:
     def close(self) -> None:
         """No more will come."""
         if self.relayed is not None:
-            with contextlib.suppress(OSError):
-                self.relayed.finish()
+            self.relayed.finish()
 
     def close_stream(self, fd: int) -> None:
         os.close(fd)

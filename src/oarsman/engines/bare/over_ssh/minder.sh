@@ -69,7 +69,7 @@ leave() {
 watch_over() { # watch_over PID: in case that one is killed, or the machine that gives it orders is gone
     last='' still=0
     while sleep 1; do
-        [ -z "$follower" ] || echo >&4
+        [ -z "$follower" ] || echo >&4 # by its number: by its name it could be made anew while the folder is removed
         heard=''
         read -r heard 2>/dev/null <"$RUN/heard"
         if [ "$heard" = "$last" ]; then still=$((still + 1)); else still=0 last=$heard; fi
@@ -81,7 +81,7 @@ watch_over() { # watch_over PID: in case that one is killed, or the machine that
     done
 }
 
-look_again() { # look_again WORD: see follow; opened so, it does not wait for a reader, but makes a file where none is
+look_again() { # look_again WORD: see follow; opened so, it does not wait for a reader
     [ -z "$follower" ] || echo "$1" 1<>"$RUN/look"
 }
 
