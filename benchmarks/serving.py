@@ -21,13 +21,13 @@ from measure import MANIFEST, Oarsman, environment
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from oarsman import names
-from oarsman.engines.bare.loglines import stamp
+from oarsman.engines.hosts.core.log_lines import stamp
 from oarsman.job.state import Attempt, Condition, Status
 from oarsman.manifest import documents
-from oarsman.status.wire import to_wire
+from oarsman.status.codec import to_wire
 from oarsman.store.jobs import JobStore
 from oarsman.store.logs import merged_path
-from oarsman.store.places import Places
+from oarsman.store.paths import Places
 
 PATIENCE_SECONDS = 120.0
 # What a browser does by itself would only be refused here; a root user has no sandbox.

@@ -27,7 +27,7 @@ def known_errors() -> str:
 
 
 def known_errors_in_chinese() -> str:
-    from oarsman.sdk.spoken import in_chinese
+    from oarsman.service.spoken import in_chinese
     from oarsman.status.known_errors import KNOWN
 
     rows = (f"| {CHINESE[known.name]} | {in_chinese(known.hint)} |" for known in KNOWN)

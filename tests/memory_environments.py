@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from oarsman.errors import ConflictError, NotFoundError
-from oarsman.runtime.environments import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
+from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
 
 T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)
 

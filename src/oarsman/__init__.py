@@ -5,23 +5,23 @@ from oarsman import Client, MPIJob
 
 TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would be most of the time this import takes
 if TYPE_CHECKING:
+    from oarsman.client.async_client import AsyncClient
+    from oarsman.client.async_handle import AsyncJobHandle
+    from oarsman.client.client import Client
+    from oarsman.client.handle import JobHandle
+    from oarsman.client.mpijob import MPIJob
     from oarsman.errors import JobFailed, OarsmanError
-    from oarsman.sdk.async_client import AsyncClient
-    from oarsman.sdk.async_handle import AsyncJobHandle
-    from oarsman.sdk.client import Client
-    from oarsman.sdk.handle import JobHandle
-    from oarsman.sdk.mpijob import MPIJob
 
 __version__ = "0.1.0"
 __all__ = ["AsyncClient", "AsyncJobHandle", "Client", "JobFailed", "JobHandle", "MPIJob", "OarsmanError"]
 
 _HOMES = {
-    "AsyncClient": "oarsman.sdk.async_client",
-    "AsyncJobHandle": "oarsman.sdk.async_handle",
-    "Client": "oarsman.sdk.client",
+    "AsyncClient": "oarsman.client.async_client",
+    "AsyncJobHandle": "oarsman.client.async_handle",
+    "Client": "oarsman.client.client",
     "JobFailed": "oarsman.errors",
-    "JobHandle": "oarsman.sdk.handle",
-    "MPIJob": "oarsman.sdk.mpijob",
+    "JobHandle": "oarsman.client.handle",
+    "MPIJob": "oarsman.client.mpijob",
     "OarsmanError": "oarsman.errors",
 }
 

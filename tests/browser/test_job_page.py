@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.console.api.running import Served
-from tests.engines.bare.machine import mpijob
+from tests.engines.hosts.machine import mpijob
 
 from .conftest import Opened, oarsman
 

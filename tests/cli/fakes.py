@@ -12,27 +12,25 @@ from click.testing import CliRunner, Result
 from memory_environments import MemoryEnvironments
 
 from oarsman import names
-from oarsman.cli.main import cli
-from oarsman.cli.session import Session
-from oarsman.errors import ConflictError, NotFoundError
-from oarsman.job.job import Job
-from oarsman.job.state import Attempt, Cause, Condition, Status
-from oarsman.manifest import job_from_document
-from oarsman.runtime.jobs import (
+from oarsman.backends.base import (
     Amounts,
     Batch,
     EventRecord,
     Fit,
     HostRecord,
-    HostUsage,
     JobRecord,
     LogLine,
     LogPage,
     LogQuery,
     PlacedLine,
-    UsageSample,
 )
-from oarsman.sdk import builder
+from oarsman.cli.main import cli
+from oarsman.cli.session import Session
+from oarsman.engines.contract import HostUsage, UsageSample
+from oarsman.errors import ConflictError, NotFoundError
+from oarsman.job.job import Job
+from oarsman.job.state import Attempt, Cause, Condition, Status
+from oarsman.manifest import builder, job_from_document
 from oarsman.store.logs import stamp
 
 T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)

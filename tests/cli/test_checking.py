@@ -142,7 +142,7 @@ PREVIEW = SimpleNamespace(
 def test_a_plan_shows_everything_and_changes_nothing(
     jobs: FakeJobs, manifest: str, stand_in: Callable[..., None]
 ) -> None:
-    stand_in("oarsman.runtime.preview", preview=lambda job, environment, folder: PREVIEW)
+    stand_in("oarsman.backends.local.preview", preview=lambda job, environment, folder: PREVIEW)
     result = oarsman(jobs, "plan", manifest)
     assert result.exit_code == 0
     for fact in (
@@ -177,7 +177,7 @@ def a_finding(level: str, *, blocking: bool = False, advice: str | None = None) 
 def test_the_doctor_fails_only_where_nothing_can_run(
     jobs: FakeJobs, stand_in: Callable[..., None], findings: list[Any], code: int, last: str
 ) -> None:
-    stand_in("oarsman.runtime.doctor", examine=lambda: findings)
+    stand_in("oarsman.backends.local.doctor", examine=lambda: findings)
     result = oarsman(jobs, "doctor")
     assert result.exit_code == code
     assert result.stdout.splitlines()[-1] == last

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oarsman import names
-from oarsman.runtime.environments import BuildLog, EnvironmentRecord, EnvironmentWanted
+from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
 
 from .fakes import FakeJobs, oarsman
 

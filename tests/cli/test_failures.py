@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from oarsman.backends.base import JobRecord
 from oarsman.cli import logview, render
 from oarsman.errors import OarsmanError, StoreError, SupervisorError, UnsupportedError, UserError
 from oarsman.job.state import Cause
-from oarsman.runtime.jobs import JobRecord
 
 from .fakes import FakeJobs, a_line, oarsman
 

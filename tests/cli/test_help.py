@@ -172,5 +172,5 @@ def test_starting_the_command_imports_nothing_heavy() -> None:
     loaded = set(python("-c", script).stdout.split())
     heavy = {"pydantic", "rich", "yaml", "asyncio", "psutil", "sqlite3", "json", "subprocess", "oarsman.cli.chinese"}
     assert loaded & heavy == set()
-    assert not {name for name in loaded if name.startswith(("oarsman.runtime", "oarsman.manifest", "oarsman.job"))}
+    assert not {name for name in loaded if name.startswith(("oarsman.backends", "oarsman.manifest", "oarsman.job"))}
     assert not {f"oarsman.cli.{verb}" for verb in main.VERBS} & loaded

@@ -14,17 +14,20 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from oarsman.backends.ssh.backend import RackJobs
 from oarsman.cli import messages
 from oarsman.cli.chinese import CATALOGUE
-from oarsman.cli.hosts_shown import folded
+from oarsman.cli.hosts_check import folded
 from oarsman.cli.times import rfc3339
-from oarsman.engines.bare.over_ssh.checking import FAIL, WARN, Finding, HostSeen
-from oarsman.engines.bare.over_ssh.inventory import Inventory, load
-from oarsman.engines.bare.over_ssh.probe import HostFacts, HostMpi
-from oarsman.engines.bare.over_ssh.trouble import Trouble
+from oarsman.control import host_state
+from oarsman.engines.hosts.ssh import inventory_file
+from oarsman.engines.hosts.ssh.diagnose import FAIL, WARN, Finding, HostSeen
+from oarsman.engines.hosts.ssh.inventory import Inventory
+from oarsman.engines.hosts.ssh.inventory_file import load
+from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
+from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError, UsageError
 from oarsman.job.mpi import Family
-from oarsman.runtime import inventories, rack_state
 
 from .fakes import NOW, FakeJobs, oarsman
 
@@ -84,7 +87,7 @@ def know(rack: Inventory, seconds_ago: float = 5) -> None:
     """node1 answered then, and dead1 did not."""
     refused = Trouble("refused", "dead1: nothing listens on port 22", "start sshd there, or correct the port")
     seen = [HostSeen(host=rack.hosts[0], facts=FACTS), HostSeen(host=rack.hosts[1], trouble=refused)]
-    rack_state.remember(rack, seen, clock=lambda: (NOW - timedelta(seconds=seconds_ago)).timestamp())
+    host_state.remember(rack, seen, clock=lambda: (NOW - timedelta(seconds=seconds_ago)).timestamp())
 
 
 # -- list --------------------------------------------------------------------------------------------
@@ -125,7 +128,7 @@ def test_old_answers_are_asked_for_again(rack: Inventory, tmp_path: Path, ago: f
 
 def test_what_a_host_said_before_it_vanished_is_still_shown(rack: Inventory) -> None:
     know(rack)
-    rack_state.remember(rack, [HostSeen(host=rack.hosts[1], facts=FACTS)], clock=lambda: NOW.timestamp() - 70)
+    host_state.remember(rack, [HostSeen(host=rack.hosts[1], facts=FACTS)], clock=lambda: NOW.timestamp() - 70)
     row = " ".join(call("list").stdout.splitlines()[2].split())
     assert row.startswith("dead1 refused 8 - 0 0.50 32 GiB/64 GiB")
     assert row.endswith("dead1: nothing listens on port 22")
@@ -179,18 +182,18 @@ def test_a_quiet_check_says_failures_alone(rack: Inventory) -> None:
 
 def test_a_host_that_fails_is_left_out_on_request_until_it_passes(rack: Inventory, tmp_path: Path) -> None:
     assert call("check").exit_code == 1
-    assert rack_state.left_out(rack) == {}
+    assert host_state.left_out(rack) == {}
     result = call("check", "--leave-out")
     assert "dead1 is left out: dead1: nothing listens on port 22\n" in result.stderr
-    assert rack_state.left_out(rack) == {"dead1": "dead1: nothing listens on port 22"}
+    assert host_state.left_out(rack) == {"dead1": "dead1: nothing listens on port 22"}
     assert "dead1  left-out" in call("list").stdout
     assert call("check", "node1").exit_code == 0
-    assert set(rack_state.left_out(rack)) == {"dead1"}, "who was not checked stays as it was"
+    assert set(host_state.left_out(rack)) == {"dead1"}, "who was not checked stays as it was"
     assert call("check").exit_code == 1
-    assert set(rack_state.left_out(rack)) == {"dead1"}, "it still fails"
+    assert set(host_state.left_out(rack)) == {"dead1"}, "it still fails"
     (tmp_path / "bin" / "ssh").write_text(SSH.replace("dead*", "never*"))
     assert call("check", "dead1").exit_code == 0
-    assert rack_state.left_out(rack) == {}
+    assert host_state.left_out(rack) == {}
     assert "dead1  ready" in call("list").stdout
 
 
@@ -203,7 +206,7 @@ def test_hosts_that_are_the_same_machine_are_told(rack: Inventory) -> None:
 
 def test_a_check_is_remembered(rack: Inventory) -> None:
     call("check")
-    found = rack_state.last_check(rack)
+    found = host_state.last_check(rack)
     assert found is not None
     assert found[0] == NOW.timestamp()
     assert [f.message for f in found[1] if f.level == FAIL] == ["dead1: nothing listens on port 22"]
@@ -279,12 +282,12 @@ def test_the_file_that_is_given_comes_first_then_the_variable_then_the_configura
     folder.mkdir(parents=True)
     environment = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
     with pytest.raises(UsageError):
-        inventories.find(None, environment)
+        inventory_file.find(None, environment)
     for name in ("hostfile", "hosts", "hosts.yaml"):  # each is preferred to those before it
         (folder / name).touch()
-        assert inventories.find(None, environment) == folder / name
-    assert inventories.find(None, {**environment, "OARSMAN_HOSTS": "/x"}) == Path("/x")
-    assert inventories.find("/y", {**environment, "OARSMAN_HOSTS": "/x"}) == Path("/y")
+        assert inventory_file.find(None, environment) == folder / name
+    assert inventory_file.find(None, {**environment, "OARSMAN_HOSTS": "/x"}) == Path("/x")
+    assert inventory_file.find("/y", {**environment, "OARSMAN_HOSTS": "/x"}) == Path("/y")
 
 
 # -- what is kept ------------------------------------------------------------------------------------
@@ -292,18 +295,18 @@ def test_the_file_that_is_given_comes_first_then_the_variable_then_the_configura
 
 def test_what_is_known_comes_back_as_it_was(rack: Inventory) -> None:
     know(rack)
-    known = rack_state.known(rack)
+    known = host_state.known(rack)
     assert known["node1"].facts == FACTS
     assert known["dead1"].trouble == Trouble(
         "refused", "dead1: nothing listens on port 22", "start sshd there, or correct the port"
     )
-    assert rack_state.held(rack) == {}
+    assert RackJobs(str(rack.file)).held() == {}
 
 
 def test_inventories_do_not_meet(rack: Inventory, tmp_path: Path) -> None:
     know(rack)
     other = replace(rack, file=tmp_path / "other")
-    assert rack_state.known(other)["node1"].at is None
+    assert host_state.known(other)["node1"].at is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 99, "hosts": {}}'])
@@ -311,15 +314,15 @@ def test_a_file_that_makes_no_sense_is_as_none(rack: Inventory, tmp_path: Path, 
     know(rack)
     (file,) = (tmp_path / "state" / "racks").glob("*.json")
     file.write_text(text)
-    assert rack_state.known(rack)["node1"].facts is None
+    assert host_state.known(rack)["node1"].facts is None
     know(rack)
-    assert rack_state.known(rack)["node1"].facts == FACTS
+    assert host_state.known(rack)["node1"].facts == FACTS
 
 
 def test_what_others_hear_is_kept_too(rack: Inventory) -> None:
     gone = Trouble("lost", "dead1: gone", "look for it")
-    rack_state.keep(rack, {"node1": FACTS, "stranger": FACTS}, {"dead1": gone})
-    known = rack_state.known(rack)
+    host_state.keep(rack, {"node1": FACTS, "stranger": FACTS}, {"dead1": gone})
+    known = host_state.known(rack)
     assert known["dead1"].trouble == gone
     assert (known["node1"].ready, known["dead1"].ready) == (True, False)
     assert "stranger" not in known

@@ -10,7 +10,7 @@ from click.testing import Result
 
 from oarsman.cli import messages
 from oarsman.cli.chinese import CATALOGUE
-from oarsman.sdk.spoken import in_chinese
+from oarsman.service.spoken import in_chinese
 
 from .fakes import FakeJobs, oarsman
 

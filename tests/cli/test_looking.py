@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from oarsman import names
+from oarsman.backends.base import EventRecord, LogQuery
+from oarsman.engines.contract import HostUsage
 from oarsman.job.state import QueuePlace, ReplicaCount, Status
 from oarsman.manifest import job_from_document
-from oarsman.runtime.jobs import EventRecord, HostUsage, LogQuery
 
 from .fakes import FAILED, MANIFEST, NOW, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, at, oarsman
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from oarsman import backends
+from oarsman.backends.kube import install
+from oarsman.backends.kube.install import Settings, documents
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
-from oarsman.runtime.cluster import install
-from oarsman.runtime.cluster.install import Settings, documents
-from oarsman.sdk import connect
 
 from .fakes import MANIFEST, NOW, FakeJobs, oarsman
 
@@ -102,7 +102,7 @@ def test_an_image_does_not_go_with_a_manifest(jobs: ClusterFake, manifest: str) 
 
 
 def test_the_operator_is_said_to_finish_what_is_left(jobs: ClusterFake) -> None:
-    from oarsman.cli.patience import keeper
+    from oarsman.cli.waiting import keeper
 
     assert keeper(Session(engine="kube")) == "the operator"
     assert keeper(Session()) == "the supervisor"
@@ -113,10 +113,10 @@ def test_a_job_that_nobody_looks_at_is_explained_once(
 ) -> None:
     from threading import Event
 
-    from oarsman.cli import patience
+    from oarsman.cli import waiting
 
     told = Event()
-    monkeypatch.setattr(patience, "_LOOK_AFTER_SECONDS", 0.0)
+    monkeypatch.setattr(waiting, "_LOOK_AFTER_SECONDS", 0.0)
     heard = []
 
     def tell(why: str) -> None:
@@ -124,7 +124,7 @@ def test_a_job_that_nobody_looks_at_is_explained_once(
         told.set()
 
     jobs.silence = lambda key: f"no operator for {key}"  # type: ignore[attr-defined]
-    with patience.told_if_nothing_happens(Session(factory=lambda _: jobs, engine="kube"), "lab/pi", tell):
+    with waiting.told_if_nothing_happens(Session(factory=lambda _: jobs, engine="kube"), "lab/pi", tell):
         assert told.wait(120)
     assert heard == ["no operator for lab/pi"]
 
@@ -159,8 +159,8 @@ def test_programs_choose_a_cluster_as_the_command_does(tmp_path: Path) -> None:
     }
     path = tmp_path / "config"
     path.write_text(json.dumps(config))
-    assert connect("kube", context="far", kubeconfig=str(path)).home == "lab"
-    assert connect("kube", context="far", kubeconfig=str(path), namespace="other").home == "other"
+    assert backends("kube", context="far", kubeconfig=str(path)).home == "lab"
+    assert backends("kube", context="far", kubeconfig=str(path), namespace="other").home == "other"
 
 
 # -- what is installed -------------------------------------------------------------------------------

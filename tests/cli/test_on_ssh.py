@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oarsman import names
+from oarsman.backends.base import Amounts, Fit
+from oarsman.backends.local.preview import Preview
 from oarsman.cli.main import cli
 from oarsman.cli.progress import waiting_for
 from oarsman.cli.session import Session
 from oarsman.job.state import QueuePlace, Status
-from oarsman.runtime.jobs import Amounts, Fit
-from oarsman.runtime.preview import Preview
 
 from .fakes import NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, oarsman
 
@@ -45,7 +45,7 @@ def test_the_door_is_opened_with_the_file_that_was_named(monkeypatch: pytest.Mon
         opened.append((engine, given["hosts"]))
         return FakeJobs()
 
-    monkeypatch.setattr("oarsman.runtime.open_jobs", open_jobs)
+    monkeypatch.setattr("oarsman.backends.open_jobs", open_jobs)
     assert CliRunner().invoke(cli, words, obj=Session()).exit_code == 0
     assert opened == [("ssh", "rack.yaml")]
 

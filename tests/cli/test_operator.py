@@ -18,10 +18,10 @@ import pytest
 
 from oarsman import __version__
 from oarsman.cli import operator
+from oarsman.control import process as log_lines
+from oarsman.control.operator_settings import OperatorSettings
 from oarsman.engines.kube.client import Access
 from oarsman.errors import ClusterError, UsageError
-from oarsman.runtime import log_lines
-from oarsman.runtime.operator_settings import OperatorSettings
 
 from .fakes import FakeJobs, oarsman
 
@@ -49,7 +49,7 @@ class Called:
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Called:
     called = Called()
-    module = ModuleType("oarsman.runtime.operator")
+    module = ModuleType("oarsman.control.operator")
     module.run = called.run  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     (tmp_path / "kubeconfig").write_text(KUBECONFIG)
@@ -198,7 +198,7 @@ def test_mistakes_are_explained() -> None:
 
 
 def test_a_missing_library_is_named_with_the_way_to_get_it(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("oarsman.runtime.operator", "oarsman.runtime.metrics", "oarsman.runtime.health"):
+    for module in ("oarsman.control.operator", "oarsman.control.metrics", "oarsman.control.health"):
         monkeypatch.delitem(sys.modules, module, raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     assert refused() == (
@@ -225,7 +225,7 @@ def test_what_ends_the_operator_is_a_line_of_its_log(
     async def run(settings: object, access: object) -> None:
         raise error
 
-    monkeypatch.setattr(sys.modules["oarsman.runtime.operator"], "run", run)
+    monkeypatch.setattr(sys.modules["oarsman.control.operator"], "run", run)
     result = oarsman(FakeJobs(), "operator", "--log-format=json")
     assert result.exit_code == code
     (line,) = map(json.loads, result.stderr.splitlines())
@@ -271,8 +271,8 @@ def test_every_record_is_one_object_of_json() -> None:
 SCRIPT = """
 import asyncio, sys
 from oarsman.errors import RetryableError
-from oarsman.runtime import log_lines
-from oarsman.runtime.until_told import run_until_told
+from oarsman.backends import log_lines
+from oarsman.control.process import run_until_told
 
 async def work():
     print(type(asyncio.get_running_loop()).__module__, flush=True)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from oarsman import names
+from oarsman.backends.base import JobRecord, LogLine, LogQuery
 from oarsman.cli import logview
 from oarsman.job.state import Cause, QueuePlace
-from oarsman.runtime.jobs import JobRecord, LogLine, LogQuery
 
 from .fakes import FAILED, MANIFEST, RUNNING, SUCCEEDED, FakeJobs, a_line, a_status, oarsman
 

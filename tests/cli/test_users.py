@@ -17,8 +17,8 @@ from click.testing import Result
 from oarsman.cli import messages
 from oarsman.cli.chinese import CATALOGUE
 from oarsman.console.security.store import ConsoleStore
-from oarsman.sdk.models import Role
-from oarsman.store.places import Places
+from oarsman.service.models import Role
+from oarsman.store.paths import Places
 
 from .fakes import NOW, FakeJobs, oarsman
 

@@ -13,13 +13,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oarsman import names
+from oarsman.backends.base import EventRecord, JobRecord, LogLine, LogQuery
 from oarsman.cli import foreground
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
 from oarsman.errors import NotFoundError
 from oarsman.job.policies import CleanPodPolicy
 from oarsman.job.state import Attempt, Cause, Condition, Status
-from oarsman.runtime.jobs import EventRecord, JobRecord, LogLine, LogQuery
 
 from .fakes import NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, at, oarsman
 

@@ -13,7 +13,7 @@ from oarsman.cli.text import pad, ranges, safe, width, wrap
 from oarsman.cli.times import humanise, parse_duration, parse_moment, rfc3339
 from oarsman.errors import UsageError
 from oarsman.manifest import job_from_document
-from oarsman.sdk.builder import Settings, Shape, document, name_stem
+from oarsman.manifest.builder import Settings, Shape, document, name_stem
 
 from .fakes import NOW
 

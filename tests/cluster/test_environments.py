@@ -16,10 +16,10 @@ import pytest
 from cluster.jobs import RESTRICTED_CONTAINER, RESTRICTED_POD, V1, V2BETA1, Object, Submitted, mpijob
 from cluster.kubectl import until
 from cluster.together import Place, together
+from oarsman.backends.kube import ClusterJobs
 from oarsman.engines.kube.client import load_access
 from oarsman.errors import ConflictError
-from oarsman.runtime.cluster import ClusterJobs
-from oarsman.runtime.environments import EnvironmentRecord, EnvironmentWanted
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
 
 pytestmark = pytest.mark.timeout(900)  # a body waits for others before it, and says more than a time limit
 

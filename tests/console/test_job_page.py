@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from oarsman.console.pages.job import metrics, ranks, usage
-from oarsman.console.parts.rank_grid import condition
-from oarsman.console.parts.timeline import marks
+from oarsman.console.pages.job import ranks, tabs
+from oarsman.console.parts.charts import condition, marks
 from oarsman.console.words import Words
-from oarsman.sdk.models import MetricPoint, MetricSeries, RankProgress, Step, UsagePoint
+from oarsman.service.models import MetricPoint, MetricSeries, RankProgress, Step, UsagePoint
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SAY = Words("en")
@@ -44,14 +43,14 @@ def test_a_rank_has_one_word(state: str, exit_code: int | None, word: str) -> No
 
 def test_a_long_history_is_thinned_evenly_for_all_hosts_and_keeps_its_last_moment() -> None:
     points = [point(second, host) for second in range(5000) for host in ("a", "b")]
-    kept = usage.thinned(points)
+    kept = tabs.thinned(points)
     assert 200 < len(kept) / 2 <= 402
     assert [one.host for one in kept[-2:]] == ["a", "b"]
     assert kept[-1].time == points[-1].time
 
 
 def test_what_is_not_known_of_a_host_is_not_drawn() -> None:
-    drawn = {panel.id: panel.lines for panel in usage.panels(SAY, [point(0, "a")])}
+    drawn = {panel.id: panel.lines for panel in tabs.usage_panels(SAY, [point(0, "a")])}
     assert drawn["cpu"] == {"a": [(NOON.timestamp() * 1000, 12.3)]}
     assert drawn["gpu"] == drawn["in"] == {}
 
@@ -62,7 +61,7 @@ def test_what_is_not_known_of_a_host_is_not_drawn() -> None:
 )
 def test_metrics_go_by_steps_where_every_point_has_one(steps: Sequence[float | None], by_time: bool, x: str) -> None:
     points = [MetricPoint(time=NOON, value=0.5, step=step) for step in steps]
-    (panel,) = metrics.panels(SAY, [MetricSeries(name="loss", rank=0, points=points)], by_time=by_time)
+    (panel,) = tabs.panels(SAY, [MetricSeries(name="loss", rank=0, points=points)], by_time=by_time)
     assert panel.x == x
     assert [at for at, _ in panel.lines["Rank 0"]] == ([1.0, 2.0] if x == "step" else [NOON.timestamp() * 1000] * 2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from oarsman.console.rights_there import RightsThere
+from oarsman.console.rights import RightsThere
 from oarsman.errors import RetryableError
 
 

@@ -15,8 +15,8 @@ from oarsman.console.pages.create import fields
 from oarsman.console.parts.style import STATES
 from oarsman.console.words import Words, chosen
 from oarsman.errors import ConflictError
-from oarsman.sdk import form
-from oarsman.sdk.templates import all_templates
+from oarsman.manifest import form
+from oarsman.service.documents import all_templates
 from oarsman.status import timeline
 
 PAGES = Path(console.__file__).parent

@@ -185,7 +185,7 @@ def test_the_annotations_of_the_guide_are_those_of_the_program(document: str) ->
 
 @pytest.mark.parametrize("document", ON_HOSTS)
 def test_the_fields_of_an_inventory_are_those_of_the_program(document: str) -> None:
-    from oarsman.engines.bare.over_ssh.inventory_yaml import FIELDS
+    from oarsman.engines.hosts.ssh.inventory_yaml import FIELDS
 
     table = re.split(r"^## ", (ROOT / document).read_text(), flags=re.M)[2]
     assert re.findall(r"^\| `(\w+)` \|", table, re.M) == list(FIELDS)
@@ -193,14 +193,14 @@ def test_the_fields_of_an_inventory_are_those_of_the_program(document: str) -> N
 
 @pytest.mark.parametrize("document", ON_HOSTS)
 def test_the_inventory_that_is_shown_is_one(document: str) -> None:
-    from oarsman.engines.bare.over_ssh.inventory import read
+    from oarsman.engines.hosts.ssh.inventory_file import read
 
     (shown,) = [block.body for block in blocks(document) if block.info == "yaml"]
     assert [host.slots for host in read(shown, ROOT / "hosts.yaml").hosts] == [8, 8, 4]
 
 
 def test_variables_that_are_passed_on_are_named_as_the_program_has_them() -> None:
-    from oarsman.engines.bare.over_ssh.outfit import _PASSED
+    from oarsman.engines.hosts.ssh.host_spec import _PASSED
 
     guide = (ROOT / ON_HOSTS[0]).read_text()
     named = re.search(r"your own\s+variables (.*?),? and the host's", guide, re.S)

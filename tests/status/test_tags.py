@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarsman.runtime.cluster.podlog import parse
+from oarsman.backends.kube.pod_log import parse
 from oarsman.status.tags import Spoken, Tags
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.engines.bare.loglines import MERGED as WRITTEN
-from oarsman.engines.bare.loglines import Recorder
+from oarsman.engines.hosts.core.log_lines import MERGED as WRITTEN
+from oarsman.engines.hosts.core.log_lines import Recorder
 from oarsman.store import logs
 
 

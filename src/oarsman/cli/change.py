@@ -12,7 +12,7 @@ from oarsman.cli.render import shown
 from oarsman.cli.session import Session, short
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import JobRecord
+    from oarsman.backends.base import JobRecord
 
 
 def each(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names as words
-from oarsman.cli import around, events, options, render
+from oarsman.cli import events, lookups, options, render
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.text import ranges
@@ -19,9 +19,9 @@ from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import never_started
 
 if TYPE_CHECKING:
+    from oarsman.backends.base import EventRecord, JobRecord
     from oarsman.job.job import Job
     from oarsman.job.state import Status
-    from oarsman.runtime.jobs import EventRecord, JobRecord
 
 STEPS = ("submitted", "admitted", "hostsUp", "launched", "firstOutput", "ended")
 
@@ -40,7 +40,7 @@ def command(session: Session, names: tuple[str, ...]) -> None:
             click.echo("\n" + "─" * 40 + "\n")
         key = session.key(name)
         record = session.jobs.get(key)
-        left = around.workers_left(session, record.job) if record.status.finished else 0
+        left = lookups.workers_left(session, record.job) if record.status.finished else 0
         page(record, [event for _, event in events.of_jobs(session, [key])], session.now(), workers_left=left)
 
 

@@ -13,7 +13,7 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.runtime.doctor import Finding
+    from oarsman.backends.local.doctor import Finding
 
 HOPELESS = 1
 
@@ -50,14 +50,14 @@ def command(session: Session, output: str | None) -> int:
 
 def _findings(session: Session) -> Sequence[Finding]:
     if session.engine == "kube":
-        from oarsman.runtime.cluster import doctor
+        from oarsman.backends.kube import doctor
 
         return doctor.examine(session.cluster())
     if session.engine == "ssh":
-        from oarsman.runtime.doctor import examine_rack
+        from oarsman.backends.local.doctor import examine_rack
 
         return examine_rack(session.hosts)
-    from oarsman.runtime.doctor import examine
+    from oarsman.backends.local.doctor import examine
 
     return examine()
 

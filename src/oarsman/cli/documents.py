@@ -15,14 +15,14 @@ from oarsman.cli.session import short
 from oarsman.cli.times import rfc3339
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import JobRecord
+    from oarsman.backends.base import JobRecord
 
 
 PREFIX = "mpijob/"
 
 
 def document(record: JobRecord) -> dict[str, Any]:
-    from oarsman.status.wire import to_wire
+    from oarsman.status.codec import to_wire
 
     given = dict(record.job.document)
     job = record.job

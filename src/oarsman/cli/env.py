@@ -18,7 +18,8 @@ from oarsman.cli.verbs import family
 from oarsman.errors import OarsmanError
 
 if TYPE_CHECKING:
-    from oarsman.runtime.environments import EnvironmentRecord, Environments
+    from oarsman.backends.base import Environments
+    from oarsman.job.environment import EnvironmentRecord
 
 _LOOK_EVERY = 0.3
 
@@ -114,8 +115,8 @@ def build(
     session: Session, /, name: str, files: tuple[Path, ...], packages: tuple[str, ...], wait: bool, output: str | None,
     **more: str | None,
 ) -> int:  # fmt: skip
-    from oarsman.runtime.environments import EnvironmentWanted
-    from oarsman.sdk.environments import spec, text_of
+    from oarsman.client.environments import spec, text_of
+    from oarsman.job.environment import EnvironmentWanted
 
     text = "\n".join([*(text_of(path) for path in files), *packages])
     wanted = spec(name, text, {key: value for key, value in more.items() if value is not None})
@@ -219,6 +220,6 @@ def _show_log(environments: Environments, name: str, *, follow: bool, err: bool 
 
 def _data(record: EnvironmentRecord) -> dict[str, Any]:
     """As REST tells it."""
-    from oarsman.sdk.desk.environments import view_of
+    from oarsman.service.environments import view_of
 
     return view_of(record).model_dump(mode="json", by_alias=True)

@@ -11,7 +11,7 @@ from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import EventRecord
+    from oarsman.backends.base import EventRecord
 
 
 @verb(

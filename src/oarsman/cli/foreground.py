@@ -18,18 +18,17 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from oarsman import names
-from oarsman.cli import around
+from oarsman.cli import lookups
 from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
 from oarsman.cli.messages import t
-from oarsman.cli.patience import keeper, told_if_nothing_happens
 from oarsman.cli.progress import Progress, waiting_for
 from oarsman.cli.session import Session, short
-from oarsman.cli.waiting import Reasons, waits_for_hosts
+from oarsman.cli.waiting import Reasons, keeper, told_if_nothing_happens, waits_for_hosts
 from oarsman.errors import ConflictError, NotFoundError
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import JobRecord
+    from oarsman.backends.base import JobRecord
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TICK_SECONDS = 0.2
@@ -219,7 +218,7 @@ class Foreground:
         looks = 0
         while not self._over.wait(_UNATTENDED_SECONDS):
             looks += 1
-            served = around.served(self.session, self.key.partition("/")[0])
+            served = lookups.served(self.session, self.key.partition("/")[0])
             if served is False or (served is None and looks >= _UNKNOWN_LOOKS):
                 self._events.put(_Unattended())
                 return
@@ -255,7 +254,7 @@ class Foreground:
 
     def _bring_lines(self) -> None:
         """Attempt after attempt, each asked for by number: no line twice, none skipped."""
-        from oarsman.runtime.jobs import LogQuery
+        from oarsman.backends.base import LogQuery
 
         jobs = self.session.open()
         while (attempt := self._attempts.get()) is not None:

@@ -1,8 +1,9 @@
-"""`oarsman hosts`: the machines of a rack that are reached over ssh."""
+"""`oarsman hosts`: the SSH hosts that jobs run on."""
 
 from __future__ import annotations
 
-from oarsman.cli import hosts_check, hosts_list, hosts_named, hosts_trust
+from oarsman.cli import hosts_check, hosts_list, hosts_trust
+from oarsman.cli.host_arguments import option
 from oarsman.cli.messages import t
 from oarsman.cli.verbs import family
 
@@ -18,7 +19,7 @@ command = family(
         ("oarsman hosts check", t("every host, and every way between two of them")),
     ],
 )
-command.params.insert(0, hosts_named.option())
+command.params.insert(0, option())
 command.add_command(hosts_list.command)
 command.add_command(hosts_check.command)
 command.add_command(hosts_trust.command)

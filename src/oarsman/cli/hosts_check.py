@@ -1,25 +1,171 @@
-"""`oarsman hosts check`: every host and every way between two of them, step by step, each with its reason."""
+"""`oarsman hosts check`: every host and every way between two of them, step by step, and how findings are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, hosts_named, options
+from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.hosts_shown import Shown, network_table
 from oarsman.cli.messages import of, t
 from oarsman.cli.progress import Progress
 from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import pad, safe
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.engines.bare.over_ssh.checking import Course, Finding
-    from oarsman.engines.bare.over_ssh.checking.network import Speed
-    from oarsman.engines.bare.over_ssh.inventory import Inventory
+    from oarsman.engines.hosts.ssh.diagnose import Course, Finding
+    from oarsman.engines.hosts.ssh.diagnose.network import Speed, Summary
+    from oarsman.engines.hosts.ssh.inventory import Inventory
+
+
+_MARKS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "fail": ("✗", "red"), "skipped": ("-", "cyan")}
+_WIDEST = len("skipped")
+
+
+class Shown:
+    def __init__(self, *, every_step: bool, quiet: bool, progress: Progress) -> None:
+        self._every_step, self._quiet, self._progress = every_step, quiet, progress
+        self._advised: set[str] = set()
+
+    def show(self, findings: Sequence[Finding]) -> None:
+        """What belongs together comes together: a host's own steps, or its ways to all others."""
+        self._progress.pause()
+        good = [finding for finding in findings if finding.level == "ok"]
+        if self._every_step:
+            for finding in findings:
+                self._line(finding.level, _ends(finding), f"{_step(finding.step)}: {of(finding.message)}", finding.hint)
+            return
+        if not self._quiet:
+            for ends, steps in _together(good):
+                self._line("ok", ends, steps)
+        for finding in folded(finding for finding in findings if finding.level != "ok"):
+            if finding.level == "fail" or not self._quiet:
+                self._line(finding.level, "", of(finding.message), finding.hint)
+
+    def _line(self, level: str, ends: str, text: str, hint: str = "") -> None:
+        lead = f"{ends}  " if ends else ""
+        click.echo(f"{_mark(level)} {lead}{_harmless(text)}")
+        if hint and level != "ok" and hint not in self._advised:  # once is enough
+            self._advised.add(hint)
+            click.echo(f"  {click.style(t('hint:'), fg='cyan')} {_harmless(of(hint))}")
+
+    def summary(self, findings: Sequence[Finding], hosts: int) -> None:
+        if self._quiet:
+            return
+        count = Counter(finding.level for finding in findings)
+        click.echo(
+            t("{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}", hosts=hosts,
+              ways=hosts * (hosts - 1), failed=count["fail"], warned=count["warn"])
+        )  # fmt: skip
+
+
+def _mark(level: str) -> str:
+    """Signs need a terminal and colours; everything else gets the word."""
+    if sys.stdout.isatty() and render.coloured(sys.stdout):
+        sign, colour = _MARKS[level]
+        return click.style(sign, fg=colour)
+    return pad(level, _WIDEST)
+
+
+def _harmless(text: str) -> str:
+    return safe(text) if sys.stdout.isatty() else text
+
+
+def _ends(finding: Finding) -> str:
+    return f"{finding.host} -> {finding.other}" if finding.other else finding.host
+
+
+def _together(good: Iterable[Finding]) -> list[tuple[str, str]]:
+    """(who, steps): hosts by themselves, or the ways of a host with the same good steps."""
+    steps: dict[tuple[str, str], list[str]] = {}
+    for finding in good:
+        steps.setdefault((finding.host, finding.other), []).append(_said(finding))
+    others: dict[tuple[str, str], list[str]] = {}
+    for (host, other), names in steps.items():
+        others.setdefault((host, ", ".join(names)), []).append(other)
+    return [(f"{host} -> {', '.join(far)}" if any(far) else host, names) for (host, names), far in others.items()]
+
+
+def _said(finding: Finding) -> str:
+    """What was found where it is news, otherwise the step alone."""
+    return of(finding.message) if finding.step in ("MPI", "user", "clock", "real run") else _step(finding.step)
+
+
+def folded(findings: Iterable[Finding]) -> list[Finding]:
+    """The same about several other hosts is said once, of all of them."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        sentence = _without(finding.message, finding.other) if finding.other else finding.message
+        groups.setdefault((finding.host, finding.step, finding.level, sentence), []).append(finding)
+    found = []
+    for (_, _, _, sentence), same in groups.items():
+        if len(same) > 1 and sentence.count("\0") == 1:
+            found.append(replace(same[0], message=sentence.replace("\0", ", ".join(one.other for one in same))))
+        else:
+            found += same
+    return found
+
+
+def _without(message: str, name: str) -> str:
+    return re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-]|\.\w)", "\0", message)
+
+
+def _step(name: str) -> str:
+    words = {
+        "name": t("name"), "port": t("port"), "host key": t("host key"), "login": t("login"), "user": t("user"),
+        "clock": t("clock"), "folder": t("folder"), "disk": t("disk"), "call-back": t("call-back"),
+        "network": t("network"), "real run": t("real run"),
+    }  # fmt: skip
+    return words.get(name, name)
+
+
+# -- the network -------------------------------------------------------------------------------------
+
+
+def network_table(speeds: Sequence[Speed]) -> None:
+    """Every way that was measured, then what sticks out."""
+    from oarsman.engines.hosts.ssh.diagnose.network import BANDWIDTH_IS, LATENCY_IS, summary
+
+    if not speeds:
+        click.echo(t("no network was measured: it takes two hosts that a network connects"))
+        return
+    render.heading(t("Network"))
+    rows = [
+        [speed.host, speed.other, _milliseconds(speed.latency), _rate(speed.bandwidth), of(speed.why)]
+        for speed in sorted(speeds, key=lambda speed: (speed.host, speed.other))
+    ]
+    why = any(row[-1] for row in rows)
+    headers = [t("FROM"), t("TO"), t("LATENCY"), t("BANDWIDTH"), *([t("REASON")] if why else [])]
+    render.table(headers, rows if why else [row[:-1] for row in rows])
+    latency, bandwidth = summary(speeds, "latency"), summary(speeds, "bandwidth")
+    if latency is not None:
+        _summary(t("latency ({what})", what=of(LATENCY_IS)), latency, _milliseconds, latency.most)
+    if bandwidth is not None:
+        _summary(t("bandwidth ({what})", what=of(BANDWIDTH_IS)), bandwidth, _rate, bandwidth.least)
+    click.echo()
+
+
+def _summary(what: str, found: Summary, form: Callable[[float], str], worst: float) -> None:
+    click.echo(
+        t("{what}: least {least}, median {middle}; slowest: {host} -> {other}, {worst}", what=what,
+          least=form(found.least), middle=form(found.middle), host=found.slowest.host, other=found.slowest.other,
+          worst=form(worst))
+    )  # fmt: skip
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1000:.3f} ms"
+
+
+def _rate(bytes_per_second: float | None) -> str:
+    return "" if bytes_per_second is None else f"{render.size(int(bytes_per_second))}/s"
 
 
 @verb(
@@ -37,21 +183,21 @@ if TYPE_CHECKING:
         ("oarsman hosts check -o json", t("every step, for programs")),
     ],
 )
-@hosts_named.names
+@host_arguments.names
 @click.option("--leave-out", is_flag=True, help=t("Give hosts that fail no jobs, until a later check finds them well."))
 @click.option("--network", is_flag=True, help=t("Also measure latency and bandwidth between all hosts."))
 @options.output("wide", "json")
-@hosts_named.inventory_option
+@host_arguments.inventory_option
 @pass_session
 def command(session: Session, names: tuple[str, ...], leave_out: bool, network: bool, output: str | None) -> int:
     import asyncio
 
-    from oarsman.engines.bare.over_ssh.checking import FAIL, Course, unfit
-    from oarsman.engines.bare.over_ssh.client import Ssh
-    from oarsman.runtime.rack_trial import mpirun_or_job
+    from oarsman.backends.ssh.trial import mpirun_or_job
+    from oarsman.engines.hosts.ssh.client import Ssh
+    from oarsman.engines.hosts.ssh.diagnose import FAIL, Course, unfit
 
-    inventory = hosts_named.inventory_of(session)
-    hosts = hosts_named.chosen(inventory, names)
+    inventory = host_arguments.inventory_of(session)
+    hosts = host_arguments.chosen(inventory, names)
     progress = Progress(wanted=not session.quiet)
     shown = Shown(every_step=output == "wide", quiet=session.quiet, progress=progress)
     course = Course(
@@ -86,8 +232,8 @@ def _stage(name: str) -> str:
 
 
 async def _go(course: Course, *, network: bool, progress: Progress) -> tuple[Sequence[Finding], Sequence[Speed]]:
-    from oarsman.engines.bare.over_ssh.checking import OK
-    from oarsman.engines.bare.over_ssh.checking.network import measure
+    from oarsman.engines.hosts.ssh.diagnose import OK
+    from oarsman.engines.hosts.ssh.diagnose.network import measure
 
     findings = await course.run()
     if not network or course.networks is None:
@@ -104,16 +250,16 @@ async def _go(course: Course, *, network: bool, progress: Progress) -> tuple[Seq
 
 
 def _keep(session: Session, inventory: Inventory, course: Course, bad: dict[str, Finding]) -> None:
-    from oarsman.engines.bare.over_ssh.checking import unfit
-    from oarsman.runtime import rack_state
+    from oarsman.control import host_state
+    from oarsman.engines.hosts.ssh.diagnose import unfit
 
     def now() -> float:
         return session.now().timestamp()
 
     names = [host.name for host in course.hosts]
     failed = unfit(names, course.findings)
-    rack_state.remember(inventory, course.seen.values(), clock=now)
-    rack_state.checked(
+    host_state.remember(inventory, course.seen.values(), clock=now)
+    host_state.checked(
         inventory, course.findings, fit=[name for name in names if name not in failed],
         unfit={name: finding.message for name, finding in bad.items()}, clock=now,
     )  # fmt: skip
@@ -130,8 +276,8 @@ def _say_left_out(bad: dict[str, Finding], *, leave_out: bool) -> None:
 def _document(
     inventory: Inventory, findings: Sequence[Finding], bad: dict[str, Finding], speeds: Sequence[Speed]
 ) -> dict[str, Any]:
-    from oarsman.engines.bare.over_ssh.checking import FAIL
-    from oarsman.engines.bare.over_ssh.checking.network import BANDWIDTH_IS, LATENCY_IS
+    from oarsman.engines.hosts.ssh.diagnose import FAIL
+    from oarsman.engines.hosts.ssh.diagnose.network import BANDWIDTH_IS, LATENCY_IS
 
     found: dict[str, Any] = {
         "inventory": str(inventory.file),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, hosts_named, options, render
+from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.messages import of, t
 from oarsman.cli.progress import Progress
 from oarsman.cli.session import Session, pass_session
@@ -17,8 +17,9 @@ from oarsman.cli.verbs import verb
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from oarsman.engines.bare.over_ssh.inventory import Inventory, RackHost
-    from oarsman.runtime.rack_state import Held, Known
+    from oarsman.control.host_state import Known
+    from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+    from oarsman.plan.capacity.gang import Capacity
 
 FRESH_SECONDS = 60.0  # so long an answer of a host is repeated
 LEFT_OUT = "left-out"
@@ -38,18 +39,19 @@ LEFT_OUT = "left-out"
 )
 @click.option("--refresh", is_flag=True, help=t("Ask every host, however fresh its last answer is."))
 @options.output("json", "wide", "name")
-@hosts_named.inventory_option
+@host_arguments.inventory_option
 @pass_session
 def command(session: Session, refresh: bool, output: str | None) -> None:
-    inventory = hosts_named.inventory_of(session)
+    inventory = host_arguments.inventory_of(session)
     if output == "name":
         for host in inventory.hosts:
             click.echo(host.name)
         return
-    from oarsman.runtime import rack_state
+    from oarsman.backends.ssh.backend import RackJobs
+    from oarsman.control import host_state
 
     _ask(session, inventory, refresh=refresh)
-    known, held = rack_state.known(inventory), rack_state.held(inventory)
+    known, held = host_state.known(inventory), RackJobs(str(inventory.file)).held()
     rows = [Row(host, known[host.name], held.get(host.name)) for host in inventory.hosts]
     if output == "json":
         documents.emit([row.document() for row in rows], "json")
@@ -60,12 +62,12 @@ def command(session: Session, refresh: bool, output: str | None) -> None:
 def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
     import asyncio
 
-    from oarsman.engines.bare.over_ssh.checking import HostSeen, ask
-    from oarsman.engines.bare.over_ssh.client import Ssh, on_all
-    from oarsman.runtime import rack_state
+    from oarsman.control import host_state
+    from oarsman.engines.hosts.ssh.client import Ssh, on_all
+    from oarsman.engines.hosts.ssh.diagnose import HostSeen, ask
 
     oldest = session.now().timestamp() - FRESH_SECONDS
-    known = rack_state.known(inventory)
+    known = host_state.known(inventory)
     stale = [host for host in inventory.hosts if refresh or _is_stale(known[host.name], oldest)]
     if not stale:
         return
@@ -84,7 +86,7 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
         seen = asyncio.run(on_all(stale, one))
     finally:
         progress.end()
-    rack_state.remember(inventory, seen.values(), clock=lambda: session.now().timestamp())
+    host_state.remember(inventory, seen.values(), clock=lambda: session.now().timestamp())
 
 
 def _is_stale(known: Known, oldest: float) -> bool:
@@ -95,7 +97,7 @@ def _is_stale(known: Known, oldest: float) -> bool:
 class Row:
     """One host, as it is shown."""
 
-    def __init__(self, host: RackHost, known: Known, held: Held | None) -> None:
+    def __init__(self, host: RackHost, known: Known, held: Capacity | None) -> None:
         self.host, self.known, self.facts, self.held = host, known, known.facts, held
 
     @property
@@ -117,7 +119,7 @@ class Row:
 
     @property
     def used(self) -> int:
-        return self.held.slots if self.held else 0
+        return round(self.held.cpus) if self.held else 0
 
     @property
     def free(self) -> int | None:
@@ -130,7 +132,7 @@ class Row:
 
     @property
     def mpi(self) -> str:
-        from oarsman.engines.bare.over_ssh.checking.alike import first_mpi
+        from oarsman.engines.hosts.ssh.diagnose.judge import first_mpi
 
         found = first_mpi(self.facts) if self.facts else None
         return str(found) if found else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents, hosts_named, options, render
+from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.failures import INTERRUPTED, note
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
@@ -19,10 +19,10 @@ from oarsman.cli.verbs import verb
 from oarsman.errors import UsageError, UserError
 
 if TYPE_CHECKING:
-    from oarsman.engines.bare.over_ssh.inventory import Inventory
-    from oarsman.engines.bare.over_ssh.trouble import Trouble
-    from oarsman.engines.bare.over_ssh.trusting import Pair, Plan, Trust
-    from oarsman.engines.bare.over_ssh.trusting_plans import Change
+    from oarsman.engines.hosts.ssh.inventory import Inventory
+    from oarsman.engines.hosts.ssh.trouble import Trouble
+    from oarsman.engines.hosts.ssh.trust.changes import Change
+    from oarsman.engines.hosts.ssh.trust.trust import Pair, Plan, Trust
 
 _TRIES = 3  # for a password that somebody types
 _FILES = ("id_oarsman", "authorized_keys", "known_hosts", "config")
@@ -83,18 +83,18 @@ class Asked:
               help=t("The password of all hosts is the first line of this file; -: of standard input."))  # fmt: skip
 @click.option("--same-password", is_flag=True, help=t("Ask once for a password that opens all hosts."))
 @options.output("json")
-@hosts_named.inventory_option
+@host_arguments.inventory_option
 @pass_session
 def command(
     session: Session, /, yes: bool, dry_run: bool, undo: bool, key: Path | None,
     password_file: str | None, same_password: bool, output: str | None,
 ) -> int:  # fmt: skip
-    from oarsman.engines.bare.over_ssh.trusting import Trust
-    from oarsman.engines.bare.over_ssh.trusting_start import public_key
+    from oarsman.engines.hosts.ssh.trust.login import public_key
+    from oarsman.engines.hosts.ssh.trust.trust import Trust
 
     if undo and key is not None:
         raise UsageError(t("--undo removes every key that was installed; --key makes no sense with it"))
-    inventory = hosts_named.inventory_of(session)
+    inventory = host_arguments.inventory_of(session)
     if key is not None:
         key = key.expanduser().absolute()
         public_key(key)  # a mistake is told before anything is asked
@@ -113,9 +113,9 @@ def command(
 
 def _ask_hosts_anew(inventory: Inventory) -> None:
     """Whoever could not be logged in to perhaps can be now, and the other way round."""
-    from oarsman.runtime import rack_state
+    from oarsman.control import host_state
 
-    rack_state.forget(inventory)
+    host_state.forget(inventory)
 
 
 def _go(trust: Trust, asked: Asked) -> int:

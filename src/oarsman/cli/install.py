@@ -12,7 +12,7 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.runtime.cluster.install import Step
+    from oarsman.backends.kube.install import Step
 
 
 @verb(
@@ -52,7 +52,7 @@ def command(
     session: Session, place: str, image: str | None, kubectl_delivery_image: str | None, watch_namespaces: str | None,
     dry_run: bool, force: bool, no_wait: bool, timeout: float, output: str | None,
 ) -> None:  # fmt: skip
-    from oarsman.runtime.cluster import install
+    from oarsman.backends.kube import install
 
     watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
     settings = install.Settings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)

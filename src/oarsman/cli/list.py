@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from oarsman.cli import around, documents, options, render
+from oarsman.cli import documents, lookups, options, render
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
@@ -27,8 +27,8 @@ from oarsman.cli.verbs import verb
 @pass_session
 def command(session: Session, state: str | None, output: str | None) -> None:
     records = sorted(session.jobs.list(session.scope), key=lambda record: (record.created_at, record.job.key))
-    if not records and session.scope is not None and around.lacks(session, session.scope):
-        from oarsman.runtime.cluster.answers import no_namespace
+    if not records and session.scope is not None and lookups.lacks(session, session.scope):
+        from oarsman.backends.kube.errors import no_namespace
 
         raise no_namespace(session.scope)
     if state is not None:

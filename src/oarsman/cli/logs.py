@@ -19,7 +19,7 @@ from oarsman.cli.waiting import Reasons, never_started
 from oarsman.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import JobRecord, LogQuery
+    from oarsman.backends.base import JobRecord, LogQuery
 
 
 @verb(
@@ -57,8 +57,8 @@ def command(
     stderr: bool, since: str | None, tail: int | None, attempt: int | None, timestamps: bool, no_tags: bool,
     output: str | None,
 ) -> None:  # fmt: skip
+    from oarsman.backends.base import LogQuery
     from oarsman.cli.logview import Printer
-    from oarsman.runtime.jobs import LogQuery
 
     if launcher and (ranks or workers):
         raise UsageError(t("--launcher leaves out every rank: it goes with neither --rank nor --worker"))
@@ -102,7 +102,7 @@ def _no_such_rank(session: Session, key: str, query: LogQuery) -> None:
 
 def _ranks_there(record: JobRecord) -> int | None:
     """How many ranks a job has; None where only its launcher knows."""
-    from oarsman.sdk.views import ranks_asked_for
+    from oarsman.service.views import ranks_asked_for
 
     line, status = record.job.launch, record.status
     stated = ranks_asked_for(record.job) if line is not None and not line.in_shell and not line.elastic else None

@@ -19,7 +19,7 @@ from oarsman.cli.text import safe
 from oarsman.cli.times import rfc3339
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import LogLine
+    from oarsman.backends.base import LogLine
 
 _PALETTE = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow",
             "bright_magenta", "bright_blue")  # fmt: skip

@@ -37,6 +37,6 @@ def of(sentence: str) -> str:
     """What an engine said, which it says in English."""
     if not _catalogue:
         return sentence
-    from oarsman.sdk.spoken import in_chinese
+    from oarsman.service.spoken import in_chinese
 
     return in_chinese(sentence)

@@ -18,8 +18,8 @@ from oarsman.cli.verbs import verb
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
+    from oarsman.control.operator_settings import OperatorSettings
     from oarsman.engines.kube.client import Access
-    from oarsman.runtime.operator_settings import OperatorSettings
 
 _PORT = click.IntRange(0, 65535)
 _EXTRA = {"aiohttp", "cryptography", "msgspec", "prometheus_client"}  # what the extra `kube` brings
@@ -106,16 +106,16 @@ def command(session: Session, ctx: click.Context, /, **given: Any) -> None:
     if given["log_level"] is None:
         given["log_level"] = _level(session, klog)
     try:
-        from oarsman.runtime import log_lines
-        from oarsman.runtime.until_told import run_until_told
+        from oarsman.control import process
+        from oarsman.control.process import run_until_told
 
         settings = settings_from(given, os.environ, namespace=session.namespace)
         access = _access(session, given)
-        log_lines.set_up(settings.log_level, as_json=settings.json_logs)
+        process.set_up(settings.log_level, as_json=settings.json_logs)
         if klog:
             shown = " ".join(f"-{name}={value}" for name, value in klog.items())
             logging.getLogger("oarsman").debug("flags of klog without a meaning here: %s", shown)
-        from oarsman.runtime.operator import run
+        from oarsman.control.operator import run
     except ModuleNotFoundError as error:
         if error.name not in _EXTRA:
             raise
@@ -138,7 +138,7 @@ def settings_from(
     given: Mapping[str, Any], environment: Mapping[str, str], *, namespace: str | None = None
 ) -> OperatorSettings:
     """The settings that flags and variables ask for."""
-    from oarsman.runtime.operator_settings import OperatorSettings
+    from oarsman.control.operator_settings import OperatorSettings
 
     asked = given["namespaces"] or [namespace or environment.get("KUBEFLOW_NAMESPACE", "")]
     return OperatorSettings(
@@ -163,8 +163,8 @@ def settings_from(
 
 def own_namespace(account: Path | None = None) -> str:
     """The namespace of the pod this runs in; elsewhere, the one upstream uses."""
+    from oarsman.control.operator_settings import LOCK_NAMESPACE
     from oarsman.engines.kube.client.access import SERVICE_ACCOUNT
-    from oarsman.runtime.operator_settings import LOCK_NAMESPACE
 
     try:
         return ((account or SERVICE_ACCOUNT) / "namespace").read_text("utf-8").strip() or LOCK_NAMESPACE

@@ -11,16 +11,16 @@ import click
 
 from oarsman import names
 from oarsman.cli import documents, options, render
-from oarsman.cli.asked import Asked, WithCommand, job_asked_for
+from oarsman.cli.inputs import Asked, WithCommand, job_asked_for
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import ranges
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
+    from oarsman.backends.base import Fit
+    from oarsman.backends.local.preview import Preview
     from oarsman.job.job import Job
-    from oarsman.runtime.jobs import Fit
-    from oarsman.runtime.preview import Preview
 
 
 @verb(
@@ -60,7 +60,7 @@ def command(session: Session, asked: Asked, output: str | None) -> None:
 def _preview(session: Session, job: Job, document: Mapping[str, Any]) -> Preview:
     if session.engine == "ssh":
         return session.rack().preview(document, dict(os.environ))
-    from oarsman.runtime.preview import preview
+    from oarsman.backends.local.preview import preview
 
     if job.annotation(names.ANNOTATION_ENVIRONMENT):
         session.jobs.fit(document)  # refuses an environment that cannot be had

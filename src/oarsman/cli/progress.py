@@ -15,7 +15,7 @@ from oarsman.cli.waiting import waits_for_hosts
 if TYPE_CHECKING:
     from rich.status import Status as Spinner
 
-    from oarsman.runtime.jobs import JobRecord
+    from oarsman.backends.base import JobRecord
 
 
 def waiting_for(record: JobRecord) -> str | None:

@@ -20,8 +20,9 @@ from oarsman.cli.text import pad, safe, width
 from oarsman.cli.times import age, humanise
 
 if TYPE_CHECKING:
+    from oarsman.backends.base import EventRecord, JobRecord
+    from oarsman.engines.contract import HostUsage
     from oarsman.job.state import Cause, Status
-    from oarsman.runtime.jobs import EventRecord, HostUsage, JobRecord
 
 _COLOURS = {
     names.SUCCEEDED: "green", names.FAILED: "red", names.RUNNING: "cyan", names.RESTARTING: "yellow",

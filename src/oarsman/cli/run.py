@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names
-from oarsman.cli import around, options, render
-from oarsman.cli.asked import Asked, WithCommand, hand_in, job_asked_for
+from oarsman.cli import lookups, options, render
 from oarsman.cli.failures import note
+from oarsman.cli.inputs import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.messages import t
-from oarsman.cli.patience import keeper
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
+from oarsman.cli.waiting import keeper
 from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _say_outcome(name: str, status: Status, session: Session, *, stopped: bool) 
 def _say_what_is_left(watched: Foreground, session: Session) -> None:
     if watched.record is None or watched.signalled is not None or session.quiet:
         return
-    if count := around.workers_left(session, watched.record.job):
+    if count := lookups.workers_left(session, watched.record.job):
         note(render.kept_workers(count, short(watched.key)))
 
 

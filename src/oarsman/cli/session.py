@@ -18,9 +18,9 @@ from oarsman.cli.messages import t
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.runtime.cluster import ClusterJobs
-    from oarsman.runtime.jobs import Jobs
-    from oarsman.runtime.over_ssh import RackJobs
+    from oarsman.backends.base import Jobs
+    from oarsman.backends.kube import ClusterJobs
+    from oarsman.backends.ssh.backend import RackJobs
 
 ENGINES = ("embedded", "ssh", "kube")
 _KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *names.SHORT_NAMES}
@@ -55,7 +55,7 @@ class Session:
             raise UsageError(t("--hosts needs --on ssh"))
         if self.factory is not None:
             return self.factory(self.engine)
-        from oarsman.runtime import open_jobs
+        from oarsman.backends import open_jobs
 
         return open_jobs(self.engine, context=self.context, kubeconfig=self.kubeconfig, hosts=self.hosts)
 
@@ -67,13 +67,13 @@ class Session:
 
     def cluster(self) -> ClusterJobs:
         """The door to the cluster, for verbs that are about nothing else."""
-        from oarsman.runtime import open_cluster
+        from oarsman.backends import open_cluster
 
         return open_cluster(context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
 
     def rack(self) -> RackJobs:
         """The door to SSH hosts, for what only they can be asked."""
-        from oarsman.runtime.over_ssh import RackJobs
+        from oarsman.backends.ssh.backend import RackJobs
 
         return RackJobs(self.hosts)
 

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman.cli import documents, options
-from oarsman.cli.asked import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.failures import note
+from oarsman.cli.inputs import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.messages import t
-from oarsman.cli.patience import told_if_nothing_happens
 from oarsman.cli.run import exit_code, show_failure
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
-from oarsman.cli.waiting import Reasons
+from oarsman.cli.waiting import Reasons, told_if_nothing_happens
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import JobRecord
+    from oarsman.backends.base import JobRecord
 
 
 @verb(

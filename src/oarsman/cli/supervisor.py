@@ -18,8 +18,8 @@ from oarsman.cli.verbs import verb
 )
 @click.argument("what", type=click.Choice(["status", "stop"]))
 def command(what: str) -> None:
-    from oarsman.runtime.caller import Caller
-    from oarsman.store.places import Places
+    from oarsman.backends.local.supervisor_link import Caller
+    from oarsman.store.paths import Places
 
     caller = Caller(Places.default())
     pid = caller.pid()

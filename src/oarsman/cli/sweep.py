@@ -9,8 +9,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.asked import Asked, WithCommand, job_asked_for
 from oarsman.cli.failures import note
+from oarsman.cli.inputs import Asked, WithCommand, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.times import age, humanise
@@ -18,9 +18,9 @@ from oarsman.cli.verbs import family, verb
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.runtime.jobs import JobRecord, Jobs
-    from oarsman.sdk.desk import Desk
-    from oarsman.sdk.models import SweepPoint, SweepView
+    from oarsman.backends.base import JobRecord, Jobs
+    from oarsman.service import Desk
+    from oarsman.service.models import SweepPoint, SweepView
 
 command = family(
     "sweep",
@@ -55,8 +55,8 @@ def desk_of(session: Session, key: str | None = None) -> Desk:
     """For one sweep, or (without a key) for those of the namespaces that were asked for."""
     import getpass
 
-    from oarsman.sdk.desk import Desk
-    from oarsman.sdk.models import Identity, Role
+    from oarsman.service import Desk
+    from oarsman.service.models import Identity, Role
 
     within = key.partition("/")[0] if key is not None else session.scope
     jobs = cast("Jobs", _Within(session.jobs, within))
@@ -124,8 +124,8 @@ def run(
     at_once: int | None, wait: bool, output: str | None,
 ) -> int:  # fmt: skip
     from oarsman.cli import sweep_points, sweep_run
-    from oarsman.sdk.desk.sweeps import sweep_of_spec
-    from oarsman.sdk.wanted import sweep_spec
+    from oarsman.client.inputs import sweep_spec
+    from oarsman.service.sweeps import sweep_of_spec
 
     if not asked.settings.name:
         raise UsageError(t("{what} is missing", what="--name"), hint="oarsman sweep run --name rates ...")
@@ -242,12 +242,12 @@ def delete(session: Session, names: tuple[str, ...]) -> None:
 
 # -- results ------------------------------------------------------------------------------------------
 def show_results(view: SweepView, output: str | None) -> None:
-    from oarsman.sdk import results
+    from oarsman.service import sweep_results
 
     if output == "json":
         documents.emit(view.model_dump(mode="json", by_alias=True), "json")
     elif output == "csv":
-        click.echo(results.csv_text(view), nl=False)
+        click.echo(sweep_results.csv_text(view), nl=False)
     else:
         metric = [t("METRIC")] if view.metric else []
         headers = [t("POINT"), *view.parameters, t("STATE"), t("TOOK"), *metric, t("CAUSE")]
@@ -256,7 +256,7 @@ def show_results(view: SweepView, output: str | None) -> None:
 
 def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
     from oarsman.job.sweep import text_of
-    from oarsman.sdk.results import seconds
+    from oarsman.service.sweep_results import seconds
 
     took = seconds(point)
     metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from oarsman.cli import files
 from oarsman.cli.messages import t
 from oarsman.errors import ManifestError, UsageError
-from oarsman.sdk import builder
+from oarsman.manifest import builder
 
 if TYPE_CHECKING:
-    from oarsman.cli.asked import Asked
+    from oarsman.cli.inputs import Asked
     from oarsman.cli.session import Session
     from oarsman.job.sweep import Parameter
 

@@ -25,7 +25,7 @@ from oarsman.cli.session import Session, short
 from oarsman.errors import NotFoundError, UserError
 
 if TYPE_CHECKING:
-    from oarsman.runtime.sweeps import Drive, Handing, Sweeps
+    from oarsman.service.sweep_runs import Drive, Handing, Sweeps
 
 _TICK_SECONDS = 0.2
 Begin = Callable[["Sweeps", "Handing"], "Drive"]
@@ -33,7 +33,7 @@ Begin = Callable[["Sweeps", "Handing"], "Drive"]
 
 def in_the_foreground(session: Session, begin: Begin, *, wait: bool, output: str | None) -> int:
     """The exit code: 0 if every point succeeded (or could be handed in, for those who do not wait)."""
-    from oarsman.runtime.sweeps import Handing, Sweeps
+    from oarsman.service.sweep_runs import Handing, Sweeps
 
     try:
         folder = Path.cwd()
@@ -132,7 +132,7 @@ class _Watched:
         self._drive.give_up()
 
         def stop() -> None:
-            from oarsman.runtime.sweeps import Sweeps
+            from oarsman.service.sweep_runs import Sweeps
 
             Sweeps(self._session.open()).stop(self._drive.sweep.key)
 

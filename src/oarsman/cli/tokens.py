@@ -42,8 +42,8 @@ command = family(
 @options.output("json")
 @pass_session
 def add(session: Session, remark: str, days: int | None, user: str | None, output: str | None) -> None:
-    from oarsman.console.security.owner import machine_owner
-    from oarsman.sdk.models import MadeToken
+    from oarsman.console.security.store import machine_owner
+    from oarsman.service.models import MadeToken
 
     if len(remark) > 200:
         raise UsageError(t("a note has at most {n} characters", n=200), field="--note")
@@ -104,7 +104,7 @@ def revoke(session: Session, ids: tuple[str, ...]) -> None:
 )
 @pass_session
 def link_(session: Session) -> None:
-    from oarsman.console.security.owner import link, machine_owner
+    from oarsman.console.security.store import link, machine_owner
 
     with opened(session) as store:
         address = store.links.address

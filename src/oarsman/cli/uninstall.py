@@ -33,7 +33,7 @@ from oarsman.errors import UsageError
 @options.cluster
 @pass_session
 def command(session: Session, place: str, with_crd: bool, force: bool, yes: bool) -> None:
-    from oarsman.runtime.cluster import install
+    from oarsman.backends.kube import install
 
     cluster = session.cluster()
     wanted = install.documents(install.Settings(namespace=place))

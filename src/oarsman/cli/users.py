@@ -33,7 +33,7 @@ from_stdin = click.option(
 def opened(session: Session) -> Iterator[ConsoleStore]:
     """The console's file. A running server sees at once what is changed here."""
     from oarsman.console.security.store import ConsoleStore
-    from oarsman.store.places import Places
+    from oarsman.store.paths import Places
 
     places = Places.default()
     places.make()
@@ -52,7 +52,7 @@ def opened(session: Session) -> Iterator[ConsoleStore]:
 
 
 def audited(store: ConsoleStore, what: str, about: str) -> None:
-    from oarsman.console.security.owner import machine_owner
+    from oarsman.console.security.store import machine_owner
 
     store.audit.note(machine_owner(), HERE, what, about)
 
@@ -89,7 +89,7 @@ command = family(
 @from_stdin
 @pass_session
 def add(session: Session, name: str, role: str, password_stdin: bool) -> None:
-    from oarsman.sdk.models import Role
+    from oarsman.service.models import Role
 
     with opened(session) as store:
         password = store.accounts.hash(_password(password_stdin))
@@ -162,7 +162,7 @@ def passwd(session: Session, name: str, password_stdin: bool) -> None:
 @click.argument("role", type=click.Choice(ROLES), metavar="ROLE")
 @pass_session
 def role_(session: Session, name: str, role: str) -> None:
-    from oarsman.sdk.models import Role
+    from oarsman.service.models import Role
 
     with opened(session) as store:
         _change(store, name, f"role {role}", role=Role(role))

@@ -12,10 +12,9 @@ from oarsman import names as words
 from oarsman.cli import options, render
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
-from oarsman.cli.patience import told_if_nothing_happens
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
-from oarsman.cli.waiting import Reasons
+from oarsman.cli.waiting import Reasons, told_if_nothing_happens
 from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:

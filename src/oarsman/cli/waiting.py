@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from oarsman import names
 from oarsman.cli.messages import of, t
-from oarsman.cli.session import short
+from oarsman.cli.session import Session, short
+from oarsman.errors import OarsmanError
 
 if TYPE_CHECKING:
+    from oarsman.backends.base import JobRecord
     from oarsman.job.state import Attempt, Status
-    from oarsman.runtime.jobs import JobRecord
+
+_LOOK_AFTER_SECONDS = 11.0
+
+
+def keeper(session: Session) -> str:
+    return t("the operator") if session.engine == "kube" else t("the supervisor")
+
+
+@contextmanager
+def told_if_nothing_happens(session: Session, key: str, tell: Callable[[str], None]) -> Iterator[None]:
+    """Within, `tell` is called once if nobody has looked at the job after a while. On one machine somebody does."""
+    ask = getattr(session.jobs, "silence", None)
+    if ask is None:
+        yield
+        return
+
+    def look() -> None:
+        with suppress(OarsmanError, OSError):
+            if why := ask(key):
+                tell(why)
+
+    timer = threading.Timer(_LOOK_AFTER_SECONDS, look)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def never_started(status: Status) -> bool:

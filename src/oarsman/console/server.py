@@ -19,6 +19,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from oarsman import __version__
+from oarsman.backends.base import Jobs
 from oarsman.console import pages
 from oarsman.console.api import (
     PREFIX,
@@ -35,7 +36,7 @@ from oarsman.console.api import (
 )
 from oarsman.console.api.limits import BodyLimit
 from oarsman.console.api.sse import Streams
-from oarsman.console.doors import Door, Doors
+from oarsman.console.backends import Door, Doors
 from oarsman.console.security.cluster_tokens import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
@@ -44,12 +45,11 @@ from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import Settings
 from oarsman.errors import ForbiddenError, OarsmanError, UnauthenticatedError, UsageError
-from oarsman.runtime.jobs import Jobs
-from oarsman.sdk.desk import Desk
-from oarsman.sdk.models import Identity
+from oarsman.service import Desk
+from oarsman.service.models import Identity
 
 if TYPE_CHECKING:
-    from oarsman.runtime.cluster.who import Reviewer
+    from oarsman.backends.kube.identity import Reviewer
 
 log = logging.getLogger("oarsman.console")
 _BACKLOG = 2048
@@ -234,16 +234,16 @@ def open_console(settings: Settings, port: int) -> Console:
 
 def _doors(settings: Settings) -> Doors:
     if settings.engine == "embedded":
-        from oarsman.runtime.embedded import EmbeddedJobs
+        from oarsman.backends.local.backend import EmbeddedJobs
 
         return Doors(lambda _: EmbeddedJobs(settings.places), "embedded")
     if settings.engine == "ssh":
-        from oarsman.runtime.over_ssh import RackJobs
+        from oarsman.backends.ssh.backend import RackJobs
 
         rack = RackJobs(settings.hosts, settings.places)
         rack.check()
         return Doors(lambda _: rack, "ssh")
-    from oarsman.runtime import open_cluster
+    from oarsman.backends import open_cluster
 
     def open_with(token: str | None) -> Jobs:
         home, candidates = _namespaces(settings, token)
@@ -264,7 +264,7 @@ def _namespaces(settings: Settings, token: str | None) -> tuple[str | None, tupl
     given = settings.namespaces
     if token is None:
         return (given[0] if given else None), given
-    from oarsman.runtime.cluster.who import namespace_of
+    from oarsman.backends.kube.identity import namespace_of
 
     own = namespace_of(token)
     return (given[0] if given else own or "default"), (*given, *([own] if own else ()), "default")
@@ -274,7 +274,7 @@ def _reviewer(settings: Settings) -> Reviewer | None:
     """Who says whose the tokens are that people bring."""
     if settings.engine != "kube":
         return None
-    from oarsman.runtime import open_reviewer
+    from oarsman.backends import open_reviewer
 
     return open_reviewer(context=settings.context, kubeconfig=settings.kubeconfig)
 

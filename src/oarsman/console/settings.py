@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oarsman.console.security.listening import Listening
 from oarsman.console.security.site import Site
-from oarsman.store.places import Places
+from oarsman.store.paths import Places
 
 DEFAULT_PORT = 8470
 

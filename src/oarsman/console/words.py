@@ -28,7 +28,7 @@ class Words:
         """What an engine said, which it says in English."""
         if self.language != "zh":
             return sentence
-        from oarsman.sdk.spoken import in_chinese
+        from oarsman.service.spoken import in_chinese
 
         return in_chinese(sentence)
 

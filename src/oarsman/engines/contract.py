@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +25,31 @@ class Assignment:
     stop_requested: bool = False
     admission: Admission = Admission()
     packages: Path | None = None  # the environment it runs in; its programs come first, whichever MPI is chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostUsage:
+    host: str
+    role: str
+    processes: int | None  # None: not known there
+    cpu_percent: float
+    memory_bytes: int
+    memory_limit_bytes: int | None = None
+    gpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageSample:
+    """What one host of a job used at one moment. Rates are means since the sample before; None: not known there."""
+
+    time: datetime
+    host: str
+    cpu_percent: float  # 100: one core
+    memory_bytes: int
+    received_bytes_per_second: float | None = None
+    sent_bytes_per_second: float | None = None
+    gpu_percent: float | None = None  # mean over the host's own GPUs
+    gpu_memory_bytes: int | None = None
 
 
 class Engine(Protocol):

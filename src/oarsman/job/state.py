@@ -1,6 +1,6 @@
 """What a job has become: the status, as frozen values. How it is derived is `status/`'s business.
 
-The Kubernetes wire form (camelCase, RFC 3339) is written and read by `status/wire.py`.
+The Kubernetes wire form (camelCase, RFC 3339) is written and read by `status/codec.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The schema of what the controller writes back. Names follow `status/wire.py` and, before it, upstream."""
+"""The schema of what the controller writes back. Names follow `status/codec.py` and, before it, upstream."""
 
 from __future__ import annotations
 

@@ -12,13 +12,13 @@ import httpx
 from argon2 import PasswordHasher
 from fastapi import FastAPI
 
-from oarsman.console.doors import Doors
+from oarsman.console.backends import Doors
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.passwords import Passwords
 from oarsman.console.security.site import Site
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import Console, make_app
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 from .memory import MemoryJobs
 

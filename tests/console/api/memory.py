@@ -12,10 +12,7 @@ from typing import Any
 from memory_environments import MemoryEnvironments
 
 from oarsman import names
-from oarsman.errors import ConflictError, NotFoundError, UserError
-from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, Status
-from oarsman.manifest import job_from_document
-from oarsman.runtime.jobs import (
+from oarsman.backends.base import (
     EVERYTHING,
     Amounts,
     Batch,
@@ -23,16 +20,17 @@ from oarsman.runtime.jobs import (
     Fit,
     Holding,
     HostRecord,
-    HostUsage,
     JobRecord,
     LogLine,
     LogPage,
     LogQuery,
     PlacedLine,
-    UsageSample,
 )
-from oarsman.runtime.stoppable import Stop, Stoppable
-from oarsman.sdk import builder
+from oarsman.backends.stoppable import Stop, Stoppable
+from oarsman.engines.contract import HostUsage, UsageSample
+from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, Status
+from oarsman.manifest import builder, job_from_document
 from oarsman.store.logs import stamp
 
 T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)

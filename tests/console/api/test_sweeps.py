@@ -12,15 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
+from oarsman.client import sweeps as sdk_sweeps
+from oarsman.client.async_client import AsyncClient
+from oarsman.client.async_remote import OverRest
+from oarsman.client.client import Client
+from oarsman.client.remote import RemoteService
 from oarsman.errors import ConflictError, JobFailed, ManifestError, NotFoundError, UsageError
 from oarsman.manifest import to_yaml
-from oarsman.sdk import sweeps as sdk_sweeps
-from oarsman.sdk.async_client import AsyncClient
-from oarsman.sdk.async_remote import OverRest
-from oarsman.sdk.client import Client
-from oarsman.sdk.desk import Desk
-from oarsman.sdk.models import Identity, JobQuery, Role
-from oarsman.sdk.remote import RemoteService
+from oarsman.service import Desk
+from oarsman.service.models import Identity, JobQuery, Role
 
 from .asking import SITE, Asking, asking
 from .memory import FAILED, RUNNING, SUCCEEDED, MemoryJobs, a_document

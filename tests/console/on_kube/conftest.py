@@ -13,14 +13,14 @@ import pytest
 from cluster.cluster import Cluster
 from cluster.people import CHANGE, SEE, person
 
+from oarsman.backends import open_reviewer
 from oarsman.console import server
 from oarsman.console.security.cluster_tokens import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import Console, make_app
 from oarsman.console.settings import Settings
-from oarsman.runtime import open_reviewer
-from oarsman.store.places import Places
+from oarsman.store.paths import Places
 
 OWN = {"X-Oarsman": "1", "Origin": "http://127.0.0.1:8470", "Sec-Fetch-Site": "same-origin"}
 

@@ -8,7 +8,7 @@ import pytest
 from cluster.people import full_name
 
 from oarsman.console.api import accounts
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 from .conftest import Office
 

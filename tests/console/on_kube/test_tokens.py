@@ -12,11 +12,11 @@ from cluster.kubectl import until
 from cluster.people import full_name, person, token
 from starlette.requests import HTTPConnection
 
+from oarsman.backends.kube.identity import Reviewer, claims
 from oarsman.console.security.cluster_tokens import GOOD_SECONDS
 from oarsman.console.security.database import moment
 from oarsman.engines.kube.client import load_access
 from oarsman.errors import UnauthenticatedError
-from oarsman.runtime.cluster.who import Reviewer, claims
 
 from .conftest import Office
 

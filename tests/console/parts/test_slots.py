@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.console.parts.slots import Cell, colours, squares
+from oarsman.console.parts.charts import Cell, colours, squares
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from oarsman.console.security.headers import SecurityHeaders
 from oarsman.console.security.passwords import Passwords
 from oarsman.console.security.site import Site
 from oarsman.console.security.store import ConsoleStore
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
 PASSWORD = "correct horse battery"

@@ -8,7 +8,7 @@ import pytest
 
 from oarsman.console.security.audit import plain
 from oarsman.errors import ConflictError, NotFoundError, UsageError
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 from .console import PASSWORD, Browser, Clock, Console
 

@@ -10,7 +10,7 @@ from starlette.requests import HTTPConnection
 
 from oarsman.console.security.site import Site
 from oarsman.errors import ForbiddenError, OarsmanError
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 from .console import OWN, Browser, Clock, Console
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oarsman.errors import ForbiddenError
-from oarsman.sdk.models import Identity, Role
-from oarsman.sdk.rights import Action, may, require
+from oarsman.service.models import Identity, Role
+from oarsman.service.rights import Action, may, require
 
 OWN, OTHERS, NOBODYS = "ann", "ben", None
 

@@ -10,7 +10,7 @@ import pytest
 from oarsman.console.security.saved_views import Person, SavedView
 from oarsman.console.security.store import ConsoleStore
 from oarsman.errors import ConflictError, UsageError
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 from .console import Console
 

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 from .console import OWN, PASSWORD, Clock, Console
 

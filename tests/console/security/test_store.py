@@ -17,7 +17,7 @@ from oarsman.console.security import audit
 from oarsman.console.security.passwords import Passwords
 from oarsman.console.security.store import ConsoleStore
 from oarsman.errors import StoreError, ThrottledError
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 from .console import PASSWORD, Clock, Console, quick_passwords
 
@@ -90,7 +90,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from oarsman.console.security.store import ConsoleStore
-from oarsman.sdk.models import Role
+from oarsman.service.models import Role
 
 store = ConsoleStore(Path(sys.argv[1]))
 for number in range(1_000_000):

@@ -17,7 +17,7 @@ from typing import Any
 
 from oarsman.engines.kube.client import AlreadyExists, ApiError, Change, Conflict, NotFound, Page, Resource
 from oarsman.engines.kube.client import resources as kinds
-from oarsman.engines.kube.client.wire import decode
+from oarsman.engines.kube.client.codec import decode
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]  # plural, namespace, name

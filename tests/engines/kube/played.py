@@ -11,12 +11,12 @@ from typing import Any
 
 from cluster.cluster import Cluster
 
+from oarsman.control.health import Turns
+from oarsman.control.metrics import Metrics
+from oarsman.control.operator import Operator
+from oarsman.control.operator_settings import OperatorSettings
 from oarsman.engines.kube.client import AlreadyExists, Kube, NotFound, load_access
 from oarsman.engines.kube.client import resources as kinds
-from oarsman.runtime.health import Turns
-from oarsman.runtime.metrics import Metrics
-from oarsman.runtime.operator import Operator
-from oarsman.runtime.operator_settings import OperatorSettings
 
 from .kube_jobs import document
 

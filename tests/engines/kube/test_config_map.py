@@ -9,8 +9,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from oarsman.engines.kube.objects import config_map, secret, service
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.config_map import published
-from oarsman.engines.kube.options import KubeOptions
 
 from .kube_jobs import UID, V1, V2BETA1, a_kube_job
 

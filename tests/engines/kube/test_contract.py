@@ -18,7 +18,7 @@ from oarsman.engines.kube.caches import Caches
 from oarsman.engines.kube.client import Kube, load_access
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.engine import KubeEngine
-from oarsman.engines.kube.options import KubeOptions
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document

@@ -15,7 +15,7 @@ from oarsman.engines.kube.caches import Caches
 from oarsman.engines.kube.client import Cause, Conflict, Forbidden, Invalid, Resource, Unavailable
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.engine import KubeEngine
-from oarsman.engines.kube.options import KubeOptions
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
 from oarsman.job.observed import Observed, Phase

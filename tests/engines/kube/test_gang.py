@@ -9,9 +9,9 @@ import pytest
 
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.objects import gang
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.role import Resources
 
 from .kube_jobs import UID, V1, V2BETA1, a_kube_job

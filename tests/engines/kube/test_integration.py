@@ -13,8 +13,8 @@ from cluster.cluster import Cluster
 
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.job.state import Attempt, Cause, QueuePlace, ReplicaCount
+from oarsman.status.codec import to_wire
 from oarsman.status.timeline import STEPS
-from oarsman.status.wire import to_wire
 from tests.builders import a_status, at
 
 from .kube_jobs import V1

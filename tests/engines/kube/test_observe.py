@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from oarsman.engines.kube import views
-from oarsman.engines.kube.client.wire import decode
+from oarsman.engines.kube.client.codec import decode
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.config_map import config_map
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.pod import fingerprint
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.engines.kube.observe import Seen, launcher_pod, observe, retired
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, Phase
 from oarsman.job.state import Status

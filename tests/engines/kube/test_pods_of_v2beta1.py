@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.pod import fingerprint
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job
 
 from .kube_jobs import UID, a_kube_job

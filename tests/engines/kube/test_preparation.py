@@ -12,11 +12,11 @@ import pytest
 from oarsman import names
 from oarsman.engines.kube import environments
 from oarsman.engines.kube.client import resources as kinds
+from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.config_map import config_map
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.preparation import Preparation, barrier_seconds, impossible
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.errors import RetryableError
 from oarsman.plan.actions import CreateLauncher, CreateWorker, Prepare, PublishHosts
 

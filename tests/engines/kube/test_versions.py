@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oarsman.engines.kube import views
-from oarsman.engines.kube.client.wire import decode, encode
+from oarsman.engines.kube.client.codec import decode, encode
 from oarsman.engines.kube.versions import document_of, version_of
 
 V1, V2BETA1 = "kubeflow.org/v1", "kubeflow.org/v2beta1"

@@ -14,8 +14,8 @@ from oarsman.console.api.problems import responses
 from oarsman.console.api.session import TheCaller, TheGate
 from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError
-from oarsman.sdk.models import Account, AccountChange, AuditPage, MadeToken, NewAccount, NewToken, Token
-from oarsman.sdk.rights import Action, may, require
+from oarsman.service.models import Account, AccountChange, AuditPage, MadeToken, NewAccount, NewToken, Token
+from oarsman.service.rights import Action, may, require
 
 router = APIRouter(prefix="/api/v1")
 

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path, Query, Response
 
 from oarsman.console.api import PREFIX
 from oarsman.console.api.problems import responses
-from oarsman.console.api.visit import Visiting
+from oarsman.console.api.request_context import Visiting
 from oarsman.errors import UsageError
-from oarsman.sdk.models import BuildLogView, EnvironmentSpec, EnvironmentView
+from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView
 
 router = APIRouter(prefix=f"{PREFIX}/environments", tags=["environments"])
 

@@ -10,9 +10,9 @@ from starlette.concurrency import run_in_threadpool
 
 from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.errors import NotFoundError
-from oarsman.sdk.catalogue import Catalogue, News
-from oarsman.sdk.desk import Desk
-from oarsman.sdk.models import JobQuery
+from oarsman.service import Desk
+from oarsman.service.job_index import Catalogue, News
+from oarsman.service.models import JobQuery
 
 _AT_ONCE = 200  # events in one block: a reset of ten thousand jobs must not hold up everybody else
 

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 
 from starlette.concurrency import run_in_threadpool
 
+from oarsman.backends.base import Jobs, LogPage, LogQuery
 from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.errors import OarsmanError, RetryableError
-from oarsman.runtime.jobs import Jobs, LogPage, LogQuery
-from oarsman.sdk import views
+from oarsman.service import views
 
 log = logging.getLogger("oarsman.console")
 _AT_ONCE = 1000  # lines that somebody who catches up reads at a time

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from oarsman.console.api import PREFIX, feeds, sse
 from oarsman.console.api.problems import responses
-from oarsman.console.api.visit import Visiting
-from oarsman.sdk.models import Clone, Create, EventView, Job, JobList, JobQuery, Progress, Scale, UsagePoint
+from oarsman.console.api.request_context import Visiting
+from oarsman.service.models import Clone, Create, EventView, Job, JobList, JobQuery, Progress, Scale, UsagePoint
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 

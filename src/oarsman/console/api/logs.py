@@ -10,9 +10,9 @@ from starlette.responses import Response, StreamingResponse
 from oarsman.console.api import PREFIX, sse
 from oarsman.console.api.jobs import JobName, LastEvent, Namespace
 from oarsman.console.api.problems import responses
-from oarsman.console.api.visit import Visiting
-from oarsman.sdk import views
-from oarsman.sdk.models import LogFilter, LogPageView
+from oarsman.console.api.request_context import Visiting
+from oarsman.service import views
+from oarsman.service.models import LogFilter, LogPageView
 
 router = APIRouter(prefix=f"{PREFIX}/jobs/{{namespace}}/{{name}}/log", tags=["logs"])
 

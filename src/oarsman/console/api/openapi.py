@@ -9,7 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
 from oarsman import __version__
-from oarsman.sdk.models import ProblemDetails
+from oarsman.service.models import ProblemDetails
 
 _ABOUT = """\
 Create, watch and understand MPI jobs on every engine.

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from oarsman.console.api import PREFIX
 from oarsman.console.api.problems import responses
-from oarsman.console.api.visit import Visiting
-from oarsman.sdk.models import Create, HostView, Overview, PreviewView, QueueEntry, ServerInfo, Template, Value
+from oarsman.console.api.request_context import Visiting
+from oarsman.service.models import Create, HostView, Overview, PreviewView, QueueEntry, ServerInfo, Template, Value
 
 router = APIRouter(prefix=PREFIX)
 

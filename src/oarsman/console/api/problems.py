@@ -14,8 +14,8 @@ from starlette.responses import Response
 
 from oarsman import errors
 from oarsman.manifest.problems import dotted
-from oarsman.sdk import views
-from oarsman.sdk.models import ProblemDetails, ProblemView
+from oarsman.service import views
+from oarsman.service.models import ProblemDetails, ProblemView
 
 log = logging.getLogger("oarsman.console")
 MEDIA_TYPE = "application/problem+json"

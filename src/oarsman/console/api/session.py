@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from oarsman.console.api.problems import responses
 from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import UnauthenticatedError
-from oarsman.sdk.models import ClusterLogin, Identity, Login, PasswordChange
+from oarsman.service.models import ClusterLogin, Identity, Login, PasswordChange
 
 
 def gate_of(request: Request) -> Gate:

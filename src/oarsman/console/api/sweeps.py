@@ -9,9 +9,9 @@ from fastapi import APIRouter, Path, Response
 from oarsman.console.api import PREFIX
 from oarsman.console.api.jobs import Namespace
 from oarsman.console.api.problems import responses
-from oarsman.console.api.visit import Visiting
-from oarsman.sdk import results
-from oarsman.sdk.models import SweepSpec, SweepView
+from oarsman.console.api.request_context import Visiting
+from oarsman.service import sweep_results
+from oarsman.service.models import SweepSpec, SweepView
 
 router = APIRouter(prefix=f"{PREFIX}/sweeps", tags=["sweeps"])
 
@@ -75,4 +75,4 @@ def get_results(visit: Visiting, namespace: Namespace, name: SweepName) -> Respo
     """A row per point, for a spreadsheet."""
     view = visit.desk.sweep(f"{namespace}/{name}")
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(results.csv_text(view), media_type="text/csv", headers=headers)
+    return Response(sweep_results.csv_text(view), media_type="text/csv", headers=headers)

@@ -10,14 +10,13 @@ from nicegui import ui
 
 from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.context import Guest, welcome
 from oarsman.console.parts import amounts
-from oarsman.console.parts.dialogs import answered
-from oarsman.console.parts.said import at_the_door
+from oarsman.console.parts.widgets import answered, at_the_door
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
-from oarsman.sdk.models import MadeToken, NewToken, Token
-from oarsman.sdk.rights import Action, may
+from oarsman.service.models import MadeToken, NewToken, Token
+from oarsman.service.rights import Action, may
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console

@@ -11,12 +11,11 @@ from nicegui import ui
 from pydantic import ValidationError
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.context import Guest, welcome
 from oarsman.console.parts import amounts
-from oarsman.console.parts.dialogs import answered, sure
-from oarsman.console.parts.said import said
+from oarsman.console.parts.widgets import answered, said, sure
 from oarsman.errors import OarsmanError, UnauthenticatedError
-from oarsman.sdk.models import EnvironmentSpec, EnvironmentView
+from oarsman.service.models import EnvironmentSpec, EnvironmentView
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console

@@ -10,15 +10,14 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.context import Guest, welcome
 from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
 from oarsman.console.parts import amounts, job_rows
-from oarsman.console.parts.said import said
-from oarsman.console.parts.slots import Holder, Slots, colours
-from oarsman.console.parts.ticking import Ticking, milliseconds
+from oarsman.console.parts.charts import Holder, Slots, colours
+from oarsman.console.parts.widgets import Ticking, milliseconds, said
 from oarsman.console.words import Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
-from oarsman.sdk.models import AmountsView, HostView, QueueEntry, Role
+from oarsman.service.models import AmountsView, HostView, QueueEntry, Role
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console

@@ -12,16 +12,16 @@ from fastapi.responses import RedirectResponse
 from nicegui import events, ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.context import Guest, welcome
 from oarsman.console.pages.jobs_bulk import Bulk
 from oarsman.console.pages.jobs_views import Views
 from oarsman.console.parts import job_rows
+from oarsman.console.parts.job_query import COLUMNS, ROWS, USUAL_COLUMNS, Wanted
 from oarsman.console.parts.style import STATES
-from oarsman.console.parts.ticking import Ticking
-from oarsman.console.parts.wanted import COLUMNS, ROWS, USUAL_COLUMNS, Wanted
+from oarsman.console.parts.widgets import Ticking
 from oarsman.errors import OarsmanError, UnauthenticatedError
-from oarsman.sdk.desk.listing import Facets
-from oarsman.sdk.models import JobList
+from oarsman.service.listing import Facets
+from oarsman.service.models import JobList
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console

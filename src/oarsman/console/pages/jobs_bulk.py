@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from oarsman.console.pages.guest import Guest
-from oarsman.console.parts.dialogs import answered
+from oarsman.console.pages.context import Guest
+from oarsman.console.parts.widgets import answered
 from oarsman.errors import OarsmanError
 
 _NAMED = 10  # in the question; the rest is a number

@@ -6,9 +6,9 @@ from functools import partial
 
 from nicegui import ui
 
-from oarsman.console.pages.guest import Guest
-from oarsman.console.parts.dialogs import answered
-from oarsman.console.parts.wanted import Wanted
+from oarsman.console.pages.context import Guest
+from oarsman.console.parts.job_query import Wanted
+from oarsman.console.parts.widgets import answered
 from oarsman.console.security.saved_views import LONGEST_NAME, Person, SavedView, SavedViews
 from oarsman.errors import OarsmanError
 

@@ -8,8 +8,8 @@ from fastapi import Request
 from nicegui import ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import spoken
-from oarsman.console.parts.said import at_the_door
+from oarsman.console.pages.context import spoken
+from oarsman.console.parts.widgets import at_the_door
 from oarsman.console.words import Words
 
 if TYPE_CHECKING:

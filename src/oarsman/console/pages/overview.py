@@ -10,16 +10,14 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.context import Guest, welcome
 from oarsman.console.parts import amounts, job_rows
-from oarsman.console.parts.said import said
-from oarsman.console.parts.state import state_badge
+from oarsman.console.parts.job_query import jobs_in
 from oarsman.console.parts.style import STATES
-from oarsman.console.parts.ticking import Ticking, milliseconds
-from oarsman.console.parts.wanted import jobs_in
+from oarsman.console.parts.widgets import Ticking, milliseconds, said, state_badge
 from oarsman.console.words import Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
-from oarsman.sdk.models import AmountsView, Overview, QueueEntry, RecentFailure
+from oarsman.service.models import AmountsView, Overview, QueueEntry, RecentFailure
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console

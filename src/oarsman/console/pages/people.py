@@ -12,13 +12,13 @@ from pydantic import ValidationError
 
 from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.context import Guest, welcome
 from oarsman.console.parts import amounts
-from oarsman.console.parts.dialogs import answered, sure
+from oarsman.console.parts.widgets import answered, sure
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
-from oarsman.sdk.models import Account, AccountChange, AccountRole, NewAccount, Role
-from oarsman.sdk.rights import Action, may
+from oarsman.service.models import Account, AccountChange, AccountRole, NewAccount, Role
+from oarsman.service.rights import Action, may
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console

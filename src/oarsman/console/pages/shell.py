@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from nicegui import ui
 
-from oarsman.console.pages.guest import Guest
+from oarsman.console.pages.context import Guest
 from oarsman.console.parts import style
 from oarsman.console.words import COOKIE, LANGUAGES, Words
 

@@ -13,11 +13,11 @@ from nicegui import ui
 
 from oarsman.console.api import PREFIX
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
-from oarsman.console.parts import amounts, job_rows, sweep_rows, tables
-from oarsman.console.parts.dialogs import sure
+from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.parts import amounts, job_rows, sweep_rows, widgets
+from oarsman.console.parts.widgets import sure
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
-from oarsman.sdk.models import SweepView
+from oarsman.service.models import SweepView
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
@@ -130,7 +130,7 @@ class _Sweep:
                 self.axis.props(f'outlined dense aria-label="{say("Parameter")}"').on_value_change(self._draw_chart)
             self.chart = ui.echart({}).classes("oarsman-sweep-chart")
             self.chart.props(f'role=img aria-label="{say("Metric by parameter")}"')
-        self.table = tables.table("point", sweep_rows.columns(say, view))
+        self.table = widgets.table("point", sweep_rows.columns(say, view))
         self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
         for slot, template in (
             ("body-cell-point", sweep_rows.POINT), ("body-cell-state", sweep_rows.STATE), ("item", sweep_rows.CARD),
@@ -165,7 +165,7 @@ class _Sweep:
     # -- what is shown -----------------------------------------------------------------------------------
     def _draw(self) -> None:
         say, view = self.guest.say, self.view
-        tables.fill(self.table, [sweep_rows.row(say, view, point) for point in view.points])
+        widgets.fill(self.table, [sweep_rows.row(say, view, point) for point in view.points])
         self._draw_chart()
         now = (view.state, dict(view.states))
         if now == self.drawn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from oarsman.console.words import Words
-from oarsman.sdk.models import AmountsView, JobSummary
+from oarsman.service.models import AmountsView, JobSummary
 
 
 def resources(say: Words, one: JobSummary) -> str:

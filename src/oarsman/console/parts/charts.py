@@ -1,15 +1,21 @@
-"""Charts of numbers over time or steps, drawn in the browser from points that are handed over as they come."""
+"""Drawings: series over time, a job's timeline, the grid of ranks, the slots of a machine."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from datetime import datetime
+from math import ceil
+from typing import Any, Literal, NamedTuple
+from zlib import crc32
 
 import nicegui.elements.echart  # noqa: F401  (pages know its drawing library from then on; ours draws with it)
+from nicegui import events, ui
 from nicegui.element import Element
 
+from oarsman.console.parts import amounts
 from oarsman.console.words import Words
+from oarsman.service.models import RankProgress, Step
 
 Point = tuple[float, float]  # milliseconds or step, value
 
@@ -48,3 +54,144 @@ class Charts(Element, component="charts.js"):
 
     def clear_all(self) -> None:
         self.run_method("clear")
+
+
+# step -> what it is called
+STEPS = {
+    "submitted": "Submitted",
+    "queued": "Queued",
+    "admitted": "Admitted",
+    "hostsUp": "Hosts up",
+    "launched": "Launched",
+    "firstOutput": "First output",
+    "ended": "Ended",
+}
+_LAST = "ended"
+
+
+class Mark(NamedTuple):
+    name: str
+    time: datetime | None  # None: not reached, or passed over
+    took: str  # from the last step that was reached to this one
+
+
+def marks(steps: Sequence[Step]) -> Iterator[Mark]:
+    reached = {step.name: step.time for step in steps}
+    before: datetime | None = None
+    for name in STEPS:
+        time = reached.get(name)
+        yield Mark(name, time, amounts.duration(before, time) if before is not None and time is not None else "")
+        before = time or before
+
+
+def timeline(say: Words, steps: Sequence[Step], *, ending: str = "is-reached") -> None:
+    """`ending`: the class of the last step's colour, which tells how it ended."""
+    with ui.element("ol").classes("oarsman-card oarsman-steps").props(f'aria-label="{say("Timeline")}"'):
+        for mark in marks(steps):
+            colour = ending if mark.name == _LAST else "is-reached"
+            with ui.element("li").classes("oarsman-step " + (colour if mark.time is not None else "is-ahead")):
+                ui.label(mark.took or "\u00a0").classes("oarsman-step-took")
+                ui.element("span").classes("oarsman-step-dot").props('aria-hidden="true"')
+                ui.label(say(STEPS[mark.name])).classes("oarsman-step-name")
+                ui.label(amounts.moment(mark.time) or "–").classes("oarsman-note")
+
+
+class RankGrid(Element, component="rank_grid.js"):
+    """`on_pick` is called with the rank whose cell was chosen."""
+
+    def __init__(self, say: Words, on_pick: Callable[[int], Any]) -> None:
+        super().__init__()
+        self._say = say
+        self._props["groups"] = []
+        self._props["words"] = {
+            "label": say("Every rank"), "rank": say("Rank"), "behind": say("behind"), "nowhere": say("Host unknown"),
+            "running": say("running"), "done": say("exited with 0"), "failed": say("failed"), "unknown": say("unknown"),
+            "exited": say("exited"),
+        }  # fmt: skip
+
+        def picked(event: events.GenericEventArguments) -> Any:
+            return on_pick(int(event.args))
+
+        self.on("pick", picked)
+
+    def show(self, ranks: Sequence[RankProgress], placed: Callable[[str], str]) -> None:
+        """`placed` says what a host is called here."""
+        groups: dict[str, list[dict[str, Any]]] = {}
+        for one in ranks:
+            groups.setdefault(one.host, []).append(self._cell(one))
+        found = [{"host": placed(host), "cells": cells} for host, cells in groups.items()]
+        if found != self._props["groups"]:
+            self._props["groups"] = found
+            self.update()
+
+    def _cell(self, one: RankProgress) -> dict[str, Any]:
+        say = self._say
+        note = [say("step {step}", step=f"{one.step:g}")] if one.step is not None else []
+        if one.exit_code:
+            note.append(say("exit code {code}", code=one.exit_code))
+        return {"rank": one.rank, "state": condition(one), "note": " · ".join(note), "behind": one.behind}
+
+
+def condition(one: RankProgress) -> str:
+    """One word for how a rank is; also the class of its colour."""
+    if one.exit_code:
+        return "failed"
+    if one.exit_code == 0:
+        return "done"
+    return one.state if one.state in ("running", "exited") else "unknown"
+
+
+_COLOURS = 10  # --job-0 to --job-9 in style.css
+_MOST_SQUARES = 64  # beyond it a square is more than one
+_NOTHING = 1e-9
+
+
+class Holder(NamedTuple):
+    """`colour` is the name of a variable in style.css."""
+
+    name: str
+    colour: str
+    amount: float
+
+
+Cell = list[tuple[int, float]]  # (number of the holder, its share of this square), from left to right
+
+
+def squares(total: float, amounts: Sequence[float], most: int = _MOST_SQUARES) -> list[Cell]:
+    """The holders one after the other, over squares of equal size. The amounts are those of all, the free part too."""
+    count = min(ceil(total), most)
+    size = total / count if count else 0.0
+    cells: list[Cell] = [[] for _ in range(count)]
+    number, room = 0, size
+    for holder, amount in enumerate(amounts):
+        while amount > _NOTHING and number < count:
+            taken = min(amount, room)
+            cells[number].append((holder, round(taken / size, 4)))
+            amount, room = amount - taken, room - taken
+            if room <= _NOTHING:
+                number, room = number + 1, size
+    return cells
+
+
+def colours(keys: Sequence[str]) -> dict[str, str]:
+    """One for each job, different as long as there are enough, and the same when other jobs come and go."""
+    found: dict[str, str] = {}
+    for key in sorted(set(keys)):
+        wish = crc32(key.encode("utf-8", "replace"))
+        wishes = [f"job-{(wish + n) % _COLOURS}" for n in range(_COLOURS)]
+        found[key] = next((colour for colour in wishes if colour not in found.values()), wishes[0])
+    return found
+
+
+class Slots(Element, component="slots.js"):
+    """`label` is what it says to those who do not see it. `wide`: one long bar instead of squares."""
+
+    def __init__(
+        self, label: str, total: float, holders: Sequence[Holder], used: float | None, *, wide: bool = False
+    ) -> None:
+        super().__init__()
+        self._props["label"] = label
+        self._props["wide"] = wide
+        self._props["used"] = min(1.0, used / total) if used is not None and total else None
+        self._props["holders"] = [{"name": one.name, "colour": one.colour} for one in holders]
+        self._props["cells"] = squares(total, [one.amount for one in holders], 1 if wide else _MOST_SQUARES)

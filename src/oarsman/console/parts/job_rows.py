@@ -9,12 +9,11 @@ from typing import Any
 from urllib.parse import quote
 
 from oarsman.console.parts import amounts
-from oarsman.console.parts.state import shown_state
+from oarsman.console.parts.job_query import COLUMNS
 from oarsman.console.parts.style import BADGES
-from oarsman.console.parts.ticking import milliseconds
-from oarsman.console.parts.wanted import COLUMNS
+from oarsman.console.parts.widgets import milliseconds, shown_state
 from oarsman.console.words import Words
-from oarsman.sdk.models import JobSummary
+from oarsman.service.models import JobSummary
 
 CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
 

@@ -13,7 +13,7 @@ from nicegui import ui
 from oarsman.console.parts import amounts, job_rows
 from oarsman.console.parts.style import BADGES
 from oarsman.console.words import Words
-from oarsman.sdk.models import SweepPoint, SweepView
+from oarsman.service.models import SweepPoint, SweepView
 
 _DONE = (("Succeeded", "is-good"), ("Failed", "is-bad"), ("Stopped", "is-idle"))
 _STATES = {**BADGES, "NotSubmitted": ("more_horiz", "is-idle")}

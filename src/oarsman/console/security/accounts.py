@@ -11,7 +11,7 @@ from typing import TypeVar
 from oarsman.console.security.database import Database, moment, text
 from oarsman.console.security.passwords import Passwords, check
 from oarsman.errors import ConflictError, NotFoundError, UsageError
-from oarsman.sdk.models import Account, Role
+from oarsman.service.models import Account, Role
 
 T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")  # as in models.NewAccount

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from oarsman.console.security.database import Database, moment, text
 from oarsman.errors import UsageError
-from oarsman.sdk.models import AuditEntry, AuditPage
+from oarsman.service.models import AuditEntry, AuditPage
 
 KEPT = 100_000  # the schema refuses to delete what is younger
 _LONGEST = 300

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from oarsman.console.security.audit import plain
 from oarsman.console.security.database import Database, hashed, moment, text
 from oarsman.errors import ConflictError, NotFoundError
-from oarsman.sdk.models import Identity, Role, Token
+from oarsman.service.models import Identity, Role, Token
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=7)

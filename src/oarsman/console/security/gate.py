@@ -13,12 +13,11 @@ from starlette.responses import Response
 from oarsman.console.security.cluster_tokens import ClusterTokens, Known
 from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, Holder
 from oarsman.console.security.database import hashed
-from oarsman.console.security.owner import link, machine_owner
 from oarsman.console.security.site import Site, is_loopback
-from oarsman.console.security.store import ConsoleStore
+from oarsman.console.security.store import ConsoleStore, link, machine_owner
 from oarsman.console.security.throttle import Throttle
 from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
-from oarsman.sdk.models import Account, Identity, Role
+from oarsman.service.models import Account, Identity, Role
 
 HEADER = "X-Oarsman"
 HOW_TO_GET_A_TOKEN = "`kubectl create token NAME` prints one for a service account"

@@ -7,7 +7,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oarsman.console.security.site import Site
-from oarsman.sdk.models import ProblemDetails
+from oarsman.service.models import ProblemDetails
 
 # NiceGUI compiles its templates in the browser and writes styles and scripts into its pages: that is what the two
 # "unsafe" words are for. No other origin is ever asked for anything, so nothing can be carried away either.

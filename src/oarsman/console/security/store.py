@@ -1,7 +1,9 @@
-"""All that the console keeps, opened together: the server and the command use the same file at the same time."""
+"""Everything the console keeps, opened together; server and command use the same file at the same time."""
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -41,3 +43,14 @@ class ConsoleStore:
 
     def close(self) -> None:
         self._database.close()
+
+
+def machine_owner() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as containers have them
+        return str(os.getuid())
+
+
+def link(server: str, key: str) -> str:
+    return f"{server}/login/once?key={key}"

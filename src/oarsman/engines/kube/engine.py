@@ -30,12 +30,11 @@ from oarsman.engines.kube.client import (
 )
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects import access, config_map, gang, secret, service
-from oarsman.engines.kube.objects.common import owner
+from oarsman.engines.kube.objects.common import KubeOptions, owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
 from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds, recorded
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.engines.kube.observe import Seen, launcher_pod, left_over, observe, retired
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job, LauncherKind, Transport
 from oarsman.job.observed import Observed, Phase

@@ -9,8 +9,8 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.pages import shell
+from oarsman.console.pages.context import welcome
 from oarsman.console.pages.create.page import CreatePage
-from oarsman.console.pages.guest import welcome
 from oarsman.errors import UnauthenticatedError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from nicegui.elements.mixins.validation_element import ValidationElement
 from nicegui.elements.mixins.value_element import ValueElement
 
 from oarsman.console.pages.create.fields import Question
-from oarsman.console.parts.steady import NumberField, TextArea, TextField
+from oarsman.console.parts.fields import NumberField, TextArea, TextField
 from oarsman.console.words import Words
 
 Changed = Callable[[str, Any], str | None]  # field and value; what is wrong with it, and then nothing was changed

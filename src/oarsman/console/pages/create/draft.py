@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from oarsman.errors import ManifestError, UserError
-from oarsman.sdk import form
+from oarsman.manifest import form
 
 UNREADABLE = "the YAML cannot be read; mend it first"
 

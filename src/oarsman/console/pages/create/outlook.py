@@ -8,10 +8,10 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.parts import amounts
-from oarsman.console.parts.said import said
-from oarsman.console.parts.yaml_editor import YamlEditor
+from oarsman.console.parts.fields import YamlEditor
+from oarsman.console.parts.widgets import said
 from oarsman.console.words import Words
-from oarsman.sdk.models import FitView, PreviewView, ProblemView
+from oarsman.service.models import FitView, PreviewView, ProblemView
 
 
 class Outlook:

@@ -9,15 +9,14 @@ from typing import Any
 
 from nicegui import background_tasks, events, ui
 
+from oarsman.console.pages.context import Guest
 from oarsman.console.pages.create import fields, starts
 from oarsman.console.pages.create.controls import Control
 from oarsman.console.pages.create.draft import Draft, with_change
 from oarsman.console.pages.create.outlook import Outlook
-from oarsman.console.pages.guest import Guest
-from oarsman.console.parts.steady import TextField
-from oarsman.console.parts.yaml_editor import YamlEditor
+from oarsman.console.parts.fields import TextField, YamlEditor
 from oarsman.errors import OarsmanError
-from oarsman.sdk.models import Create, Job, PreviewView
+from oarsman.service.models import Create, Job, PreviewView
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
 _DRAFT = "oarsman-draft"  # where the browser keeps what is not submitted yet

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from oarsman.console.pages.guest import Guest
+from oarsman.console.pages.context import Guest
 from oarsman.errors import NotFoundError, OarsmanError
 from oarsman.manifest import documents, to_yaml
-from oarsman.sdk.completed import for_another_run
-from oarsman.sdk.desk import Desk
-from oarsman.sdk.desk.naming import copies
-from oarsman.sdk.models import JobQuery
+from oarsman.service import Desk
+from oarsman.service.documents import for_another_run
+from oarsman.service.models import JobQuery
+from oarsman.service.preview import copies
 
 _OFFERED = 200  # earlier jobs, the newest
 _LARGEST = 1_000_000  # characters of a file

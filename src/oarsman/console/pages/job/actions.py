@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
-from oarsman.console.pages.guest import Guest
-from oarsman.console.pages.job.tab import ENDED
-from oarsman.console.parts.dialogs import answered, sure
+from oarsman.console.pages.context import Guest
+from oarsman.console.pages.job.tabs import ENDED
+from oarsman.console.parts.widgets import answered, sure
 from oarsman.errors import ManifestError
 from oarsman.manifest import load
-from oarsman.sdk.models import Clone, Job
+from oarsman.service.models import Clone, Job
 
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 _QUIET, _LOUD = "flat no-caps", "unelevated no-caps"

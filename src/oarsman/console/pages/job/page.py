@@ -10,22 +10,16 @@ from fastapi.responses import RedirectResponse
 from nicegui import events, ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.guest import Guest, welcome
+from oarsman.console.pages.context import Guest, welcome
 from oarsman.console.pages.job.actions import Actions
-from oarsman.console.pages.job.events import Events
-from oarsman.console.pages.job.log import Log
-from oarsman.console.pages.job.manifest import Manifest
-from oarsman.console.pages.job.metrics import Metrics
 from oarsman.console.pages.job.ranks import Ranks
 from oarsman.console.pages.job.summary import Summary
-from oarsman.console.pages.job.tab import ENDED, Tab
-from oarsman.console.pages.job.usage import Usage
+from oarsman.console.pages.job.tabs import ENDED, Events, Log, Manifest, Metrics, Tab, Usage
 from oarsman.console.parts import amounts
-from oarsman.console.parts.said import said
-from oarsman.console.parts.state import shown_state, state_badge
+from oarsman.console.parts.widgets import said, shown_state, state_badge
 from oarsman.console.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
-from oarsman.sdk.models import CauseView, Job
+from oarsman.service.models import CauseView, Job
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console

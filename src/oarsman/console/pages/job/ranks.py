@@ -8,10 +8,10 @@ from typing import Any
 
 from nicegui import ui
 
-from oarsman.console.pages.job.tab import Tab
-from oarsman.console.parts import amounts, tables
-from oarsman.console.parts.rank_grid import RankGrid, condition
-from oarsman.sdk.models import Job, RankProgress, UsagePoint
+from oarsman.console.pages.job.tabs import Tab
+from oarsman.console.parts import amounts, widgets
+from oarsman.console.parts.charts import RankGrid, condition
+from oarsman.service.models import Job, RankProgress, UsagePoint
 
 Row = dict[str, Any]
 _NOW = timedelta(minutes=1)  # what was measured before that says nothing of now
@@ -36,12 +36,12 @@ class Ranks(Tab):
                 "host": say("Host"), "state": say("State"), "ranks": say("Ranks"), "cpu": say("CPU"),
                 "memory": say("Memory"), "exit": say("Exit code"),
             }  # fmt: skip
-            self.workers = tables.table("host", titles, title=say("Workers"))
+            self.workers = widgets.table("host", titles, title=say("Workers"))
             titles = {
                 "rank": say("Rank"), "host": say("Host"), "state": say("State"), "exit": say("Exit code"),
                 "step": say("Step"), "lines": say("Lines"), "last": say("Last output"), "behind": say("Behind"),
             }  # fmt: skip
-            self.each = tables.table("rank", titles, title=say("Ranks"))
+            self.each = widgets.table("rank", titles, title=say("Ranks"))
 
     def _legend(self) -> None:
         say = self.guest.say
@@ -69,8 +69,8 @@ class Ranks(Tab):
         named = ", ".join(behind[:_NAMED]) + (" …" if len(behind) > _NAMED else "")
         self.stragglers.set_visibility(bool(behind))
         self.stragglers.set_text(self.guest.say("{count} behind: {named}", count=len(behind), named=named))
-        tables.fill(self.workers, self._worker_rows(ranks, usage))
-        tables.fill(self.each, [self._rank_row(one) for one in ranks])
+        widgets.fill(self.workers, self._worker_rows(ranks, usage))
+        widgets.fill(self.each, [self._rank_row(one) for one in ranks])
 
     def _rank_row(self, one: RankProgress) -> Row:
         return {

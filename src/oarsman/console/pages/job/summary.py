@@ -7,15 +7,14 @@ from collections.abc import Iterator
 
 from nicegui import ui
 
-from oarsman.console.pages.job.tab import Tab
+from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import amounts
-from oarsman.console.parts.said import said
-from oarsman.console.parts.state import state_badge
+from oarsman.console.parts.charts import timeline
 from oarsman.console.parts.style import STATES
-from oarsman.console.parts.timeline import timeline
+from oarsman.console.parts.widgets import said, state_badge
 from oarsman.errors import ManifestError
-from oarsman.sdk import form
-from oarsman.sdk.models import AttemptView
+from oarsman.manifest import form
+from oarsman.service.models import AttemptView
 
 
 class Summary(Tab):

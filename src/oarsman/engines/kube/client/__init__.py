@@ -2,6 +2,7 @@
 
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.access import Access, load_access
+from oarsman.engines.kube.client.codec import Change, Page
 from oarsman.engines.kube.client.errors import (
     AlreadyExists,
     ApiError,
@@ -21,7 +22,6 @@ from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.meta import HasMeta, Meta, Owner, PartialObject
 from oarsman.engines.kube.client.pace import Pauses
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.engines.kube.client.wire import Change, Page
 from oarsman.errors import AccessError, ClusterError
 
 __all__ = [

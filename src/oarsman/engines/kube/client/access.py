@@ -21,7 +21,7 @@ from oarsman.engines.kube.client.credentials import (
     bearer,
 )
 from oarsman.engines.kube.client.kubeconfig import Chosen, Cluster, From, User, choose
-from oarsman.engines.kube.client.proxies import is_loopback, proxy_for
+from oarsman.engines.kube.client.tls import is_loopback, proxy_for
 from oarsman.errors import AccessError
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # where Kubernetes puts it into every pod

@@ -10,11 +10,11 @@ from contextlib import aclosing
 from typing import Generic
 
 from oarsman.engines.kube.client.cache import Cache, Changed, Key, T, is_older, key_of
+from oarsman.engines.kube.client.codec import Change
 from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.pace import Pauses, Pulse
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.engines.kube.client.wire import Change
 from oarsman.errors import AccessError
 
 _AT_ONCE = 100  # objects taken in before others get a turn

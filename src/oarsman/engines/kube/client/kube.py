@@ -13,13 +13,13 @@ from typing import Any, Final, Self
 from oarsman import __version__
 from oarsman.engines.kube.client import requests
 from oarsman.engines.kube.client.access import Access
+from oarsman.engines.kube.client.codec import WHOLE, Change, Page, T, decode, decode_change, decode_list
 from oarsman.engines.kube.client.errors import ApiError, Conflict, Gone, NotFound
 from oarsman.engines.kube.client.meta import PartialObject
 from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import PatchKind, Request, Selection
 from oarsman.engines.kube.client.resources import PODS, Resource
 from oarsman.engines.kube.client.transport import Observe, Transport
-from oarsman.engines.kube.client.wire import WHOLE, Change, Page, T, decode, decode_change, decode_list
 
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once
 _DEAD_AFTER: Final = 30  # seconds past that end

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 from urllib.parse import urlencode
 
+from oarsman.engines.kube.client.codec import encode
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.engines.kube.client.wire import encode
 
 PatchKind = Literal["merge", "json", "strategic", "apply"]
 

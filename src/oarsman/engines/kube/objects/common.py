@@ -1,12 +1,21 @@
-"""What all objects of a job share: names, labels, the owner they go with."""
+"""What all objects of a job share: names, labels, owner; and the options of whoever runs the operator."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
 from oarsman import names
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import ApiVersion, Job
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeOptions:
+    cluster_domain: str = ""  # appended to the names of hosts; empty: names end in .svc
+    kubectl_image: str = "oarsman/kubectl-delivery:latest"  # any image with a shell and kubectl
+    gang_scheduler: str = ""  # volcano, or the name of a scheduler with the scheduler-plugins' PodGroup
+    barrier_seconds: int = 300  # how long a worker that has an address may refuse a login
+
 
 Object = dict[str, Any]
 

@@ -10,9 +10,8 @@ from typing import Final
 from oarsman import names
 from oarsman.engines.kube import ssh
 from oarsman.engines.kube.objects import preparation as preparing
-from oarsman.engines.kube.objects.common import Object, host, metadata
+from oarsman.engines.kube.objects.common import KubeOptions, Object, host, metadata
 from oarsman.engines.kube.objects.preparation import Preparation
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job import mpi
 from oarsman.job.job import Job, Transport
 

@@ -13,9 +13,8 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.engines.kube.objects.common import Object, metadata
+from oarsman.engines.kube.objects.common import KubeOptions, Object, metadata
 from oarsman.engines.kube.objects.pod import PodDraft
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job, LauncherCreation
 from oarsman.job.role import Role
 from oarsman.manifest.quantity import parse

@@ -10,10 +10,9 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube.objects import gang, secret
-from oarsman.engines.kube.objects.common import LAUNCHER, Object, host, metadata, owner
+from oarsman.engines.kube.objects.common import LAUNCHER, KubeOptions, Object, host, metadata, owner
 from oarsman.engines.kube.objects.pod import PodDraft
 from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.engines.kube.ssh import known_hosts_files
 from oarsman.job import mpi
 from oarsman.job.job import Implementation, Job, LauncherKind, Transport

@@ -11,9 +11,8 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.engines.kube import environments
 from oarsman.engines.kube.objects import config_map, secret
-from oarsman.engines.kube.objects.common import Object, pod_labels
+from oarsman.engines.kube.objects.common import KubeOptions, Object, pod_labels
 from oarsman.engines.kube.objects.preparation import NOTHING, Preparation
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job
 from oarsman.job.policies import RestartPolicy
 from oarsman.job.role import Role

@@ -12,8 +12,7 @@ from typing import Final
 
 from oarsman import names
 from oarsman.engines.kube import environments
-from oarsman.engines.kube.objects.common import Object
-from oarsman.engines.kube.options import KubeOptions
+from oarsman.engines.kube.objects.common import KubeOptions, Object
 from oarsman.engines.kube.ssh import server_of
 from oarsman.job.job import Job, Transport
 

@@ -7,10 +7,9 @@ from typing import Final
 from oarsman import names
 from oarsman.engines.kube import ssh
 from oarsman.engines.kube.objects import gang, secret
-from oarsman.engines.kube.objects.common import WORKER, Object, owner
+from oarsman.engines.kube.objects.common import WORKER, KubeOptions, Object, owner
 from oarsman.engines.kube.objects.pod import PodDraft, secret_items_of_worker
 from oarsman.engines.kube.objects.preparation import NOTHING, Preparation
-from oarsman.engines.kube.options import KubeOptions
 from oarsman.job.job import Job, Transport
 
 # Open MPI's daemons on the workers look whether the launcher's agent is there, and fail if not. They never use it.

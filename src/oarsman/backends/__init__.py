@@ -1,0 +1,92 @@
+"""Turns the crank: the loop that plans and acts, the supervisor it lives in, and the door for the faces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oarsman.backends.base import Jobs
+    from oarsman.backends.kube import ClusterJobs
+    from oarsman.backends.kube.identity import Reviewer
+
+
+_EXTRA = {"aiohttp", "msgspec", "cryptography", "uvloop"}
+
+
+def open_jobs(
+    engine: str = "embedded",
+    *,
+    context: str | None = None,
+    kubeconfig: str | None = None,
+    namespace: str | None = None,
+    hosts: str | None = None,
+) -> Jobs:
+    """The jobs of this user on that engine. Imported late, so that `oarsman --version` stays quick.
+
+    `hosts`: the inventory of SSH hosts, if not the one that is found in the usual places.
+    """
+    from oarsman.errors import UsageError
+
+    if engine == "kube":
+        return open_cluster(context=context, kubeconfig=kubeconfig, namespace=namespace)
+    if engine == "ssh":
+        from oarsman.backends.ssh.backend import RackJobs
+
+        return RackJobs(hosts)
+    if engine != "embedded":
+        raise UsageError(f"there is no engine '{engine}'", hint="embedded, ssh or kube")
+    from oarsman.backends.local.backend import EmbeddedJobs
+
+    return EmbeddedJobs()
+
+
+def open_cluster(
+    *,
+    context: str | None = None,
+    kubeconfig: str | None = None,
+    namespace: str | None = None,
+    token: str | None = None,
+    namespaces: Sequence[str] | None = None,
+) -> ClusterJobs:
+    """The jobs of a cluster: the one of the kubeconfig's context, or the one this pod is in.
+
+    `token`: with whose rights, if not with those of the kubeconfig's user or of the pod. `namespaces`: where to look
+    for jobs if that user may not see those of all namespaces.
+    """
+    from pathlib import Path
+
+    with _the_extra():
+        from oarsman.backends.kube import ClusterJobs
+        from oarsman.engines.kube.client import load_access
+    access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context, token=token)
+    return ClusterJobs(access, namespace=namespace, namespaces=namespaces)
+
+
+def open_reviewer(*, context: str | None = None, kubeconfig: str | None = None) -> Reviewer:
+    """Who says whose a token of the same cluster is. In a pod that has a token of its own, that may review others."""
+    from pathlib import Path
+
+    with _the_extra():
+        from oarsman.backends.kube.identity import Reviewer
+        from oarsman.engines.kube.client import load_access
+        from oarsman.engines.kube.client.access import POD, SERVICE_ACCOUNT
+    file = Path(kubeconfig) if kubeconfig else None
+    anybody = load_access(kubeconfig=file, context=context, token="none")
+    has_token = anybody.source == POD and (SERVICE_ACCOUNT / "token").exists()
+    return Reviewer(anybody, load_access() if has_token else None)
+
+
+@contextmanager
+def _the_extra() -> Iterator[None]:
+    from oarsman.errors import UsageError
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in _EXTRA:
+            raise
+        raise UsageError(
+            f"Kubernetes needs a package that is not installed: {error.name}", hint="pip install 'oarsman[kube]'"
+        ) from error

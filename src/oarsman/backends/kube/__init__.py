@@ -1,0 +1,5 @@
+"""The jobs of a Kubernetes cluster, for the faces."""
+
+from oarsman.backends.kube.backend import ClusterJobs
+
+__all__ = ["ClusterJobs"]

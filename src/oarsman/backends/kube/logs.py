@@ -1,0 +1,232 @@
+"""What a job on a cluster wrote: its launcher's log, read so that it looks as it would on one machine.
+
+The launcher's container has the words of every rank; mpirun's tags say whose they are. The containers of workers
+have words of their own (their sshd), which are shown to those who ask for a worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any
+
+from oarsman.backends.base import JobRecord, LogLine, LogQuery
+from oarsman.backends.kube import follow, lookups, records
+from oarsman.backends.kube.log_lines import Reader
+from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, there
+from oarsman.engines.kube.client import Kube, NotFound, resources
+from oarsman.errors import NotFoundError
+from oarsman.job.job import Job
+from oarsman.job.state import Attempt
+from oarsman.store.logs import stamp
+
+Batch = list[LogLine]
+
+
+async def read(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    """Lines in batches: what is there now, or all until the attempt is over."""
+    source = _followed(kube, record, query) if query.follow else _present(kube, record, query)
+    async with aclosing(source):
+        async for batch in source:
+            if batch:
+                yield batch
+
+
+# -- what is there now -------------------------------------------------------------------------------
+async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    launcher = await launcher_of(kube, record.job, query.attempt)
+    if launcher is None and not query.workers:
+        async for batch in _kept(record, query):
+            yield batch
+        return
+    reader = Reader(record, query)
+    at_once = query.tail is None and not query.workers
+    held: deque[LogLine] = deque(maxlen=query.tail)
+    if launcher is not None:
+        log = log_of_launcher(kube, record.job, launcher)
+        async for written in there(log.read(tail=query.tail if reader.takes_all else None, since=query.since)):
+            batch = reader.read(written)
+            if at_once:
+                yield batch
+            else:
+                held.extend(batch)
+        held.extend(reader.rest())
+    if query.workers:
+        own = await _words_of_workers(kube, record.job, query, reader)
+        held = deque(sorted([*held, *own], key=lambda line: line.stamp), maxlen=query.tail)
+    yield list(held)
+    if not query.workers:
+        reader.check()
+
+
+async def _words_of_workers(kube: Kube, job: Job, query: LogQuery, reader: Reader) -> Batch:
+    lines: Batch = []
+    for index in query.workers:
+        async for written in there(log_of_worker(kube, job, index).read(since=query.since)):
+            lines += reader.of_worker(job.worker_host(index), written)
+    return lines
+
+
+async def _kept(record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    """There is no pod. If there was one, what its failure left in the status is all there is."""
+    lines = kept(record, query.attempt)
+    if lines is not None:
+        yield lines
+        raise gone(record, lines)
+
+
+def kept(record: JobRecord, number: int | None) -> Batch | None:
+    """The last lines in the status of a job whose pod is gone; None: there was no such pod."""
+    attempts = [a for a in record.status.attempts if number in (None, a.number)]
+    return _last_lines(record, attempts[-1]) if attempts else None
+
+
+def gone(record: JobRecord, lines: Batch) -> NotFoundError:
+    return NotFoundError(
+        f"the launcher pod of {record.job.key} is gone, and its log with it"
+        + (f"; its status kept the last {len(lines)} lines" if lines else ""),
+        hint="somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume",
+    )
+
+
+def _last_lines(record: JobRecord, attempt: Attempt) -> Batch:
+    newest = attempt is record.status.attempts[-1]
+    cause = attempt.cause or (record.status.cause if newest else None)
+    when = attempt.finished_at or record.status.completion_time or record.created_at
+    if cause is None:
+        return []
+    host = cause.host or record.job.launcher_host
+    return [LogLine(stamp(when), cause.rank, host, "err", text) for text in cause.last_lines]
+
+
+# -- as it comes -------------------------------------------------------------------------------------
+async def _followed(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGenerator[Batch]:
+    job = record.job
+    number = query.attempt or await newest_attempt(kube, record)
+    launcher = await begun(kube, record, number)
+    if launcher is None:
+        async for batch in _kept(await as_it_is_now(kube, record), replace(query, attempt=number)):
+            yield batch
+        return
+    reader = Reader(await as_it_is_now(kube, record), query)
+    log = log_of_launcher(kube, job, launcher)
+    tail = query.tail
+    if tail is not None and not reader.takes_all:
+        found: deque[LogLine] = deque(maxlen=tail)
+        async for written in there(log.read(since=query.since)):
+            found.extend(reader.read(written))
+        yield list(found)
+        tail = None
+    async with _workers_beside(kube, job, query, reader) as beside:
+        async for written in there(log.read(tail=tail, since=query.since, follow=True)):
+            yield [*beside.take(), *reader.read(written)]
+            reader.check(over=False)
+        yield [*beside.take(), *reader.rest()]
+    if not query.workers:
+        reader.check()
+
+
+async def begun(kube: Kube, record: JobRecord, number: int) -> lookups.Pod | None:
+    """The launcher pod of the attempt, as soon as it has a log; None: the attempt is over and there is no pod."""
+    launcher = await _first(_started(kube, record.job, number), _over(kube, record, number))
+    # Over, perhaps with a log that we have not seen begin.
+    return launcher if launcher is not None else await launcher_of(kube, record.job, number)
+
+
+class _workers_beside:
+    """Workers' own words, gathered while the launcher speaks."""
+
+    def __init__(self, kube: Kube, job: Job, query: LogQuery, reader: Reader) -> None:
+        self._kube, self._job, self._query, self._reader = kube, job, query, reader
+        self._tasks: list[asyncio.Task[None]] = []
+        self._lines: Batch = []
+
+    async def __aenter__(self) -> _workers_beside:
+        self._tasks = [asyncio.create_task(self._gather(index)) for index in self._query.workers]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def take(self) -> Batch:
+        taken, self._lines = self._lines, []
+        return taken
+
+    async def _gather(self, index: int) -> None:
+        log = log_of_worker(self._kube, self._job, index)
+        async for written in there(log.read(since=self._query.since, follow=True)):
+            self._lines += self._reader.of_worker(self._job.worker_host(index), written)
+
+
+async def _started(kube: Kube, job: Job, number: int) -> lookups.Pod | None:
+    """The launcher pod of the attempt, once its program was started or cannot be any more."""
+    container = container_of(job)
+    states = follow.objects(kube, resources.PODS, job.namespace, labels=lookups.selector(job, "launcher"))
+    async with aclosing(states):
+        async for found in states:
+            pod = lookups.newest(found.values(), number)
+            if pod is not None and (lookups.started(pod, container) or lookups.ended(pod, container)):
+                return pod
+    return None
+
+
+async def _over(kube: Kube, record: JobRecord, number: int) -> None:
+    """Returns when the attempt, or the job, has ended."""
+    job = record.job
+    states = follow.one(kube, resources.MPIJOBS, job.namespace, job.name)
+    async with aclosing(states):
+        async for found in states:
+            status = records.record(found).status
+            ended = any(a.number == number and a.finished_at is not None for a in status.attempts)
+            if ended or status.finished:
+                return
+
+
+async def _first(*works: Coroutine[Any, Any, lookups.Pod | None]) -> lookups.Pod | None:
+    """The result of the one that ends first; the others are ended."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next((result for task in tasks if task in done and (result := task.result()) is not None), None)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# -- where it is -------------------------------------------------------------------------------------
+async def launcher_of(kube: Kube, job: Job, attempt: int | None) -> lookups.Pod | None:
+    found = await kube.list(resources.PODS, job.namespace, labels=lookups.selector(job, "launcher"))
+    return lookups.newest(found, attempt)
+
+
+async def newest_attempt(kube: Kube, record: JobRecord) -> int:
+    newest = await launcher_of(kube, record.job, None)
+    known = [a.number for a in record.status.attempts]
+    return max([*known, lookups.attempt_of(newest) if newest is not None else 1])
+
+
+async def as_it_is_now(kube: Kube, record: JobRecord) -> JobRecord:
+    """As the job is now: where its ranks are may be known by now."""
+    try:
+        return records.record(await kube.get(resources.MPIJOBS, record.job.name, record.job.namespace))
+    except NotFound:
+        return record
+
+
+def log_of_launcher(kube: Kube, job: Job, pod: lookups.Pod, after: Spot = BEGINNING) -> PodLog:
+    return PodLog(kube, job.namespace, pod["metadata"]["name"], container_of(job), after=after)
+
+
+def log_of_worker(kube: Kube, job: Job, index: int, after: Spot = BEGINNING) -> PodLog:
+    container = job.worker.container.name if job.worker is not None else ""
+    return PodLog(kube, job.namespace, job.worker_host(index), container, after=after)
+
+
+def container_of(job: Job) -> str:
+    return job.launcher.container.name

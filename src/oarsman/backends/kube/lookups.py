@@ -1,0 +1,148 @@
+"""Small questions to the cluster: a job's pods, its namespace, and whether an operator holds the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from oarsman import names
+from oarsman.control.operator_settings import LEASE_NAME
+from oarsman.engines.kube.client import Forbidden, Kube, NotFound, resources
+from oarsman.job.job import Job
+
+Pod = Mapping[str, Any]
+
+
+def selector(job: Job, role: str) -> str:
+    return f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}={role}"
+
+
+def attempt_of(pod: Pod) -> int:
+    number = (pod["metadata"].get("annotations") or {}).get(names.ANNOTATION_ATTEMPT) or ""
+    return int(number) if number.isdigit() else 1
+
+
+def newest(pods: Iterable[Pod], attempt: int | None = None) -> Pod | None:
+    """The launcher of that attempt, or of the newest one."""
+    fitting = [pod for pod in pods if attempt in (None, attempt_of(pod))]
+    return max(fitting, key=lambda pod: (attempt_of(pod), pod["metadata"]["creationTimestamp"]), default=None)
+
+
+def started(pod: Pod, container: str) -> bool:
+    """Whether the container has, or had, a log."""
+    state = _state(pod, container)
+    return "running" in state or "terminated" in state or "terminated" in _state(pod, container, "lastState")
+
+
+def ended(pod: Pod, container: str) -> bool:
+    """For good: nothing is written any more. A container that failed may be started again in its pod."""
+    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
+        return True
+    return "terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never"
+
+
+def began(pod: Pod, container: str) -> str:
+    """When its log can have begun at the earliest, in UTC and to the second."""
+    state = _state(pod, container)
+    inner = state.get("running") or state.get("terminated") or {}
+    return str(inner.get("startedAt") or pod["metadata"]["creationTimestamp"])
+
+
+def _state(pod: Pod, container: str, which: str = "state") -> Mapping[str, Any]:
+    for status in (pod.get("status") or {}).get("containerStatuses") or ():
+        if status["name"] == container:
+            return status.get(which) or {}
+    return {}
+
+
+_ENDED = ("Succeeded", "Failed")
+
+
+async def lacks(kube: Kube, namespace: str) -> bool:
+    """Whether the cluster is known not to have the namespace. Those who may not see namespaces are told nothing."""
+    try:
+        await kube.get(resources.NAMESPACES, namespace)
+    except NotFound:
+        return True
+    except Forbidden:
+        pass
+    return False
+
+
+async def workers_left(kube: Kube, job: Job) -> int:
+    """How many worker pods of the job live and are to stay."""
+    try:
+        found = await kube.list(resources.PODS, job.namespace, labels=selector(job, "worker"))
+    except Forbidden:
+        return 0
+    return sum(
+        "deletionTimestamp" not in pod["metadata"] and (pod.get("status") or {}).get("phase") not in _ENDED
+        for pod in found
+    )
+
+
+_INSTALL = "`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leader:
+    holder: str
+    namespace: str
+    silent_seconds: float
+    lasts_seconds: float
+    watches: tuple[str, ...] = ()  # namespaces; none: all
+
+    @property
+    def alive(self) -> bool:
+        return bool(self.holder) and self.silent_seconds <= self.lasts_seconds
+
+    def serves(self, namespace: str) -> bool:
+        return not self.watches or namespace in self.watches
+
+
+async def leaders(kube: Kube) -> list[Leader]:
+    """Every operator's lease, the liveliest first. Raises Forbidden if this user may not look."""
+    found = await kube.list(resources.LEASES, fields=f"metadata.name={LEASE_NAME}")
+    return sorted((_leader(item) for item in found), key=lambda leader: leader.silent_seconds)
+
+
+def _leader(item: dict[str, Any]) -> Leader:
+    spec = item.get("spec") or {}
+    renewed = spec.get("renewTime")
+    silent = (datetime.now(UTC) - datetime.fromisoformat(renewed)).total_seconds() if renewed else float("inf")
+    watches = (item["metadata"].get("annotations") or {}).get(names.ANNOTATION_WATCHES) or ""
+    return Leader(
+        holder=spec.get("holderIdentity") or "", namespace=item["metadata"]["namespace"], silent_seconds=silent,
+        lasts_seconds=float(spec.get("leaseDurationSeconds") or 15),
+        watches=tuple(name for name in watches.split(",") if name),
+    )  # fmt: skip
+
+
+async def served(kube: Kube, namespace: str) -> bool | None:
+    """Whether an operator is there that looks after jobs of the namespace; None if this user may not look."""
+    try:
+        return any(leader.alive and leader.serves(namespace) for leader in await leaders(kube))
+    except Forbidden:
+        return None
+
+
+async def why_silent(kube: Kube, namespace: str) -> str:
+    """For a job that nobody has looked at."""
+    try:
+        found = await leaders(kube)
+    except Forbidden:
+        return f"no operator has looked at the job yet; {_INSTALL}"
+    alive = [leader for leader in found if leader.alive]
+    if serving := [leader for leader in alive if leader.serves(namespace)]:
+        return f"the operator ({serving[0].holder}) has not looked at the job yet"
+    if alive:
+        return (
+            f"{alive[0].holder} looks after jobs in {', '.join(alive[0].watches)} alone, not in {namespace}; {_INSTALL}"
+        )
+    if found and found[0].holder:
+        return (
+            f"no operator is running: {found[0].holder} has been silent for {found[0].silent_seconds:.0f}s; {_INSTALL}"
+        )
+    return f"no operator seems to be running on this cluster; {_INSTALL}"

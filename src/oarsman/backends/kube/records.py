@@ -1,0 +1,170 @@
+"""MPIJobs and events as the server has them, to and from the records that every backend returns."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from oarsman import names
+from oarsman.backends.base import EventRecord, JobRecord
+from oarsman.engines.kube.client import Kube, resources
+from oarsman.engines.kube.client.resources import Resource
+from oarsman.engines.kube.versions import document_of
+from oarsman.errors import ManifestError
+from oarsman.job.job import ApiVersion, Job
+from oarsman.job.role import Container, Role
+from oarsman.manifest import job_from_document
+from oarsman.status.codec import from_wire
+
+Document = dict[str, Any]
+ENGINE = "kube"
+_SERVERS_OWN = (
+    "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
+    "selfLink", "managedFields", "ownerReferences", "clusterName",
+)  # fmt: skip
+_OF_ANOTHER_RUN = (names.ANNOTATION_STOP, names.ANNOTATION_ATTEMPT)
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def resource_of(document: Mapping[str, Any]) -> Resource:
+    """The door the document goes through: that of its own version, whose schema knows its fields."""
+    return resources.MPIJOBS_V1 if document.get("apiVersion") == ApiVersion.V1.value else resources.MPIJOBS
+
+
+def to_send(document: Mapping[str, Any], namespace: str, owner: str | None = None) -> Document:
+    """The document as it is sent: without what another server, or another run, wrote into it."""
+    metadata = {name: value for name, value in dict(document["metadata"]).items() if name not in _SERVERS_OWN}
+    given = metadata.get("annotations") or {}
+    annotations = {
+        names.ANNOTATION_TAG_OUTPUT: "true",
+        **{name: value for name, value in given.items() if name not in _OF_ANOTHER_RUN},
+        names.ANNOTATION_API_VERSION: document["apiVersion"],
+        names.ANNOTATION_SUBMITTED_BY: owner or user(),
+    }
+    metadata = {**metadata, "namespace": metadata.get("namespace") or namespace, "annotations": annotations}
+    return {**{name: value for name, value in document.items() if name != "status"}, "metadata": metadata}
+
+
+def record(found: Mapping[str, Any]) -> JobRecord:
+    metadata = found["metadata"]
+    job = job_of(found)
+    annotations = metadata.get("annotations") or {}
+    return JobRecord(
+        job=job, status=from_wire(found.get("status") or {}),
+        created_at=job.created_at or datetime.fromtimestamp(0, UTC),
+        owner=annotations.get(names.ANNOTATION_SUBMITTED_BY) or "", folder=None, engine=ENGINE,
+        deleting="deletionTimestamp" in metadata,
+        stop_requested=annotations.get(names.ANNOTATION_STOP) == "true",
+        revision=_number(metadata.get("resourceVersion")),
+    )  # fmt: skip
+
+
+class Known:
+    """Records by their name, so that an object which has not changed is not read a second time."""
+
+    def __init__(self, most: int = 20_000) -> None:
+        self._most = most
+        self._records: dict[str, tuple[str, str, JobRecord]] = {}
+
+    def record(self, found: Mapping[str, Any]) -> JobRecord:
+        metadata = found["metadata"]
+        key, uid, version = key_of(found), metadata.get("uid") or "", metadata.get("resourceVersion") or ""
+        known = self._records.pop(key, None)
+        if known is None or known[:2] != (uid, version) or not version:
+            known = uid, version, record(found)
+        self._records[key] = known  # at the end: the first ones are those not asked about for longest
+        if len(self._records) > self._most:
+            del self._records[next(iter(self._records))]
+        return known[2]
+
+    def forget(self, key: str) -> None:
+        self._records.pop(key, None)
+
+
+def key_of(found: Mapping[str, Any]) -> str:
+    metadata = found["metadata"]
+    return f"{metadata.get('namespace') or ''}/{metadata['name']}"
+
+
+def job_of(found: Mapping[str, Any]) -> Job:
+    """The job; of one that is not valid, which only others than us submit, as much as can be shown."""
+    document = _for_people(document_of({**found, "kind": names.KIND}))
+    try:
+        return job_from_document(document)
+    except ManifestError:
+        return _sketch(document)
+
+
+def _for_people(document: Document) -> Document:
+    """Without the server's bookkeeping, which kubectl hides as well."""
+    metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
+    if annotations := metadata.get("annotations"):
+        metadata["annotations"] = {name: value for name, value in annotations.items() if name != _APPLIED}
+    return {**document, "metadata": metadata}
+
+
+def _sketch(document: Document) -> Job:
+    metadata, spec = document["metadata"], document.get("spec") or {}
+    roles = spec.get("mpiReplicaSpecs") or {}
+    launcher, worker = _sketched(roles.get("Launcher")), _sketched(roles.get("Worker"))
+    job = Job(
+        name=metadata["name"], namespace=metadata["namespace"], uid=metadata.get("uid") or "",
+        generation=metadata.get("generation") or 1, launcher=replace(launcher, replicas=1),
+        worker=worker if "Worker" in roles else None, labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {}, document=document,
+    )  # fmt: skip
+    with suppress(KeyError, ValueError):
+        job = replace(job, created_at=datetime.fromisoformat(metadata["creationTimestamp"]))
+    return job
+
+
+def _sketched(role: Any) -> Role:
+    found = role if isinstance(role, dict) else {}
+    replicas = found.get("replicas")
+    containers = ((found.get("template") or {}).get("spec") or {}).get("containers") or [{}]
+    first = containers[0] if isinstance(containers, list) and isinstance(containers[0], dict) else {}
+    command = [word for part in ("command", "args") for word in first.get(part) or () if isinstance(word, str)]
+    shown = Container(name=str(first.get("name") or ""), image=str(first.get("image") or ""), command=tuple(command))
+    return Role(replicas=replicas if isinstance(replicas, int) else 1, containers=(shown,))
+
+
+def _number(version: Any) -> int:
+    """Versions are opaque by contract and numbers in practice."""
+    return int(version) if str(version).isdigit() else 0
+
+
+def user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as containers have them
+        return str(os.getuid())
+
+
+_LONG_AGO = datetime.fromtimestamp(0, UTC)
+
+
+async def of_object(kube: Kube, found: Mapping[str, Any]) -> list[EventRecord]:
+    metadata = found["metadata"]
+    items = await kube.list(resources.EVENTS, metadata["namespace"], fields=f"involvedObject.uid={metadata['uid']}")
+    return sorted(map(_record, items), key=lambda event: event.time)
+
+
+def _record(item: Mapping[str, Any]) -> EventRecord:
+    """Old events count and have two times; new ones are series and have one."""
+    series = item.get("series") or {}
+    created = _time((item.get("metadata") or {}).get("creationTimestamp"))
+    first = _time(item.get("firstTimestamp")) or _time(item.get("eventTime")) or created or _LONG_AGO
+    last = _time(series.get("lastObservedTime")) or _time(item.get("lastTimestamp")) or first
+    return EventRecord(
+        time=last, first_time=first, severity=item.get("type") or "Normal", reason=item.get("reason") or "",
+        message=item.get("message") or "", count=series.get("count") or item.get("count") or 1,
+    )  # fmt: skip
+
+
+def _time(text: str | None) -> datetime | None:
+    return datetime.fromisoformat(text) if text else None

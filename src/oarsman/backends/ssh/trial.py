@@ -1,0 +1,100 @@
+"""A real job over hosts that were just checked: what a plain mpirun cannot do where hosts do not trust each other."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import tempfile
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from oarsman import names
+from oarsman.backends.ssh.backend import RackJobs
+from oarsman.engines.hosts.ssh.diagnose.course import Course
+from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, Finding
+from oarsman.engines.hosts.ssh.diagnose.real_run import STEP, plain_mpirun
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.errors import OarsmanError
+
+_SECONDS = 120.0
+
+
+async def mpirun_or_job(course: Course) -> Finding:
+    """mpirun as a person would type it; where hosts do not trust each other, through a job."""
+    plain = await plain_mpirun(course)
+    if plain.level != SKIPPED or not course.passed:
+        return plain
+    try:
+        hostnames = [own.facts.hostname for host in course.passed if (own := course.seen[host.name]).facts is not None]
+        return await asyncio.to_thread(_by_job, course.passed, hostnames, course.ssh.config)
+    except (OarsmanError, OSError, TimeoutError) as error:
+        return Finding(host="", step=STEP, level=FAIL, message=f"a job over all hosts failed: {error}")
+
+
+def _by_job(hosts: Sequence[RackHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
+    with tempfile.TemporaryDirectory(prefix="oarsman-check-") as folder:
+        inventory = Path(folder) / "hosts.yaml"
+        inventory.write_text(json.dumps(_inventory(hosts, ssh_config)))
+        jobs = RackJobs(str(inventory))
+        key = jobs.submit(_job(len(hosts)), environment=dict(os.environ), folder=Path(folder)).job.key
+        try:
+            for record in jobs.watch(key, timeout=_SECONDS):
+                if record.status.finished:
+                    break
+            if record.status.is_true(names.SUCCEEDED):
+                return _judged(hostnames, {line.text for line in jobs.logs(key)})
+            cause = record.status.cause.summary if record.status.cause else names.FAILED
+            return Finding(host="", step=STEP, level=FAIL, message=f"a job over all hosts failed: {cause}")
+        finally:
+            with contextlib.suppress(OarsmanError, TimeoutError):
+                jobs.delete(key)
+                for _ in jobs.watch(key, timeout=_SECONDS):
+                    pass
+
+
+def _judged(hostnames: Sequence[str], said: Collection[str]) -> Finding:
+    busy = [name for name in hostnames if name not in said]
+    if not busy:
+        message = f"a job started a process on each of {len(hostnames)} hosts"
+        return Finding(host="", step=STEP, level=OK, message=message)
+    message = f"a job ran, but not on {', '.join(busy)}: others keep the slots there busy"
+    return Finding(host="", step=STEP, level=SKIPPED, message=message)
+
+
+def _inventory(hosts: Sequence[RackHost], ssh_config: str) -> dict[str, Any]:
+    fields = ("name", "address", "user", "port", "jump", "key", "interface", "folder", "environment", "mpi")
+    return {
+        **({"sshConfig": ssh_config} if ssh_config else {}),
+        "hosts": [{key: value for key, value in asdict(host).items() if key in fields and value} | {"slots": 1}
+                  for host in hosts],
+    }  # fmt: skip
+
+
+def _job(hosts: int) -> dict[str, Any]:
+    """One rank on each, whoever else is there."""
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {
+            "name": f"hosts-check-{uuid.uuid4().hex[:8]}",
+            "annotations": {
+                names.ANNOTATION_CODE: "none",
+                names.ANNOTATION_OVERSUBSCRIBE: "true",
+                names.ANNOTATION_PLACEMENT: "node",
+            },
+        },
+        "spec": {
+            "slotsPerWorker": 1,
+            "runPolicy": {"backoffLimit": 0},
+            "mpiReplicaSpecs": {
+                "Launcher": {"template": {"spec": {"containers": [
+                    {"name": "check", "command": ["mpirun", "-n", str(hosts), "uname", "-n"]}]}}},
+                "Worker": {"replicas": hosts, "template": {"spec": {"containers": [{"name": "check"}]}}},
+            },
+        },
+    }  # fmt: skip

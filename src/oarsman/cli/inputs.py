@@ -1,0 +1,175 @@
+"""The job that `run`, `submit` and `plan` are asked for: a manifest, or a command with `-n`.
+
+The options are the same for the three verbs. Those of `Settings` also change a manifest's job; those of
+`Shape` make a job where there is no manifest.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from oarsman.cli import files, options
+from oarsman.cli.messages import t
+from oarsman.cli.session import Session
+from oarsman.cli.verbs import Verb
+from oarsman.errors import ConflictError, UsageError, UserError
+from oarsman.manifest import builder
+
+if TYPE_CHECKING:
+    from oarsman.backends.base import JobRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    words: tuple[str, ...]
+    settings: builder.Settings
+    shape: builder.Shape | None  # None: the words are files
+
+    def documents(self, session: Session) -> list[dict[str, Any]]:
+        """Every document asked for, valid and in its namespace."""
+        if self.shape is None:
+            jobs = [job for path in self.words for job in files.load(path)]
+            return [files.placed(builder.apply(job.document, self.settings), session) for job in jobs]
+        if not self.words:
+            raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python3 -m mpi4py train.py")
+        if session.engine == "kube" and not self.shape.image:
+            raise UsageError(
+                t("a command on a cluster needs --image: the program and an MPI have to be in it"),
+                hint=f"oarsman run --on kube -n {self.shape.processes} --image IMAGE -- {' '.join(self.words)}",
+            )
+        shape = builder.for_racks(self.shape) if session.engine == "ssh" else self.shape
+        made = builder.document(self.words, shape, self.settings, suffix=builder.new_suffix())
+        return [files.placed(made, session)]
+
+    def document(self, session: Session, purpose: str) -> dict[str, Any]:
+        """The one document of a verb that takes only one."""
+        if self.shape is None and len(self.words) > 1:
+            raise UsageError(
+                t("`{purpose}` takes one manifest, or -n and a command", purpose=purpose),
+                hint=f"oarsman {purpose} -n 4 -- {' '.join(self.words)}",
+            )
+        found = self.documents(session)
+        if len(found) != 1:
+            raise UsageError(
+                t("{path} holds {count} jobs, and `{purpose}` takes one",
+                  path=self.words[0], count=len(found), purpose=purpose),
+                hint=t("`oarsman submit` takes several"),
+            )  # fmt: skip
+        return found[0]
+
+
+def hand_in(session: Session, document: dict[str, Any], *, replace: bool) -> JobRecord:
+    """Submit with what the job inherits from here: the environment and the folder."""
+    import os
+    from pathlib import Path
+
+    try:
+        folder = Path.cwd()
+    except OSError as error:
+        raise UserError(t("the current folder is gone"), hint=t("change to a folder that exists")) from error
+    try:
+        return session.jobs.submit(document, environment=dict(os.environ), folder=folder, replace=replace)
+    except ConflictError as error:
+        if not replace:
+            error.hint = t("--replace takes the place of a job that has ended; --name gives this one another name")
+        raise
+
+
+class WithCommand(Verb):
+    """Takes `-n 4 python train.py --lr 3` too: after -n, the first plain word begins the user's command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = args[: args.index("--")] if "--" in args else args
+        ctx.allow_interspersed_args = not any(a.startswith(("-n", "--processes")) for a in own)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [t("[OPTIONS] FILE | [OPTIONS] -n N [--] COMMAND...")]
+
+
+def _complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type="file")]
+
+
+def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> dict[str, str]:
+    import os
+
+    found = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not name or (not equals and name not in os.environ):
+            raise UsageError(t("--env {value}: write NAME=VALUE, or the NAME of a variable that is set", value=value))
+        found[name] = text if equals else os.environ[name]
+    return found
+
+
+_SHAPE = (
+    click.option("-n", "-np", "--processes", "processes", type=click.IntRange(min=1), metavar="N",
+                 help=t("Run the COMMAND on N ranks, without a manifest.")),
+    click.option("--workers", type=click.IntRange(min=1), metavar="N",
+                 help=t("Hosts to spread the ranks over; default 2, on SSH hosts what is needed.")),
+    click.option("--slots", type=click.IntRange(min=1), metavar="N",
+                 help=t("Ranks per host; default: as many as needed.")),
+    click.option("--env", "environment", multiple=True, metavar="NAME=VALUE", callback=_pairs,
+                 help=t("A variable for every rank; repeatable.")),
+    click.option("--cpus", metavar="AMOUNT", help=t("CPUs per worker: 2, 500m.")),
+    click.option("--memory", metavar="AMOUNT", help=t("Memory per worker: 4Gi.")),
+    click.option("--gpus", type=click.IntRange(min=0), metavar="N", help=t("GPUs per worker.")),
+    click.option("--image", metavar="IMAGE", help=t("The container image; needed with --on kube.")),
+    click.option("--keep", is_flag=True, help=t("Leave the workers in place after the end.")),
+)  # fmt: skip
+_SETTINGS = (
+    click.option("--name", metavar="NAME", help=t("The job's name; default: the manifest's, or from the program.")),
+    click.option("--mpi", metavar="KIND|PATH", help=t("openmpi, mpich, intel, or a path; default: found on PATH.")),
+    click.option("--network", type=click.Choice(["private", "host"]),
+                 help=t("An address for every host, or the machine's own network.")),
+    click.option("--code", type=click.Choice(["copy", "none"]),
+                 help=t("On SSH hosts: copy this folder to them (the default), or nothing.")),
+    click.option("--oversubscribe", is_flag=True, help=t("Admit the job even if the machine is smaller than it asks.")),
+    click.option("--priority", type=int, metavar="N", help=t("The higher one starts first; default 0.")),
+    click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")),
+    click.option("--environment", "package_set", metavar="NAME",
+                 help=t("The environment to run in, as `oarsman env list` shows them.")),
+    click.option("--install", metavar="COMMANDS", help=t("Shell commands that run before the job starts.")),
+)  # fmt: skip
+_SHAPE_NAMES = ("processes", "workers", "slots", "environment", "cpus", "memory", "gpus", "keep", "image")
+_SETTING_NAMES = ("name", "mpi", "network", "code", "oversubscribe", "priority", "timeout", "package_set", "install")
+
+
+def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the words and the options; hand them to the verb as one `asked`."""
+
+    @functools.wraps(command)
+    def wrapper(*args: Any, words: tuple[str, ...], **kwargs: Any) -> Any:
+        shape = {name: kwargs.pop(name) for name in _SHAPE_NAMES}
+        settings = builder.Settings(**{name: kwargs.pop(name) for name in _SETTING_NAMES})
+        return command(*args, asked=_asked(words, shape, settings), **kwargs)
+
+    wrapped: Callable[..., Any] = wrapper
+    for option in reversed((*_SHAPE, *_SETTINGS)):
+        wrapped = option(wrapped)
+    return click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_file)(wrapped)
+
+
+def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.Settings) -> Asked:
+    if shape["processes"] is not None:
+        return Asked(words=words, settings=settings, shape=builder.Shape(**shape))
+    for name in _SHAPE_NAMES[1:]:
+        if shape[name]:
+            option = "--env" if name == "environment" else f"--{name}"
+            raise UsageError(
+                t("{option} needs -n: a manifest says this itself", option=option),
+                hint=f"oarsman run -n 4 {option} ... -- python3 -m mpi4py train.py",
+            )
+    if not words:
+        raise UsageError(
+            t("a manifest is missing"),
+            hint=t("oarsman run job.yaml, or oarsman run -n 4 -- python3 -m mpi4py train.py"),
+        )
+    return Asked(words=words, settings=settings, shape=None)

@@ -1,0 +1,1 @@
+"""The Python client: jobs made, run and followed from programs and notebooks."""

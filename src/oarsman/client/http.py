@@ -1,0 +1,296 @@
+"""What both ways of speaking HTTP (waiting for an answer, or in an event loop) have in common. Nothing here does I/O.
+
+An answer becomes a model, a problem becomes the error that the same mistake raises in this process, and trouble on the
+way becomes either `Again` (asking once more does no harm) or an error that says what nobody can know.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import ValidationError
+
+from oarsman import __version__, errors
+from oarsman.manifest.problems import Problem
+from oarsman.service.models import ProblemDetails
+from oarsman.service.operations import Call
+
+T = TypeVar("T")
+PREFIX = "/api/v1"
+ENV_TOKEN = "OARSMAN_TOKEN"
+TRIES = 6
+TRIES_OF_FOLLOWERS = 40  # two minutes and more: a server that was there is perhaps being started anew
+_FIRST_DELAY, _LONGEST_DELAY = 0.2, 5.0
+_TIMES = httpx.Timeout(60.0, connect=10.0)
+_PASSING = frozenset({429, 502, 503, 504})
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_BY_STATUS: dict[int, type[errors.OarsmanError]] = {
+    401: errors.AccessError,
+    403: errors.AccessError,
+    404: errors.NotFoundError,
+    409: errors.ConflictError,
+    501: errors.UnsupportedError,
+    **dict.fromkeys(_PASSING, errors.RetryableError),
+}
+
+
+_PARTICULAR = (errors.ManifestError, errors.ThrottledError, errors.JobFailed)  # made otherwise, or never by a server
+
+
+class Again(Exception):
+    """It did not work, and trying once more does no harm. Carries the error for those who have tried enough."""
+
+    def __init__(self, error: errors.OarsmanError, *, counts: bool = True, after: float | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.counts = counts  # False: nothing is wrong, the line was only silent for long
+        self.after = after  # seconds the server asked for
+
+
+@dataclass(slots=True)
+class Patience:
+    """How often to try, and how long to wait in between: twice as long each time, never in step with others."""
+
+    tries: int = TRIES
+    failures: int = 0
+
+    def delay(self, again: Again) -> float:
+        """Seconds to wait; raises the error when there were enough tries."""
+        if not again.counts:
+            return 0.0
+        self.failures += 1
+        if self.failures >= self.tries:
+            raise again.error
+        if again.after is not None:
+            return min(again.after, 60.0)
+        longest: float = min(_FIRST_DELAY * 2.0 ** (self.failures - 1), _LONGEST_DELAY)
+        return longest * random.uniform(0.5, 1.0)
+
+    def encouraged(self) -> None:
+        """Whoever follows something has heard the server, and waits longer for it to come back."""
+        self.failures, self.tries = 0, TRIES_OF_FOLLOWERS
+
+
+# -- the address ------------------------------------------------------------------------------------
+@dataclass(frozen=True, slots=True)
+class Address:
+    url: str
+    token: str | None = field(default=None, repr=False)
+    verify: ssl.SSLContext | bool = True
+
+    @classmethod
+    def of(cls, address: str, *, token: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool) -> Address:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+            raise errors.UsageError(
+                f"'{address}' is not the address of a server", field="address", hint="for example https://host:8443"
+            )
+        if parts.username or parts.password:
+            raise errors.UsageError("the address holds a password", field="address", hint="use an API token: token=...")
+        context = verify if isinstance(verify, ssl.SSLContext | bool) else _trusting(verify)
+        return cls(address.rstrip("/").removesuffix(PREFIX), token or os.environ.get(ENV_TOKEN) or None, context)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """For httpx. Redirects are not followed: the token is for this server alone."""
+        headers = {"User-Agent": f"oarsman/{__version__}"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        return {
+            "base_url": self.url + PREFIX, "headers": headers, "timeout": _TIMES, "verify": self.verify,
+            "trust_env": not _loopback(urlsplit(self.url).hostname or ""),  # no proxy leads to this machine
+        }  # fmt: skip
+
+
+def _trusting(path: str | os.PathLike[str]) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=path)
+    except (OSError, ssl.SSLError) as error:
+        raise errors.UsageError(
+            f"{os.fspath(path)} holds no certificates that can be read: {error}", field="verify"
+        ) from error
+
+
+def _loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# -- answers ----------------------------------------------------------------------------------------
+def answer(call: Call[T], response: httpx.Response, url: str) -> T:
+    """What the server said. Raises the error it means, or Again."""
+    if response.is_success:
+        return read(call.reads, response.content, url)
+    error = error_of(response.status_code, response.content, url)
+    if response.status_code in _PASSING and not call.changes:
+        raise Again(error, after=_asked_to_wait(response))
+    raise error
+
+
+def read(reads: Callable[[bytes], T], data: bytes, url: str) -> T:
+    try:
+        return reads(data)
+    except (ValidationError, KeyError) as error:
+        raise errors.TerminalError(
+            f"{url} gave an answer that is not understood here: {_first_problem(error)}",
+            hint="is it an Oarsman server, and of the same version as this package?",
+        ) from error
+
+
+def refuse(response: httpx.Response, url: str) -> None:
+    """For streams: the body of a refusal has been read. Raises the error, or Again."""
+    if response.is_success:
+        return
+    error = error_of(response.status_code, response.content, url)
+    if response.status_code in _PASSING:
+        raise Again(error, after=_asked_to_wait(response))
+    raise error
+
+
+def _first_problem(error: ValidationError | KeyError) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(step) for step in first["loc"])
+    return f"{place}: {first['msg']}" if place else first["msg"]
+
+
+def _asked_to_wait(response: httpx.Response) -> float | None:
+    value = response.headers.get("Retry-After", "")
+    return float(value) if value.isdigit() else None
+
+
+# -- errors -----------------------------------------------------------------------------------------
+def error_of(status: int, content: bytes, url: str) -> errors.OarsmanError:
+    """The error a problem document means; for an answer that is none, what its status says."""
+    try:
+        problem = ProblemDetails.model_validate_json(content, extra="ignore")
+    except ValidationError:
+        kind = _BY_STATUS.get(status, errors.TerminalError)
+        return kind(f"{url} answered with status {status}", hint="is it an Oarsman server?")
+    return error_from(problem)
+
+
+def error_from(problem: ProblemDetails) -> errors.OarsmanError:
+    if problem.code == errors.ManifestError.code and problem.errors:
+        return errors.ManifestError(
+            [
+                Problem(
+                    source="<manifest>", line=p.line, column=p.column, field=p.field, message=p.message, hint=p.hint
+                )
+                for p in problem.errors
+            ]
+        )
+    fallback = errors.UserError if 400 <= problem.status < 500 else errors.TerminalError
+    if problem.code == errors.ThrottledError.code:
+        return errors.ThrottledError(problem.detail or problem.title, retry_after=1.0, hint=problem.hint)
+    kind = _kinds().get(problem.code) or _BY_STATUS.get(problem.status, fallback)
+    message, where, hint = problem.detail or problem.title, problem.field, problem.hint
+    if problem.errors:
+        first = problem.errors[0]
+        message = message if first.message in message else f"{message}: {first.message}"
+        where, hint = where or first.field or None, hint or first.hint
+    return kind(message, field=where, hint=hint)
+
+
+def _kinds() -> dict[str, type[errors.OarsmanError]]:
+    """Errors by code."""
+    return {kind.code: kind for kind in _family(errors.OarsmanError) if kind not in _PARTICULAR}
+
+
+def _family(kind: type[errors.OarsmanError]) -> Iterator[type[errors.OarsmanError]]:
+    if kind.__module__ == errors.__name__:
+        yield kind
+    for child in kind.__subclasses__():
+        yield from _family(child)
+
+
+def trouble(error: httpx.HTTPError, call: Call[Any] | None, url: str) -> errors.OarsmanError | Again:
+    """What went wrong on the way. A change that may have arrived is never sent again without being asked to."""
+    why = _reason(error)
+    if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in why:
+        return errors.AccessError(
+            f"the certificate of {url} is not trusted: {why}",
+            hint="verify='ca.pem' names a file with the certificate of its issuer",
+        )
+    if call is not None and call.changes and not isinstance(error, _NEVER_SENT):
+        return errors.RetryableError(
+            f"the connection to {url} broke before an answer came; nobody knows whether {call.about}: {why}",
+            hint="look before you try again: client.jobs(), client.job(name)",
+        )
+    return Again(
+        errors.RetryableError(f"{url} cannot be reached: {why}", hint="is the address right and the server running?")
+    )
+
+
+def _reason(error: httpx.HTTPError) -> str:
+    kind = type(error).__name__
+    if isinstance(error, httpx.TimeoutException):
+        return "no answer in time"
+    return str(error).strip() or kind
+
+
+# -- server-sent events -----------------------------------------------------------------------------
+SILENCE_SECONDS = 60.0  # a stream that says nothing for so long, not even that it is alive, is asked for again
+STREAMED: dict[str, Any] = {
+    "timeout": httpx.Timeout(SILENCE_SECONDS, connect=10.0),
+    "headers": {"Accept": "text/event-stream", "Cache-Control": "no-store"},
+}
+
+
+class Decoder:
+    """Bytes in, the data of whole events out. Half an event, cut off by a break, never comes out."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._kind = ""
+        self._data: list[bytes] = []
+        self.ended = False  # the server has said that nothing follows
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Only line feeds end a line: a log line may hold any other separator. Raises what ended the stream there."""
+        *whole, self._rest = (self._rest + chunk).split(b"\n")
+        for line in whole:
+            found = self._line(line.removesuffix(b"\r"))
+            if found is not None:
+                yield found
+
+    def _line(self, line: bytes) -> bytes | None:
+        if line:
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"event":
+                self._kind = value.decode("utf-8", "replace")
+            elif name == b"data":
+                self._data.append(value)
+            return None
+        kind, data = self._kind, b"\n".join(self._data)
+        self._kind, self._data = "", []
+        if kind == "problem":
+            error = error_from(ProblemDetails.model_validate_json(data, extra="ignore"))
+            raise Again(error) if isinstance(error, errors.RetryableError) else error
+        self.ended = self.ended or kind == "end"
+        return data if data and kind in ("", "message") else None
+
+    def finish(self, url: str) -> None:
+        """The connection was closed. Raises Again unless the stream had come to its end."""
+        if not self.ended:
+            raise Again(errors.RetryableError(f"{url} ended a stream before its end", hint="was the server stopped?"))
+
+
+def broken(error: httpx.HTTPError, url: str, *, established: bool) -> errors.OarsmanError | Again:
+    """What happened to a stream. One that was silent for long may just have nothing to say."""
+    found = trouble(error, None, url)
+    if isinstance(found, Again):
+        found.counts = not (established and isinstance(error, httpx.ReadTimeout))
+    return found

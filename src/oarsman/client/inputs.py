@@ -1,0 +1,152 @@
+"""What people hand in as a job, and where it goes: the same for both clients."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from oarsman.client.mpijob import MPIJob
+from oarsman.errors import UsageError, UserError
+from oarsman.manifest import to_yaml
+from oarsman.service.models import Create, JobQuery, SweepSpec
+
+if TYPE_CHECKING:
+    from oarsman.service.contract import Service
+
+Wanted = MPIJob | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
+_PAGE = 200  # jobs asked for at a time
+_FILES = (".yaml", ".yml", ".json")
+
+
+def create(
+    wanted: Wanted, changes: Mapping[str, Any], *, namespace: str | None, here: bool,
+    environment: Mapping[str, str] | str | None, folder: str | os.PathLike[str] | None, replace: bool,
+) -> Create:  # fmt: skip
+    """`here`: this machine hands the job in; it inherits the variables and the current folder as from the command."""
+    if isinstance(environment, str):  # the name of one, as MPIJob takes it
+        changes, environment = {**changes, "environment": environment}, None
+    text, job = _text_or_job(wanted, changes)
+    if job is None and (namespace or changes):
+        job = MPIJob.from_yaml(text)
+    if job is not None:
+        job = job.changed(**changes) if changes and not _command(wanted) else job
+        job = job.placed(namespace)
+    variables = dict(os.environ) if here and environment is None else dict(environment or {})
+    place = _current_folder() if here and folder is None else folder
+    return Create(
+        manifest=None if job is not None else text, document=job.to_dict() if job is not None else None,
+        folder=os.fspath(place) if place is not None else None, environment=variables, replace=replace,
+    )  # fmt: skip
+
+
+def _text_or_job(wanted: Wanted, changes: Mapping[str, Any]) -> tuple[str, MPIJob | None]:
+    """Text stays text where it can: then a mistake is reported with its line."""
+    if isinstance(wanted, MPIJob):
+        return "", wanted
+    if isinstance(wanted, Mapping):
+        return "", MPIJob.from_dict(wanted)
+    if words := _command(wanted):
+        return "", MPIJob(changes.get("name"), command=words, **{k: v for k, v in changes.items() if k != "name"})
+    if isinstance(wanted, str) and not _names_a_file(wanted):
+        return wanted, None
+    path = Path(os.fspath(wanted))  # type: ignore[arg-type]  # neither words nor text: a path
+    try:
+        return path.read_text("utf-8"), None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}", hint="a manifest is a YAML file") from error
+
+
+def _command(wanted: Wanted) -> list[str]:
+    """The words of a command; empty if it is none."""
+    if isinstance(wanted, MPIJob | Mapping | os.PathLike):
+        return []
+    if isinstance(wanted, str):
+        if "\n" in wanted or _names_a_file(wanted) or wanted.lstrip().startswith("{"):
+            return []
+        words = shlex.split(wanted)
+    else:
+        words = [os.fspath(word) for word in wanted]
+    if not words:
+        raise UsageError("there is nothing to run", hint='client.run(["python", "train.py"], workers=2)')
+    return words
+
+
+def _names_a_file(text: str) -> bool:
+    return "\n" not in text and text.endswith(_FILES) and not any(c.isspace() for c in text.strip())
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UserError("the current folder is gone", hint="change to a folder that exists") from error
+
+
+def sweep_manifest(wanted: Wanted, changes: Mapping[str, Any]) -> str:
+    """The text of a manifest with placeholders. Text stays as it is: a placeholder may stand where a number belongs."""
+    if isinstance(wanted, Mapping) and not changes:
+        return to_yaml([dict(wanted)])
+    text, job = _text_or_job(wanted, changes)
+    if job is None and not changes:
+        return text
+    job = job or MPIJob.from_yaml(text)
+    return (job.changed(**changes) if changes and not _command(wanted) else job).to_yaml()
+
+
+def sweep_spec(**given: Any) -> SweepSpec:
+    """Raises UsageError that names what is wrong."""
+    try:
+        return SweepSpec(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"][:2]))
+        raise UsageError(f"{where}: {first['msg']}", field=where) from error
+
+
+def document(created: Create) -> Mapping[str, Any]:
+    return created.document or MPIJob.from_yaml(created.manifest or "").to_dict()
+
+
+def query(namespace: str | None, states: str | Sequence[str], **only: Any) -> JobQuery:
+    several = (states,) if isinstance(states, str) else tuple(states)
+    return JobQuery(namespace=namespace, states=several, limit=_PAGE, **only)
+
+
+def key_of(name: str, namespace: str) -> str:
+    """The key of `name` or `namespace/name`."""
+    parts = name.split("/")
+    if not all(parts) or len(parts) > 2:
+        raise UsageError(f"'{name}' is not the name of a job", hint="write name or namespace/name")
+    return name if len(parts) == 2 else f"{namespace}/{name}"
+
+
+def in_this_process(
+    on: str, context: str | None, kubeconfig: str | None, namespace: str | None,
+    hosts: str | os.PathLike[str] | None = None,
+) -> Service:  # fmt: skip
+    """The desk on the jobs of this user, who may do here whatever the engine allows."""
+    import getpass
+
+    from oarsman.backends import open_jobs
+    from oarsman.service import Desk
+    from oarsman.service.models import Identity, Role
+
+    if hosts is not None and on != "ssh":
+        raise UsageError('hosts are for on="ssh"', field="hosts")
+    file = os.fspath(hosts) if hosts is not None else None
+    jobs = open_jobs(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
+    return Desk(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=on)
+
+
+def needs_httpx() -> None:
+    """Say what to install, rather than which import failed."""
+    try:
+        import httpx  # noqa: F401 - only whether it is there
+    except ModuleNotFoundError as error:
+        raise UsageError("a server is reached with httpx, which is not installed",
+                         hint="pip install 'oarsman[client]'") from error  # fmt: skip

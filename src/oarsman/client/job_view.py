@@ -1,0 +1,215 @@
+"""What the two kinds of job handle share: the job as last seen, what it is asked to become, and how its end is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from oarsman import names
+from oarsman.client import notebook
+from oarsman.client.mpijob import MPIJob
+from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
+from oarsman.service.models import CauseView, Clone, Job, JobSummary, LogFilter, LogLineView, LogPageView
+
+Until = Literal["finished", "succeeded", "failed", "running", "suspended", "deleted"]
+Wish = Until | Callable[[JobSummary], bool]
+_CONDITIONS = {"succeeded": names.SUCCEEDED, "failed": names.FAILED, "suspended": names.SUSPENDED}
+_ENDS = (names.SUCCEEDED, names.FAILED)
+
+
+class SeenJob:
+    """A job as it was when last looked at. `refresh` and `wait` look again; reading a property never does."""
+
+    def __init__(self, key: str, *, job: Job | None = None, summary: JobSummary | None = None) -> None:
+        self._key = key
+        self._job = job
+        self._summary = job.summary if job is not None else summary
+
+    def _see(self, job: Job) -> None:
+        self._job, self._summary = job, job.summary
+
+    def _is_another(self, job: Job) -> bool:
+        """Whether this is a job that somebody else made under the same name, after ours was deleted."""
+        return self._summary is not None and self._summary.uid != job.summary.uid
+
+    @property
+    def key(self) -> str:
+        """namespace/name"""
+        return self._key
+
+    @property
+    def namespace(self) -> str:
+        return self._key.partition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self._key.partition("/")[2]
+
+    @property
+    def summary(self) -> JobSummary:
+        """The row of a job list: state, reason, workers ready, ranks, times."""
+        if self._summary is None:
+            raise ConflictError(f"{self._key} has not been looked at yet", hint="refresh() does")
+        return self._summary
+
+    @property
+    def state(self) -> str:
+        """Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed; Stopping or Deleting on the way."""
+        return self.summary.state
+
+    @property
+    def cause(self) -> CauseView | None:
+        """Why it failed, with rank, host and last lines; None if it has not."""
+        if self._job is not None:
+            return self._job.cause
+        return CauseView(summary=self.summary.cause) if self.summary.cause else None
+
+    @property
+    def finished(self) -> bool:
+        return (self._job is not None and ended(self._job)) or self.state in _ENDS
+
+    def _details(self) -> Job:
+        if self._job is None:
+            raise ConflictError(
+                f"only the summary of {self._key} has been looked at", hint="refresh() fetches the rest"
+            )
+        return self._job
+
+    @property
+    def details(self) -> Job:
+        """All that was seen: conditions, timeline, attempts, ranks, completed manifest."""
+        return self._details()
+
+    @property
+    def manifest(self) -> MPIJob:
+        """The job as it was given; `str()` of it, or `.to_yaml()`, is YAML."""
+        return MPIJob.from_yaml(self._details().manifest)
+
+    def __repr__(self) -> str:
+        return notebook.job_text(self._key, self._summary)
+
+    def _repr_html_(self) -> str:
+        return notebook.job_html(self._key, self._summary, self._job)
+
+
+# -- waiting ----------------------------------------------------------------------------------------
+def ended(job: Job) -> bool:
+    return _holds(job, names.SUCCEEDED) or _holds(job, names.FAILED)
+
+
+def _holds(job: Job, condition: str) -> bool:
+    return job.summary.state == condition or any(c.type == condition and c.status for c in job.conditions)
+
+
+def check_wish(wish: Wish) -> None:
+    if not callable(wish) and wish not in ("finished", "running", "deleted", *_CONDITIONS):
+        raise UsageError(
+            f"a job cannot be waited for until '{wish}'", field="until",
+            hint="finished, succeeded, failed, running, suspended, deleted, or a function of its summary",
+        )  # fmt: skip
+
+
+def reached(job: Job, wish: Wish) -> bool:
+    if callable(wish):
+        return wish(job.summary)
+    if wish == "finished":
+        return ended(job)
+    if wish == "running":  # one that ran and ended while nobody looked has been running
+        return _holds(job, names.RUNNING) or (ended(job) and any(step.name == "launched" for step in job.timeline))
+    return wish != "deleted" and _holds(job, _CONDITIONS[wish])
+
+
+def settled(job: Job, wish: Wish, *, check: bool) -> bool:
+    """Whether there is nothing more to wait for. Raises if the job failed, or can no longer become as wished."""
+    met, over = reached(job, wish), ended(job) and wish != "deleted"
+    if not check or not (met or over):
+        return met or over
+    if _holds(job, names.FAILED) and (wish in ("finished", "succeeded") or (wish == "running" and not met)):
+        raise failure(job)
+    if not met:
+        wished = "as wished" if callable(wish) else wish
+        raise ConflictError(f"{job.summary.key} cannot become {wished}: it is {job.summary.state}")
+    return True
+
+
+def gone(key: str, wish: Wish, *, check: bool) -> None:
+    """The job is no more. What was waited for decides whether that is good."""
+    if check and wish != "deleted":
+        raise NotFoundError(f"{key} was deleted")
+
+
+def failure(job: Job) -> JobFailed:
+    """The cause in one line: which rank, where, why."""
+    cause, name = job.cause, job.summary.name
+    why = cause.summary if cause is not None else job.summary.cause or job.summary.message or "nobody knows why"
+    if cause is None:
+        return JobFailed(f"{name} failed: {why}")
+    who = ""
+    if cause.rank is not None and f"rank {cause.rank}" not in why:
+        who = f"rank {cause.rank}"
+    if cause.host and cause.host not in why:
+        who = f"{who} on {cause.host}".strip()
+    return JobFailed(
+        f"{name} failed: {who}: {why}" if who else f"{name} failed: {why}",
+        hint=cause.hint, rank=cause.rank, host=cause.host, exit_status=cause.exit_code, signal=cause.signal,
+        last_lines=cause.last_lines,
+    )  # fmt: skip
+
+
+def happening(job: Job) -> str:
+    """One line about what the job does now."""
+    summary, steps = job.summary, {step.name for step in job.timeline}
+    if ended(job):
+        took = notebook.duration(summary.started or summary.created, summary.ended or datetime.now(UTC))
+        if _holds(job, names.SUCCEEDED):
+            return f"{summary.name}: succeeded after {took}"
+        return f"{summary.name}: failed after {took}" + (f": {summary.cause}" if summary.cause else "")
+    if summary.state in ("Stopping", "Deleting", "Suspended", "Restarting"):
+        return f"{summary.name}: {summary.state.lower()}" + (f": {summary.message}" if summary.message else "")
+    if summary.queue_position is not None:
+        place = f" for room, place {summary.queue_position}" if summary.queue_position else ""
+        return f"{summary.name}: waiting{place}: {summary.message}"
+    if "hostsUp" not in steps:
+        return f"{summary.name}: starting hosts, {summary.workers_ready} of {summary.workers}"
+    return f"{summary.name}: running" + ("" if "firstOutput" in steps else ", no output yet")
+
+
+# -- what is asked for --------------------------------------------------------------------------------
+def log_filter(
+    rank: int | Sequence[int] | None, worker: int | Sequence[int] | None, launcher: bool, stream: str | None,
+    search: str | None, attempt: int | None,
+) -> LogFilter:  # fmt: skip
+    def several(given: int | Sequence[int] | None) -> Sequence[int]:
+        return () if given is None else (given,) if isinstance(given, int) else tuple(given)
+
+    wanted = {
+        "ranks": several(rank), "workers": several(worker), "launcher": launcher, "stream": stream, "search": search,
+        "attempt": attempt,
+    }  # fmt: skip
+    try:
+        return LogFilter.model_validate(wanted)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
+
+
+def last_lines(pages: Sequence[LogPageView], count: int) -> Sequence[LogLineView]:
+    """The last lines of pages that were read upwards."""
+    lines = [line for page in reversed(pages) for line in page.lines]
+    return lines[max(len(lines) - count, 0) :]
+
+
+def pinned(only: LogFilter, page: LogPageView) -> LogFilter:
+    """For the same attempt as that page: "the newest" may be another one when it is asked for again."""
+    return only.model_copy(update={"attempt": page.attempt or None})
+
+
+def clone_of(job: Job, name: str | None, changes: dict[str, Any]) -> Clone:
+    """The difference that `changes` make, as the merge patch the service takes."""
+    if not changes:
+        return Clone(name=name)
+    before = MPIJob.from_yaml(job.manifest)
+    return Clone(name=name, patch=before.changed(**changes).patch_from(before))

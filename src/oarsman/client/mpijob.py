@@ -1,0 +1,213 @@
+"""MPIJob documents from Python: made from a few words, read from YAML, changed, checked, written.
+
+job = MPIJob("train", image="registry/train:1", command=["python", "train.py"], workers=4, gpus=1)
+print(job.to_yaml())
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oarsman import manifest, names
+from oarsman.client import functions
+from oarsman.errors import ManifestError, UsageError, UserError
+from oarsman.manifest import builder, edits
+
+if TYPE_CHECKING:
+    from oarsman.service.models import PreviewView
+
+Volumes = Mapping[str, str | Mapping[str, Any]]
+
+
+class MPIJob:
+    """A document. Nothing changes it: `changed` makes another one."""
+
+    __slots__ = ("_document",)
+
+    def __init__(
+        self,
+        name: str | None = None,
+        image: str | None = None,
+        command: Sequence[str] = (),
+        *,
+        workers: int = 2,
+        slots: int = 1,
+        env: Mapping[str, object] | None = None,
+        cpus: float | str | None = None,
+        memory: int | str | None = None,
+        gpus: int | None = None,
+        gpu_resource: str = "nvidia.com/gpu",
+        clean_pod_policy: str | None = None,
+        backoff_limit: int | None = None,
+        deadline: float | None = None,
+        ttl: int | None = None,
+        min_workers: int | None = None,
+        max_workers: int | None = None,
+        labels: Mapping[str, str] | None = None,
+        annotations: Mapping[str, str] | None = None,
+        volumes: Volumes | None = None,
+        priority: int | None = None,
+        queue: str | None = None,
+        implementation: str | None = None,
+        environment: str | None = None,
+        install: str | None = None,
+        namespace: str | None = None,
+        api_version: str = "v2beta1",
+    ) -> None:
+        """`command` runs on every one of workers x slots ranks. Amounts are per worker.
+
+        name: None makes one from the command. image: needed on Kubernetes; one machine uses its own programs.
+        deadline, ttl: seconds. min_workers, max_workers: an elastic job, which horovodrun starts and which finds its
+        hosts anew when it is scaled. volumes: a path in the job -> a folder of the host ("/data"), the name of a
+        PersistentVolumeClaim ("claim"), either with ":ro", or a Kubernetes volume source. implementation: openmpi,
+        mpich, intel, or the path of an MPI. environment: the name of a set of packages, which comes first on PATH.
+        install: shell commands that run before the job. api_version: v2beta1 or v1.
+        """
+        if isinstance(command, str) or not command:
+            raise UsageError("a job needs a command: a list of words", field="command", hint='["python", "train.py"]')
+        if api_version.removeprefix(f"{names.GROUP}/") not in ("v1", "v2beta1"):
+            raise UsageError(
+                f"there is no version '{api_version}' of MPIJob", field="api_version", hint="v2beta1 or v1"
+            )
+        shape = builder.Shape(
+            processes=edits.at_least(1, workers, "workers") * edits.at_least(1, slots, "slots"),
+            workers=workers, slots=slots, environment={k: str(v) for k, v in (env or {}).items()},
+            cpus=None if cpus is None else f"{cpus}", memory=None if memory is None else f"{memory}",
+            gpus=gpus, gpu_resource=gpu_resource, image=image,
+        )  # fmt: skip
+        suffix = "" if name else builder.new_suffix()
+        made = builder.document(list(map(str, command)), shape, builder.Settings(), suffix=suffix)
+        made["apiVersion"] = f"{names.GROUP}/{api_version.removeprefix(f'{names.GROUP}/')}"
+        mpi = implementation.lower() if implementation and "/" not in implementation else implementation
+        self._document = builder.apply(made, builder.Settings(name=name, mpi=mpi, priority=priority, timeout=deadline))
+        if min_workers is not None or max_workers is not None:
+            edits.make_elastic(self._document, list(map(str, command)), min_workers, max_workers)
+        given = {
+            "clean_pod_policy": clean_pod_policy, "backoff_limit": backoff_limit, "ttl": ttl, "labels": labels,
+            "annotations": annotations, "volumes": volumes, "queue": queue, "namespace": namespace,
+            "environment": environment, "install": install,
+        }  # fmt: skip
+        for field, value in given.items():
+            if value is not None:
+                edits.EDITS[field](self._document, value)
+
+    # -- other ways to make one ------------------------------------------------------------------------
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> MPIJob:
+        """Any document, right or wrong; `validate` tells."""
+        made = cls.__new__(cls)
+        made._document = copy.deepcopy(dict(document))
+        return made
+
+    @classmethod
+    def from_yaml(cls, source: str | os.PathLike[str]) -> MPIJob:
+        """The one job of a text, or of a file. Raises ManifestError with every problem and its place."""
+        is_text = isinstance(source, str) and ("\n" in source or not source.endswith((".yaml", ".yml", ".json")))
+        text, where = (str(source), "<manifest>") if is_text else _read(Path(source))
+        found = manifest.documents(text, where)
+        if len(found) != 1:
+            raise UsageError(f"{where} holds {len(found)} jobs, not one", hint="client.submit them one by one")
+        return cls.from_dict(found[0])
+
+    @classmethod
+    def from_function(
+        cls,
+        function: Callable[..., Any],
+        name: str | None = None,
+        image: str | None = None,
+        *,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        python: str | None = None,
+        **fields: Any,
+    ) -> MPIJob:
+        """A job in which every rank calls the function once. What it returns is not kept: print it, or write a file.
+
+        Its source text is sent, so it has to stand alone: a `def`, no lambda, no method, no decorators, no variables of
+        a surrounding function, modules imported inside. Arguments are numbers, text, and lists, dicts and the like of
+        them. python: the interpreter; by default this one, and python3 in an image or an environment. fields: those of
+        MPIJob.
+        """
+        text = functions.program(function, args, kwargs or {})
+        interpreter = python or ("python3" if image or fields.get("environment") else sys.executable)
+        if name is None:
+            name = f"{builder.name_stem([function.__name__])}-{builder.new_suffix()}"
+        return cls(name, image, [interpreter, "-c", text], **fields)
+
+    def changed(self, **changes: Any) -> MPIJob:
+        """The same job but for: name, namespace, image, command, workers, slots, env, cpus, memory, gpus,
+        clean_pod_policy, backoff_limit, deadline, ttl, labels, annotations, volumes, priority, queue, environment,
+        install.
+
+        env, labels and annotations are added to what is there; a value of None takes one away.
+        """
+        made = MPIJob.from_dict(self._document)
+        for field, value in changes.items():
+            if field not in edits.EDITS:
+                raise UsageError(
+                    f"a job cannot be changed by '{field}'", field=field, hint=f"one of {', '.join(edits.EDITS)}"
+                )
+            edits.EDITS[field](made._document, value)
+        return made
+
+    def placed(self, namespace: str | None) -> MPIJob:
+        """In that namespace, if it mentions none itself."""
+        mentioned = (self._document.get("metadata") or {}).get("namespace")
+        return self if namespace is None or mentioned else self.changed(namespace=namespace)
+
+    # -- what it is --------------------------------------------------------------------------------------
+    @property
+    def name(self) -> str:
+        return str((self._document.get("metadata") or {}).get("name", ""))
+
+    def to_dict(self) -> dict[str, Any]:
+        return copy.deepcopy(self._document)
+
+    def to_yaml(self) -> str:
+        return manifest.to_yaml([self._document])
+
+    def validate(self) -> list[manifest.Problem]:
+        """Everything that is wrong with it, each with field, hint and the line of `to_yaml()`; empty if all is well."""
+        try:
+            manifest.load(self.to_yaml(), "<job>")
+        except ManifestError as error:
+            return list(error.problems)
+        return []
+
+    def preview(self) -> PreviewView:
+        """What would become of it on this machine. `client.preview(job)` asks another place."""
+        from oarsman.client.client import Client
+
+        with Client() as client:
+            return client.preview(self)
+
+    def patch_from(self, before: MPIJob) -> dict[str, Any]:
+        """The JSON merge patch that makes `before` into this."""
+        return edits.merge_patch(before._document, self._document)
+
+    def __eq__(self, other: object) -> bool:
+        return self._document == other._document if isinstance(other, MPIJob) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # it is equal by what it says, and that may be long
+
+    def __str__(self) -> str:
+        return self.to_yaml()
+
+    def __repr__(self) -> str:
+        return f"<MPIJob {self.name}>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self.to_yaml())}</pre>"
+
+
+def _read(path: Path) -> tuple[str, str]:
+    try:
+        return path.read_text("utf-8"), str(path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}", hint="a manifest is a YAML file") from error

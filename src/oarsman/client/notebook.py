@@ -1,0 +1,293 @@
+"""How jobs look where Python programs show them: in a notebook, on a terminal, in a file.
+
+Names, messages and log lines can contain anything. In HTML they are escaped, on a terminal control characters are
+shown instead of obeyed. Nothing here needs IPython; it is used where it is already there.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from html import escape
+from types import TracebackType
+from typing import Any, TypeVar, overload
+
+from oarsman.manifest.problems import visible
+from oarsman.service.models import CauseView, HostView, Job, JobSummary, QueueEntry, SweepPoint, SweepView
+
+T = TypeVar("T")
+ROWS = 50  # of a long list that are shown
+_MARKS = {"Succeeded": "#2e7d32", "Failed": "#c62828", "Running": "#1565c0", "Restarting": "#ef6c00"}
+_GIB = 1 << 30
+
+
+# -- words ------------------------------------------------------------------------------------------
+def duration(start: datetime, end: datetime) -> str:
+    """As people say it: 8s, 3m 20s, 2h 5m, 3d 4h."""
+    seconds = max(int((end - start).total_seconds()), 0)
+    for unit, size, smaller, small in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
+        if seconds >= size:
+            rest = seconds % size // small
+            return f"{seconds // size}{unit} {rest}{smaller}" if rest else f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def _took(summary: JobSummary) -> str:
+    return duration(summary.started, summary.ended or datetime.now(UTC)) if summary.started is not None else ""
+
+
+def _shape(summary: JobSummary) -> str:
+    ranks = f", {summary.ranks} ranks" if summary.ranks is not None else ""
+    return f"{summary.workers_ready}/{summary.workers} workers{ranks}"
+
+
+def job_text(key: str, summary: JobSummary | None) -> str:
+    if summary is None:
+        return f"<job {visible(key)}>"
+    parts = [f"<job {visible(key)} {summary.state}", _shape(summary), _took(summary)]
+    if summary.cause or (summary.reason and summary.state not in ("Running", "Succeeded")):
+        parts.append(visible(summary.cause or summary.message or summary.reason))
+    return ", ".join(part for part in parts if part) + ">"
+
+
+def jobs_text(rows: Sequence[JobSummary], total: int) -> str:
+    lines = [job_text(row.key, row) for row in rows]
+    if total > len(rows):
+        lines.append(f"... and {total - len(rows)} more")
+    return "\n".join(lines) or "no jobs"
+
+
+# -- HTML -------------------------------------------------------------------------------------------
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Cells are markup already: whoever makes them has escaped them."""
+    top = "".join(f"<th style='text-align:left'>{escape(cell)}</th>" for cell in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td style='text-align:left'>{cell}</td>" for cell in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _state(state: str) -> str:
+    return f"<b style='color:{_MARKS.get(state, 'inherit')}'>{escape(state)}</b>"
+
+
+def jobs_html(rows: Sequence[JobSummary], total: int) -> str:
+    head = ("job", "state", "workers", "ranks", "owner", "created", "took", "why")
+    table = _table(head, (_row(row) for row in rows))
+    more = f"<p>and {total - len(rows)} more</p>" if total > len(rows) else ""
+    return table + more if rows else "<p>no jobs</p>"
+
+
+def _row(row: JobSummary) -> Sequence[str]:
+    return (
+        escape(row.key), _state(row.state), f"{row.workers_ready}/{row.workers}",
+        "" if row.ranks is None else str(row.ranks), escape(row.owner), f"{row.created:%Y-%m-%d %H:%M}", _took(row),
+        escape(row.cause or row.message),
+    )  # fmt: skip
+
+
+def job_html(key: str, summary: JobSummary | None, job: Job | None) -> str:
+    if summary is None:
+        return f"<p>{escape(key)}</p>"
+    facts = [_shape(summary), summary.implementation, summary.engine, _took(summary)]
+    head = f"<p><b>{escape(key)}</b> {_state(summary.state)} {escape(', '.join(f for f in facts if f))}</p>"
+    if job is not None and job.cause is not None:
+        return head + cause_html(job.cause)
+    why = summary.cause or summary.message
+    return head + (f"<p>{escape(why)}</p>" if why else "")
+
+
+def cause_html(cause: CauseView) -> str:
+    where = ", ".join(
+        word
+        for word in (
+            f"rank {cause.rank}" if cause.rank is not None else "",
+            cause.host or "",
+            f"exit code {cause.exit_code}" if cause.exit_code is not None else "",
+            f"signal {cause.signal}" if cause.signal is not None else "",
+            "memory limit hit" if cause.memory_limit_hit else "",
+        )
+        if word
+    )
+    said = "\n".join(visible(line) for line in cause.last_lines)
+    return (
+        "<div style='border-left:4px solid #c62828;padding-left:8px'>"
+        f"<p><b>{escape(cause.summary)}</b></p>"
+        + (f"<p>{escape(where)}</p>" if where else "")
+        + (f"<pre>{escape(said)}</pre>" if said else "")
+        + (f"<p>{escape(cause.hint)}</p>" if cause.hint else "")
+        + "</div>"
+    )
+
+
+def _host_row(host: HostView) -> Sequence[str]:
+    state = escape(f"{host.state}: {host.message}" if host.message else host.state)
+    return (
+        escape(host.name), state, f"{host.held.cpus:g} of {host.total.cpus:g}",
+        f"{host.held.memory_bytes / _GIB:.1f} of {host.total.memory_bytes / _GIB:.1f} GiB",
+        f"{host.held.gpus} of {host.total.gpus}", escape(", ".join(h.key for h in host.holdings)),
+    )  # fmt: skip
+
+
+def _queue_row(entry: QueueEntry) -> Sequence[str]:
+    return (
+        str(entry.position), escape(entry.key), str(entry.priority), escape(entry.owner),
+        duration(entry.since, datetime.now(UTC)), escape(entry.reason),
+    )  # fmt: skip
+
+
+def _counts(view: SweepView) -> str:
+    return ", ".join(f"{count} {state}" for state, count in sorted(view.states.items()))
+
+
+def sweep_text(view: SweepView) -> str:
+    return f"<sweep {visible(view.key)} {view.state}, {view.total} points: {visible(_counts(view))}>"
+
+
+def sweep_html(view: SweepView) -> str:
+    """A row per point, of a long sweep the first ones."""
+    head = f"<p><b>{escape(view.key)}</b> {_state(view.state)} {escape(_counts(view))}</p>"
+    columns = ("point", *view.parameters, "state", "metric", "took", "why")
+    shown = view.points[:ROWS]
+    more = f"<p>and {len(view.points) - len(shown)} more</p>" if len(view.points) > len(shown) else ""
+    return head + _table(columns, (_point_row(view, point) for point in shown)) + more
+
+
+def _point_row(view: SweepView, point: SweepPoint) -> Sequence[str]:
+    took = duration(point.started, point.ended or datetime.now(UTC)) if point.started is not None else ""
+    values = (escape(str(point.parameters.get(name, ""))) for name in view.parameters)
+    metric = "" if point.metric is None else f"{point.metric:g}"
+    return (str(point.index), *values, _state(point.state), metric, took, escape(point.cause))
+
+
+def _sweep_row(view: SweepView) -> Sequence[str]:
+    return (
+        escape(view.key), _state(view.state), str(view.total), escape(_counts(view)), escape(view.owner),
+        f"{view.created:%Y-%m-%d %H:%M}",
+    )  # fmt: skip
+
+
+class Table(Sequence[T]):
+    """A list that a notebook shows as a table."""
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = tuple(items)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._items[index]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        return self._items == tuple(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as for any list
+
+    def __repr__(self) -> str:
+        return "\n".join(visible(repr(item)) for item in self._items) or "nothing"
+
+    def _repr_html_(self) -> str:
+        hosts = [item for item in self._items if isinstance(item, HostView)]
+        if hosts:
+            return _table(("host", "state", "CPUs held", "memory held", "GPUs held", "jobs"), map(_host_row, hosts))
+        waiting = [item for item in self._items if isinstance(item, QueueEntry)]
+        if waiting:
+            return _table(("place", "job", "priority", "owner", "waits", "why"), map(_queue_row, waiting))
+        sweeps = [item for item in self._items if isinstance(item, SweepView)]
+        if sweeps:
+            return _table(("sweep", "state", "points", "states", "owner", "created"), map(_sweep_row, sweeps))
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+# -- progress ---------------------------------------------------------------------------------------
+class Progress:
+    """What a job does now: one live line in a notebook or on a terminal, otherwise a line for each change."""
+
+    def __init__(self, *, wanted: bool = True) -> None:
+        self._show = _way() if wanted else None
+        self._last = ""
+
+    def show(self, text: str) -> None:
+        if self._show is not None and text != self._last:
+            self._last = text
+            with suppress(OSError):  # nobody reads it any more; the job matters
+                self._show.line(visible(text))
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._show is not None:
+            with suppress(OSError):
+                self._show.end(visible(self._last))
+
+
+def in_notebook() -> bool:
+    """Whether output goes to a notebook's page. IPython on a terminal is a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
+    return shell is not None and hasattr(shell, "kernel")
+
+
+def _way() -> _Page | _Terminal | _Lines:
+    if in_notebook():
+        return _Page()
+    return _Terminal() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
+
+
+class _Page:
+    """A line of the page that is rewritten in place."""
+
+    def __init__(self) -> None:
+        self._handle: Any = None
+
+    def line(self, text: str) -> None:
+        from IPython import display
+
+        shown = display.HTML(f"<pre>{escape(text)}</pre>")
+        if self._handle is None:
+            self._handle = display.display(shown, display_id=True)
+        elif self._handle is not None:
+            self._handle.update(shown)
+
+    def end(self, text: str) -> None:
+        """The last line stays."""
+
+
+class _Terminal:
+    """A spinner; at the end the last line stays."""
+
+    def __init__(self) -> None:
+        self._spinner: Any = None
+
+    def line(self, text: str) -> None:
+        from rich.console import Console
+        from rich.text import Text
+
+        if self._spinner is None:
+            self._spinner = Console(file=sys.stderr).status(Text(text))
+            self._spinner.start()
+        else:
+            self._spinner.update(Text(text))
+
+    def end(self, text: str) -> None:
+        if self._spinner is not None:
+            self._spinner.stop()
+            print(text, file=sys.stderr)  # noqa: T201 - this is what the class is for
+
+
+class _Lines:
+    def line(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is what the class is for
+
+    def end(self, text: str) -> None:
+        """Every line was written when it was news."""

@@ -1,0 +1,226 @@
+"""What a client of either kind can do with sweeps: one manifest, many sets of parameters, each a job of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from oarsman.client import notebook
+from oarsman.client.environments import Carrier
+from oarsman.client.handle import JobHandle
+from oarsman.errors import JobFailed
+from oarsman.service import operations, sweep_results
+from oarsman.service.contract import Service
+from oarsman.service.models import SweepPoint, SweepView
+from oarsman.service.operations import Call
+
+_LOOK_EVERY = 0.5
+_SHARE = 4  # of the time that a look takes; a sweep of thousands of points is looked at less often
+Seeing = Callable[[SweepView], None]
+
+
+class SeenSweep:
+    """What was last seen of a sweep."""
+
+    def __init__(self, view: SweepView) -> None:
+        self.view = view
+
+    @property
+    def key(self) -> str:
+        return self.view.key
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    @property
+    def state(self) -> str:
+        """Running, Succeeded, Failed (some point did) or Stopped."""
+        return self.view.state
+
+    @property
+    def points(self) -> Sequence[SweepPoint]:
+        return self.view.points
+
+    def results(self) -> Results:
+        """A row per point: parameters, state, metric, duration, cause."""
+        return Results(self.view)
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """The same as CSV, written to a file if one is named."""
+        text = sweep_results.csv_text(self.view)
+        if path is not None:
+            Path(path).write_text(text, "utf-8")
+        return text
+
+    def __repr__(self) -> str:
+        return notebook.sweep_text(self.view)
+
+    def _repr_html_(self) -> str:
+        return notebook.sweep_html(self.view)
+
+
+class Results(Sequence[dict[str, Any]]):
+    """Rows that a notebook shows as a table; `pandas.DataFrame(handle.results())` makes a frame of them."""
+
+    def __init__(self, view: SweepView) -> None:
+        self._view = view
+        self._rows = sweep_results.rows(view)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._rows[index]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __eq__(self, other: object) -> bool:
+        return self._rows == list(other) if isinstance(other, Sequence) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # as for any list
+
+    def __repr__(self) -> str:
+        return notebook.sweep_text(self._view)
+
+    def _repr_html_(self) -> str:
+        return notebook.sweep_html(self._view)
+
+
+class SweepHandle(SeenSweep):
+    """Made by a `Client`. What it says is what was last seen; `refresh()` looks again."""
+
+    def __init__(self, service: Service, view: SweepView) -> None:
+        super().__init__(view)
+        self._service = service
+
+    def refresh(self) -> SweepHandle:
+        self.view = self._service.sweep(self.key)
+        return self
+
+    def job(self, index: int) -> JobHandle:
+        """The job of a point: its log, its events, its cause."""
+        return JobHandle(self._service, self.points[index].key).refresh()
+
+    def wait(
+        self, timeout: float | None = None, *, check: bool = False, seeing: Seeing = lambda _: None
+    ) -> SweepHandle:  # fmt: skip
+        """Until no point runs or waits. Points may fail: only with `check` that raises JobFailed."""
+        pace = _Pace(self.key, timeout)
+        while True:
+            with pace:
+                self.refresh()
+            seeing(self.view)
+            if self.state != "Running":
+                _check(self.view, check)
+                return self
+            time.sleep(pace.pause())
+
+    def stop(self) -> SweepHandle:
+        """End what runs, and hand in nothing more."""
+        self.view = self._service.stop_sweep(self.key)
+        return self
+
+    def resume(self) -> SweepHandle:
+        """Go on: what has ended is not repeated, what was stopped is."""
+        self.view = self._service.resume_sweep(self.key)
+        return self
+
+    def delete(self) -> None:
+        """All its jobs with their logs."""
+        self._service.delete_sweep(self.key)
+
+
+class AsyncSweepHandle(SeenSweep):
+    """The same for programs with an event loop."""
+
+    def __init__(self, carrier: Carrier, view: SweepView) -> None:
+        super().__init__(view)
+        self._carrier = carrier
+
+    async def _now(self, call: Call[SweepView]) -> AsyncSweepHandle:
+        self.view = await self._carrier.do(call)
+        return self
+
+    async def refresh(self) -> AsyncSweepHandle:
+        return await self._now(operations.sweep(self.key))
+
+    async def wait(
+        self, timeout: float | None = None, *, check: bool = False, seeing: Seeing = lambda _: None  # noqa: ASYNC109
+    ) -> AsyncSweepHandle:  # fmt: skip
+        """Until no point runs or waits. Points may fail: only with `check` that raises JobFailed."""
+        pace = _Pace(self.key, timeout)
+        while True:
+            with pace:
+                await self.refresh()
+            seeing(self.view)
+            if self.state != "Running":
+                _check(self.view, check)
+                return self
+            await asyncio.sleep(pace.pause())
+
+    async def stop(self) -> AsyncSweepHandle:
+        return await self._now(operations.stop_sweep(self.key))
+
+    async def resume(self) -> AsyncSweepHandle:
+        return await self._now(operations.resume_sweep(self.key))
+
+    async def delete(self) -> None:
+        await self._carrier.do(operations.delete_sweep(self.key))
+
+
+class Sweeps:
+    """`client.sweeps`: those that are there. `client.sweep(...)` begins one."""
+
+    def __init__(self, service: Service, key_of: Callable[[str], str]) -> None:
+        self._service, self._key_of = service, key_of
+
+    def list(self) -> Sequence[SweepView]:
+        """The newest first, without their points."""
+        return notebook.Table(self._service.sweeps())
+
+    def get(self, name: str) -> SweepHandle:
+        """Raises NotFoundError."""
+        return SweepHandle(self._service, self._service.sweep(self._key_of(name)))
+
+
+class AsyncSweeps:
+    def __init__(self, carrier: Carrier, key_of: Callable[[str], Awaitable[str]]) -> None:
+        self._carrier, self._key_of = carrier, key_of
+
+    async def list(self) -> Sequence[SweepView]:
+        """The newest first, without their points."""
+        found = await self._carrier.do(operations.sweeps())
+        return notebook.Table(found)
+
+    async def get(self, name: str) -> AsyncSweepHandle:
+        """Raises NotFoundError."""
+        return AsyncSweepHandle(self._carrier, await self._carrier.do(operations.sweep(await self._key_of(name))))
+
+
+class _Pace:
+    """How long to wait between looks; raises TimeoutError when the time is up."""
+
+    def __init__(self, key: str, timeout: float | None) -> None:
+        self._key, self._timeout = key, timeout
+        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._began = self._took = 0.0
+
+    def __enter__(self) -> None:
+        self._began = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self._took = time.monotonic() - self._began
+
+    def pause(self) -> float:
+        if self._deadline is not None and time.monotonic() > self._deadline:
+            raise TimeoutError(f"sweep {self._key} goes on after {self._timeout:g} seconds")
+        return max(_LOOK_EVERY, self._took * _SHARE)
+
+
+def _check(view: SweepView, check: bool) -> None:
+    if check and view.state != "Succeeded":
+        wrong = [point for point in view.points if point.state != "Succeeded"]
+        why = f"point {wrong[0].index}: {wrong[0].cause or wrong[0].state}"
+        raise JobFailed(f"sweep {view.key}: {len(wrong)} of {view.total} points did not succeed; {why}")

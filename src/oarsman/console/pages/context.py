@@ -1,0 +1,146 @@
+"""Who looks at a page, in which language, through which desk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from fastapi import Request
+from nicegui import Client, background_tasks, ui
+
+from oarsman.console import words
+from oarsman.console.api.request_context import Visit, visit_of
+from oarsman.console.words import Words
+from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.service.models import Role
+
+if TYPE_CHECKING:
+    from oarsman.console.server import Console
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
+_STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
+
+
+class _ShownOutError(Exception):
+    """What they came in with is good no longer, or says something else by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    visit: Visit
+    say: Words
+    client: Client  # their browser's page
+    namespace: str | None = None  # that the page is about
+
+    @property
+    def name(self) -> str:
+        return self.visit.desk.identity.name
+
+    @property
+    def may_change(self) -> bool:
+        """In the namespace of the page, or anywhere: by one's role, and by what a cluster allows."""
+        if self.visit.desk.identity.role is Role.VIEWER:
+            return False
+        return self.visit.door.rights.may_change(self.namespace)
+
+    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The desk reads files and talks to clusters: nothing for the event loop.
+
+        A page stays open for days. Whoever is no longer who opened it is not answered: what they began ends here, and
+        the page is asked for anew, which leads to the login page or shows what their new role may see.
+        """
+
+        def answer() -> T:
+            if not self.visit.still_holds():
+                raise _ShownOutError
+            return question(*args, **kwargs)
+
+        try:
+            return await asyncio.to_thread(answer)
+        except _ShownOutError:
+            if not self.client.is_deleted:
+                with self.client:
+                    ui.navigate.reload()
+            raise asyncio.CancelledError from None
+
+    async def attempt(self, what: str, about: str, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> bool:
+        """Something that changes something: noted, and told if it was refused. Whether it was done."""
+        try:
+            await self.ask(question, *args, **kwargs)
+        except OarsmanError as error:
+            self.visit.note(what, about, error.code)
+            _tell(self.say, error)
+            return False
+        self.visit.note(what, about)
+        return True
+
+    async def tried(self, question: Callable[[], T]) -> bool:
+        """The same for what notes itself."""
+        try:
+            await self.ask(question)
+        except OarsmanError as error:
+            _tell(self.say, error)
+            return False
+        return True
+
+    async def _shown(self, refresh: Callable[[], Awaitable[Any]] | None) -> bool:
+        """False: the cluster has shown them out. Who was shown out here is not answered, and does not come back."""
+        try:
+            await self.ask(lambda: None)
+            if refresh is not None:
+                await refresh()
+        except UnauthenticatedError:  # the cluster was quicker to say so
+            self.visit.console.gate.doubt(self.visit.caller)
+            return False
+        except OarsmanError as error:  # a cluster that does not answer, or refuses, has shown nobody out
+            _tell(self.say, error)
+        return True
+
+    def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
+        """Calls `refresh` when jobs have changed (or the one with that key), until the page is closed."""
+        loop, news = asyncio.get_running_loop(), asyncio.Event()
+        client = ui.context.client
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(news.set)
+
+        subscription = self.visit.door.catalogue.subscribe(wake)
+
+        async def follow() -> None:
+            try:
+                await client.connected()
+                while not client.is_deleted:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(news.wait(), _STILL_HERE_SECONDS)
+                    told = subscription.take() if news.is_set() else None
+                    news.clear()
+                    concerned = told is not None and (only is None or told.reset or only in told.keys)
+                    with client:
+                        if not await self._shown(refresh if concerned else None):
+                            ui.navigate.to("/login")
+                            return
+                    await asyncio.sleep(_AT_MOST_EVERY)
+            finally:
+                subscription.close()
+
+        task = background_tasks.create(follow(), name="changes of jobs")
+        client.on_delete(task.cancel)
+
+
+def _tell(say: Words, error: OarsmanError) -> None:
+    ui.notify(say.refusal(error), type="negative", multi_line=True)
+
+
+def welcome(console: Console, request: Request) -> Guest:
+    """Raises UnauthenticatedError: the way in is the login page."""
+    namespace = request.path_params.get("namespace")
+    return Guest(visit_of(console, request), spoken(request), ui.context.client, namespace)
+
+
+def spoken(request: Request) -> Words:
+    return Words(words.chosen(request.cookies, request.headers.get("accept-language", "")))

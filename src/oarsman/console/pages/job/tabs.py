@@ -1,0 +1,302 @@
+"""The tabs of the job page: events, manifest, log, metrics, usage. Each is built once and told when there is news."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from nicegui import ui
+
+from oarsman.console.pages.context import Guest
+from oarsman.console.parts import amounts, widgets
+from oarsman.console.parts.charts import Charts, Panel
+from oarsman.console.parts.log_view import LogView
+from oarsman.console.words import Words
+from oarsman.service.models import AttemptView, Job, MetricSeries, Progress, UsagePoint
+
+ENDED = ("Succeeded", "Failed")
+
+
+class Tab(ABC):
+    """`name` is its title, and in the address. One that `follows` also changes while the job itself does not."""
+
+    name: str
+    follows = False
+
+    def __init__(self, guest: Guest, key: str, job: Job) -> None:
+        self.guest = guest
+        self.key = key
+        self.job = job
+
+    @property
+    def ended(self) -> bool:
+        return self.job.summary.state in ENDED
+
+    @abstractmethod
+    def build(self) -> None:
+        """Draw it; only once, so that what the reader chose stays."""
+
+    @abstractmethod
+    async def refresh(self) -> None:
+        """Show what is new in `self.job`, or elsewhere. Asked only while the tab is open."""
+
+
+_REASON = """
+<q-td :props="props">
+  <span :class="props.row.warning ? 'is-bad' : ''" :title="props.row.reason_said">{{ props.row.reason }}</span>
+</q-td>"""
+_MESSAGE = '<q-td :props="props"><span :title="props.row.message_said">{{ props.row.message }}</span></q-td>'
+
+
+class Events(Tab):
+    name = "Events"
+
+    def build(self) -> None:
+        say = self.guest.say
+        titles = {"time": say("Time"), "reason": say("Reason"), "count": say("Count"), "message": say("Message")}
+        self.table = widgets.table("id", titles, sortable=False)
+        self.table.add_slot("body-cell-reason", _REASON)
+        self.table.add_slot("body-cell-message", _MESSAGE)
+
+    async def refresh(self) -> None:
+        say = self.guest.say
+        found = await self.guest.ask(self.guest.visit.desk.events, self.key)
+        rows = [
+            {"id": number, "time": amounts.moment(event.time), "reason": say.of(event.reason), "count": event.count,
+             "message": say.of(event.message), "reason_said": event.reason, "message_said": event.message,
+             "warning": event.severity == "Warning"}
+            for number, event in enumerate(found)
+        ][::-1]  # fmt: skip
+        widgets.fill(self.table, rows)
+
+
+_GIVEN, _COMPLETED = "given", "completed"
+
+
+class Manifest(Tab):
+    name = "YAML"
+
+    def build(self) -> None:
+        say = self.guest.say
+        with ui.row().classes("items-center w-full"):
+            self.which = ui.toggle({_GIVEN: say("As given"), _COMPLETED: say("As completed")}, value=_GIVEN)
+            self.which.props("no-caps dense").on_value_change(self.refresh)
+            ui.space()
+            ui.button(say("Copy"), icon="content_copy", on_click=self._copy).props("outline dense no-caps")
+            ui.button(say("Download"), icon="download", on_click=self._download).props("outline dense no-caps")
+        self.text = ui.codemirror("", language="YAML", theme="githubLight", line_wrapping=True)
+        self.text.classes("oarsman-card oarsman-yaml w-full").disable()
+
+    @property
+    def chosen(self) -> str:
+        return self.job.completed if self.which.value == _COMPLETED else self.job.manifest
+
+    async def refresh(self) -> None:
+        if self.text.value != self.chosen:
+            self.text.set_value(self.chosen)
+
+    async def _copy(self) -> None:
+        """A browser refuses on an address that is neither this machine's nor protected; then nothing was copied."""
+        say = self.guest.say
+        text = json.dumps(self.chosen)
+        copied = await ui.run_javascript(
+            f"try {{ await navigator.clipboard.writeText({text}); return true }} catch {{ return false }}"
+        )
+        if copied:
+            ui.notify(say("Copied."), type="positive")
+        else:
+            ui.notify(say("The browser does not allow copying here; download it instead."), type="warning")
+
+    def _download(self) -> None:
+        ending = "completed.yaml" if self.which.value == _COMPLETED else "yaml"
+        ui.download.content(self.chosen, f"{self.job.summary.name}.{ending}", "application/yaml")
+
+
+_ALL, _LAUNCHER = "all", "launcher"
+
+
+class Log(Tab):
+    name = "Logs"
+
+    def build(self) -> None:
+        self.wanted: dict[str, Any] = {}
+        self.choices: dict[Any, Any] = {}
+        with ui.row().classes("items-center w-full q-gutter-sm"):
+            self._which()
+            ui.space()
+            self._how()
+        self.view = LogView(self.guest.say, self.key, self._run).classes("w-full")
+        self.link.props["href"] = self.view.download
+
+    @property
+    def _run(self) -> str:
+        return f"{self.job.summary.uid}/{self.job.summary.attempt}"
+
+    def _which(self) -> None:
+        say = self.guest.say
+        self.attempt = ui.select([], label=say("Attempt"), on_change=lambda e: self._change(attempt=e.value or None))
+        self.attempt.props("outlined dense options-dense").classes("w-44")
+        self.source = ui.select(self._sources(), value=_ALL, label=say("From"), with_input=True)
+        self.source.props("outlined dense options-dense").classes("w-40")
+        self.source.on_value_change(lambda e: self._from(e.value))
+        self.rank = ui.number(say("Rank"), min=0, precision=0)
+        self.rank.props("outlined dense clearable debounce=300").classes("w-28")
+        self.rank.on_value_change(lambda e: self._change(rank=None if e.value is None else int(e.value)))
+        ui.input(say("Search"), on_change=lambda e: self._change(search=e.value)).props(
+            "outlined dense clearable debounce=300"
+        )
+        ui.checkbox(say("Only errors"), on_change=lambda e: self._change(stream="err" if e.value else None))
+
+    def _how(self) -> None:
+        say = self.guest.say
+        ui.checkbox(say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
+        ui.checkbox(say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
+        self.link = ui.element("a").classes("oarsman-link").props("download")
+        with self.link:
+            ui.label(say("Download"))
+
+    def _sources(self) -> dict[Any, str]:
+        say = self.guest.say
+        workers = {number: say("Worker {number}", number=number) for number in range(self.job.summary.workers)}
+        return {_ALL: say("Everybody"), _LAUNCHER: say("Launcher only"), **workers}
+
+    def _from(self, chosen: Any) -> None:
+        self._change(launcher=chosen == _LAUNCHER, worker=chosen if isinstance(chosen, int) else None)
+
+    def _change(self, **part: Any) -> None:
+        self.wanted.update(part)
+        self.view.only(**self.wanted)
+        self.link.props["href"] = self.view.download
+
+    def of_rank(self, rank: int) -> None:
+        """Shows what one rank wrote; whatever else was asked for is kept, but for who wrote it."""
+        self.source.set_value(_ALL)
+        self.rank.set_value(rank)
+
+    async def refresh(self) -> None:
+        self.view.reads(self._run)
+        self.attempt.set_visibility(len(self.job.attempts) > 1)
+        attempts = {0: self.guest.say("Newest"), **{one.number: self._called(one) for one in self.job.attempts}}
+        if attempts != self.attempt.options:
+            chosen = self.attempt.value
+            self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
+        if (sources := self._sources()) != self.source.options:
+            self.source.set_options(sources, value=self.source.value if self.source.value in sources else _ALL)
+
+    def _called(self, one: AttemptView) -> str:
+        return f"{one.number} · {self.guest.say(one.outcome or 'Running')}"
+
+
+class Metrics(Tab):
+    name = "Metrics"
+    follows = True
+
+    def build(self) -> None:
+        say = self.guest.say
+        self.ready = False
+        self.shown: object = None
+        with ui.row().classes("items-center w-full"):
+            self.axis = ui.toggle({"step": say("By step"), "time": say("By time")}, value="step")
+            self.axis.props("no-caps dense").on_value_change(self.refresh)
+            self.partly = ui.label(say("The log is long: only parts of it were read.")).classes("oarsman-note")
+        empty = say("No line names a number again and again, such as `loss: 0.25` or `120 images/sec`.")
+        self.charts = Charts(say, empty, self._begin).classes("w-full")
+
+    async def _begin(self) -> None:
+        self.ready, self.shown = True, None
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        if not self.ready:
+            return
+        found: Progress = await self.guest.ask(self.guest.visit.desk.progress, self.key)
+        self.partly.set_visibility(not found.complete)
+        if (found.series, self.axis.value) != self.shown:
+            self.shown = (found.series, self.axis.value)
+            by_time = self.axis.value == "time"
+            self.charts.add(panels(self.guest.say, found.series, by_time=by_time), whole=True)
+
+
+def panels(say: Words, series: Iterable[MetricSeries], *, by_time: bool) -> list[Panel]:
+    """A chart per name, a line per rank; by steps only where every point says its step."""
+    by_name: dict[str, list[MetricSeries]] = {}
+    for one in series:
+        by_name.setdefault(one.name, []).append(one)
+    found = []
+    for name, lines in by_name.items():
+        stepped = not by_time and all(point.step is not None for one in lines for point in one.points)
+        panel = Panel(name, name, "number", "step" if stepped else "time")
+        for one in lines:
+            _draw(panel, say("Rank {rank}", rank=one.rank) if one.rank is not None else "", one, panel.x)
+        found.append(panel)
+    return found
+
+
+def _draw(panel: Panel, line: str, series: MetricSeries, x: Literal["time", "step"]) -> None:
+    for point in series.points:
+        at = point.step if x == "step" and point.step is not None else round(point.time.timestamp() * 1000)
+        panel.add(line, at, point.value)
+
+
+_STRAGGLE = timedelta(minutes=1)  # not every engine measures all hosts at the same moment
+_POINTS = 400  # of a host that are shown of what was before; more is nothing but weight
+
+
+class Usage(Tab):
+    name = "Usage"
+    follows = True
+
+    def build(self) -> None:
+        self.ready = False
+        self.uid = self.job.summary.uid
+        self.newest: dict[str, datetime] = {}
+        self.charts = Charts(self.guest.say, self.guest.say("Nothing was measured yet."), self._begin)
+        self.charts.classes("w-full")
+
+    async def _begin(self) -> None:
+        self.ready, self.newest = True, {}
+        await self.refresh()
+
+    async def refresh(self) -> None:
+        if not self.ready:
+            return
+        if self.uid != self.job.summary.uid:  # it runs again, under its own name
+            self.uid, self.newest = self.job.summary.uid, {}
+            self.charts.clear_all()
+        whole = not self.newest
+        since = None if whole else max(self.newest.values()) - _STRAGGLE
+        found = await self.guest.ask(self.guest.visit.desk.usage, self.key, since=since)
+        found = [point for point in found if point.host not in self.newest or point.time > self.newest[point.host]]
+        if whole and self.newest:
+            return  # somebody else was quicker
+        self.newest.update({point.host: point.time for point in sorted(found, key=lambda point: point.time)})
+        self.charts.add(usage_panels(self.guest.say, thinned(found) if whole else found), whole=whole)
+
+
+def usage_panels(say: Words, points: Iterable[UsagePoint]) -> list[Panel]:
+    cpu, memory = Panel("cpu", say("CPU (100 %: one core)"), "percent"), Panel("memory", say("Memory"), "bytes")
+    received, sent = Panel("in", say("Network, received"), "rate"), Panel("out", say("Network, sent"), "rate")
+    gpu, held = Panel("gpu", say("GPU"), "percent"), Panel("gpu-memory", say("GPU memory"), "bytes")
+    for one in points:
+        at = round(one.time.timestamp() * 1000)
+        cpu.add(one.host, at, round(one.cpu_percent, 1))
+        memory.add(one.host, at, one.memory_bytes)
+        received.add(one.host, at, _whole(one.received_bytes_per_second))
+        sent.add(one.host, at, _whole(one.sent_bytes_per_second))
+        gpu.add(one.host, at, one.gpu_percent)
+        held.add(one.host, at, one.gpu_memory_bytes)
+    return [cpu, memory, received, sent, gpu, held]
+
+
+def thinned(points: Sequence[UsagePoint]) -> list[UsagePoint]:
+    """Every n-th moment and the last one."""
+    moments = sorted({point.time for point in points})
+    kept = {*moments[:: max(1, -(-len(moments) // _POINTS))], *moments[-1:]}
+    return [point for point in points if point.time in kept]
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)

@@ -1,0 +1,94 @@
+"""Small things several pages show: sentences, states, questions, tables that refresh, durations that count up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from nicegui import ui
+from nicegui.element import Element
+
+from oarsman import names
+from oarsman.console.parts.style import BADGES
+from oarsman.console.words import Words
+from oarsman.service.spoken import accounts
+
+
+def said(say: Words, sentence: str) -> ui.label:
+    label = ui.label(say.of(sentence))
+    if say.of(sentence) != sentence:
+        label.props["title"] = sentence
+    return label
+
+
+def at_the_door(say: Words) -> str:
+    """What the API may answer to somebody's password, as a table for scripts: that answer goes past the pages."""
+    texts = [text for text in accounts.SENTENCES if "{" not in text]
+    return f"({json.dumps({text: say.of(text) for text in texts if say.of(text) != text})})"
+
+
+def shown_state(state: str, reason: str) -> str:
+    """A job that somebody stopped has failed as far as programs are concerned; people did what they wanted."""
+    return "Stopped" if state == "Failed" and reason == names.REASON_STOPPED else state
+
+
+def state_badge(say: Words, state: str) -> None:
+    icon, colour = BADGES.get(state, ("help", "is-idle"))
+    with ui.element("span").classes(f"oarsman-state {colour}"):
+        ui.icon(icon).props('aria-hidden="true"')
+        ui.label(say(state))
+
+
+async def answered(dialog: ui.dialog) -> Any:
+    """What was chosen. The dialog is gone afterwards, unless the reader left the page and all of it went first."""
+    try:
+        return await dialog
+    finally:
+        if not (dialog.is_deleted or dialog.client.is_deleted):
+            dialog.delete()
+
+
+async def sure(say: Words, question: str, word: str, *, grave: bool = False) -> bool:
+    with ui.dialog() as dialog, ui.card():
+        ui.label(question)
+        with ui.row():
+            ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+            ui.button(word, on_click=lambda: dialog.submit(True)).props(
+                "unelevated no-caps" + (" color=negative" if grave else "")
+            )
+    return bool(await answered(dialog))
+
+
+_ROWS = 25
+
+
+def table(key: str, columns: Mapping[str, str], *, title: str | None = None, sortable: bool = True) -> ui.table:
+    """`columns`: field -> what it is called. Paged in the browser, in words that need no language."""
+    found = [
+        {"name": name, "label": label, "field": name, "align": "left", "sortable": sortable}
+        for name, label in columns.items()
+    ]
+    made = ui.table(columns=found, rows=[], row_key=key, title=title, pagination=_ROWS)
+    made.props(f"flat dense wrap-cells :rows-per-page-options=[{_ROWS}]").classes("oarsman-card w-full")
+    made.props[":pagination-label"] = "(first, last, all) => `${first}–${last} / ${all}`"
+    return made
+
+
+def fill(shown: ui.table, rows: list[dict[str, Any]]) -> None:
+    """Only what changed goes to the browser; page and order stay as the reader chose."""
+    if rows != shown.rows:
+        shown.rows = rows
+
+
+class Ticking(Element, component="ticking.js"):
+    """Once per page. It fills every element that has `data-since`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._props["now"] = milliseconds(datetime.now(UTC))
+
+
+def milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)

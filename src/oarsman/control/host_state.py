@@ -1,0 +1,169 @@
+"""What was last found of the hosts of a rack, kept in a state folder: one file for each inventory.
+
+Where nobody says which state folder, it is the user's own.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from oarsman.engines.hosts.ssh.diagnose.findings import Finding, HostSeen
+from oarsman.engines.hosts.ssh.inventory import Inventory
+from oarsman.engines.hosts.ssh.probe import HostFacts
+from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.errors import StoreError
+from oarsman.store.paths import Places
+
+_VERSION = 1
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """One host: what it said last, or what was in the way, and whether its owner wants it left out."""
+
+    host: str
+    at: float | None = None  # seconds of the epoch; None: it was never asked
+    facts: HostFacts | None = None
+    trouble: Trouble | None = None
+    left_out: str = ""  # why
+    left_out_at: float | None = None
+
+    @property
+    def ready(self) -> bool:
+        return self.facts is not None and not self.trouble and not self.left_out
+
+
+def known(inventory: Inventory, places: Places | None = None) -> dict[str, Known]:
+    """Every host of the inventory, in its order."""
+    hosts = _read(_file(inventory, places)).get("hosts", {})
+    return {host.name: _known(host.name, hosts.get(host.name, {})) for host in inventory.hosts}
+
+
+def left_out(inventory: Inventory, places: Places | None = None) -> dict[str, str]:
+    """Hosts that get no jobs, and why."""
+    return {name: one.left_out for name, one in known(inventory, places).items() if one.left_out}
+
+
+def keep(
+    inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble], places: Places | None = None
+) -> None:
+    """What somebody heard who asks hosts for reasons of their own."""
+    hosts = {host.name: host for host in inventory.hosts}
+    seen = [HostSeen(host=hosts[name], facts=own) for name, own in facts.items() if name in hosts]
+    seen += [HostSeen(host=hosts[name], trouble=own) for name, own in troubles.items() if name in hosts]
+    remember(inventory, seen, places=places)
+
+
+def forget(inventory: Inventory, places: Places | None = None) -> None:
+    """What hosts said lately no longer holds, because somebody changed how they are reached."""
+    if not _file(inventory, places).exists():
+        return
+    with _changing(inventory, places) as document:
+        for record in document["hosts"].values():
+            record["at"] = None
+
+
+def remember(
+    inventory: Inventory, seen: Iterable[HostSeen], *, clock: Clock = time.time, places: Places | None = None
+) -> None:
+    with _changing(inventory, places) as document:
+        for one in seen:
+            record = document["hosts"].setdefault(one.host.name, {})
+            record["at"] = clock()
+            record["trouble"] = asdict(one.trouble) if one.trouble else None
+            if one.facts is not None:  # what a host said before it vanished is worth keeping
+                record["facts"] = one.facts.to_json()
+
+
+def checked(
+    inventory: Inventory, findings: Iterable[Finding], *, fit: Iterable[str], unfit: Mapping[str, str],
+    clock: Clock = time.time, places: Places | None = None,
+) -> None:  # fmt: skip
+    """The outcome of a check: who is fit takes part again, who is unfit does not; nothing changes for others."""
+    with _changing(inventory, places) as document:
+        hosts = document["hosts"]
+        for name in fit:
+            hosts.setdefault(name, {}).update(left_out="", left_out_at=None)
+        for name, why in unfit.items():
+            hosts.setdefault(name, {}).update(left_out=why, left_out_at=clock())
+        document["check"] = {"at": clock(), "findings": [asdict(finding) for finding in findings]}
+
+
+def last_check(inventory: Inventory, places: Places | None = None) -> tuple[float, list[Finding]] | None:
+    """When it was, and all that it found."""
+    check = _read(_file(inventory, places)).get("check")
+    return (check["at"], [Finding(**finding) for finding in check["findings"]]) if check else None
+
+
+# -- the file -----------------------------------------------------------------------------------------
+
+
+def _file(inventory: Inventory, places: Places | None) -> Path:
+    path = str(inventory.file.absolute())
+    name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
+    return (places or Places.default()).state / "racks" / f"{name}.json"
+
+
+def _read(file: Path) -> dict[str, Any]:
+    """Nothing, where there is nothing that can be read: it is all found out again."""
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and found.get("version") == _VERSION else {}
+
+
+@contextmanager
+def _changing(inventory: Inventory, places: Places | None) -> Iterator[dict[str, Any]]:
+    """What is kept; all that was changed in it is there at once or not at all."""
+    file = _file(inventory, places)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with (file.parent / "lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            empty = {"version": _VERSION, "inventory": str(inventory.file.absolute()), "hosts": {}}
+            document = _read(file) or empty
+            yield document
+            _replace(file, document)
+    except OSError as error:
+        raise StoreError(
+            f"what was found of the hosts cannot be kept: {error}",
+            hint="point OARSMAN_STATE to a folder that you can write to",
+        ) from error
+
+
+def _replace(file: Path, document: Mapping[str, Any]) -> None:
+    handle, name = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".json")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as new:
+            json.dump(document, new)
+        os.replace(name, file)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def _known(name: str, record: Mapping[str, Any]) -> Known:
+    try:
+        facts = HostFacts.from_json(record["facts"]) if record.get("facts") else None
+    except (KeyError, TypeError, ValueError):  # by an Oarsman that knew other facts
+        return Known(host=name, left_out=record.get("left_out", ""), left_out_at=record.get("left_out_at"))
+    return Known(
+        host=name,
+        at=record.get("at"),
+        facts=facts,
+        trouble=Trouble(**record["trouble"]) if record.get("trouble") else None,
+        left_out=record.get("left_out", ""),
+        left_out_at=record.get("left_out_at"),
+    )

@@ -1,0 +1,190 @@
+"""The supervisor: one per user, started when a job needs it, gone when nothing is left to do.
+
+It may be killed at any moment. Jobs go on without it, and the next one takes them up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import signal
+import sys
+from logging.handlers import RotatingFileHandler
+
+from oarsman.control.admission import Ledger
+from oarsman.control.environments import Attaching
+from oarsman.control.loop import Loop
+from oarsman.control.queue import WorkQueue
+from oarsman.control.sampler import EVERY_SECONDS, Sampler
+from oarsman.control.ssh import ground_of_racks
+from oarsman.engines.hosts.core.engine import BareEngine
+from oarsman.engines.hosts.local import capacity
+from oarsman.store.jobs import JobStore
+from oarsman.store.paths import Places
+
+log = logging.getLogger("oarsman")
+_IDLE_SECONDS = 60.0
+_RESYNC_SECONDS = 30.0
+_SETTLE_SECONDS = 2.0
+
+
+class Supervisor:
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._store = JobStore(places.database)
+        self._queue = WorkQueue()
+        self._engine = BareEngine(job_folder=places.job, run_folder=places.job_run)
+        self._ledger = Ledger(capacity.measure(), self._queue.add)
+        self._racks = ground_of_racks(places, self._queue.add)
+        self._loop = Loop(
+            self._store, self._engine, self._ledger, self._queue, changed=self._broadcast, attaching=Attaching(places),
+            others={self._racks.engine.name: self._racks},
+        )  # fmt: skip
+        self._sampler = Sampler(places.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
+        self._watchers: set[asyncio.StreamWriter] = set()
+        self._stop = asyncio.Event()
+        self._idle = float(os.environ.get("OARSMAN_IDLE_SECONDS", _IDLE_SECONDS))
+
+    async def run(self, ready: int | None) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
+        for engine in (self._engine, self._racks.engine):
+            await engine.start(self._queue.add)
+        for stored in self._store.unfinished():
+            try:
+                await self._loop.adopt(stored)
+            except Exception:  # one unreadable job must not keep all others from being looked after
+                log.exception("%s could not be taken up", stored.key)
+            self._queue.add(stored.uid)
+        for stored in self._store.waiting_for_ttl():
+            self._queue.add(stored.uid)
+        for uid in self._places.jobs() - self._store.uids():  # killed between removing the record and the rest
+            self._queue.add(uid)
+        with contextlib.suppress(FileNotFoundError):
+            self._places.socket.unlink()
+        server = await asyncio.start_unix_server(self._serve, self._places.socket)
+        if ready is not None:
+            os.write(ready, b"ok")
+            os.close(ready)
+        log.info("supervisor %d is ready", os.getpid())
+        turning = asyncio.create_task(self._loop.run())
+        idling = asyncio.create_task(self._leave_when_idle())
+        resyncing = asyncio.create_task(self._look_at_everything_again())
+        sampling = asyncio.create_task(self._sample())
+        stopping = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({turning, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (turning, idling, resyncing, sampling, stopping):
+            task.cancel()
+        server.close()
+        for engine in (self._engine, self._racks.engine):
+            await engine.close()
+        with contextlib.suppress(OSError):  # it stays if a job is still running
+            self._places.socket.unlink()
+            self._places.run.rmdir()
+        self._store.close()
+        log.info("supervisor %d ends", os.getpid())
+        if turning.done() and not turning.cancelled():
+            turning.result()
+
+    async def _look_at_everything_again(self) -> None:
+        """Nothing should be missed; should it be all the same, it costs half a minute and no more."""
+        while True:
+            await asyncio.sleep(_RESYNC_SECONDS)
+            for stored in self._store.unfinished():
+                self._queue.add(stored.uid)
+
+    async def _sample(self) -> None:
+        """In a thread: the loop goes on turning meanwhile. No trouble with figures is worth a job."""
+        while True:
+            await asyncio.sleep(self._sampler.every)
+            holders = (*self._ledger.holders, *self._racks.ledger.holders)
+            if holders:
+                try:
+                    await asyncio.to_thread(self._sampler.look, holders)
+                except Exception:
+                    log.exception("usage could not be sampled")
+
+    async def _leave_when_idle(self) -> None:
+        """No job, no watcher, no TTL to wait for: nobody needs us."""
+        while True:
+            await asyncio.sleep(self._idle)
+            busy = self._watchers or len(self._queue) or self._store.unfinished() or self._store.waiting_for_ttl()
+            if not busy:
+                self._stop.set()
+                return
+
+    # -- those who call ------------------------------------------------------------------------------
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async for line in reader:
+                if self._stop.is_set():
+                    return  # without an answer the caller turns to the next one
+                message = json.loads(line)
+                if "poke" in message:
+                    self._queue.add(message["poke"])
+                    writer.write(b"{}\n")
+                elif "watch" in message:
+                    self._watchers.add(writer)
+                    writer.write(b"{}\n")
+                elif "settle" in message:
+                    await self._settle()
+                    writer.write(b"{}\n")
+                elif "stop" in message:
+                    self._stop.set()
+                elif "pid" in message:
+                    writer.write(json.dumps({"pid": os.getpid()}).encode() + b"\n")
+                await writer.drain()
+        except (OSError, ValueError):
+            pass
+        finally:
+            self._watchers.discard(writer)
+            writer.close()
+
+    async def _settle(self) -> None:
+        """Return when every job has been looked at once, or soon anyway."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_SETTLE_SECONDS):
+                await self._queue.idle()
+
+    def _broadcast(self, uid: str) -> None:
+        line = json.dumps({"uid": uid}).encode() + b"\n"
+        for watcher in list(self._watchers):
+            if watcher.transport.get_write_buffer_size() > 1 << 20:  # it has stopped reading
+                self._watchers.discard(watcher)
+                watcher.transport.abort()
+            else:
+                watcher.write(line)
+
+
+def main() -> None:
+    """Become a daemon and supervise. The pipe given as argument is told `ok`, or `busy` if one is here already."""
+    ready = int(sys.argv[1]) if len(sys.argv) > 1 else None
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    places = Places.default()
+    places.make()
+    lock = os.open(places.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        if ready is not None:
+            os.write(ready, b"busy")
+        sys.exit(0)
+    os.chdir("/")
+    os.umask(0o077)
+    handler = RotatingFileHandler(places.supervisor_log, maxBytes=5 << 20, backupCount=1)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler])
+    try:
+        asyncio.run(Supervisor(places).run(ready))
+    except Exception:
+        log.exception("the supervisor failed")
+        raise
+
+
+if __name__ == "__main__":
+    main()

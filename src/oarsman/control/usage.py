@@ -1,0 +1,198 @@
+"""What the hosts of jobs use: the process table, taken apart once for all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+from oarsman.control import remote_usage
+from oarsman.engines.contract import HostUsage
+from oarsman.engines.hosts.core import process
+from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.journal import JournalReader
+from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
+
+_INTERVAL = 0.2  # two looks at the processor clocks
+_GPU_QUERY = "--query-gpu=index,utilization.gpu,memory.used"
+_GPU_PATIENCE = 4.0
+
+
+class Entry(NamedTuple):
+    """One process. `waited` is the time of children that ended and were waited for, and of theirs."""
+
+    parent: int
+    seconds: float
+    waited: float
+    memory_bytes: int
+
+
+class Totals(NamedTuple):
+    processes: int
+    seconds: float  # of all that ran there so far, also of what has ended
+    memory_bytes: int
+
+
+class GpuUse(NamedTuple):
+    percent: float
+    memory_bytes: int
+
+
+class ProcessTable:
+    """All processes at one moment, and who descends from whom. One pass, however many hosts are asked about."""
+
+    def __init__(self) -> None:
+        self._entries = dict(_entries())
+        self._children: dict[int, list[int]] = {}
+        for pid, entry in self._entries.items():
+            self._children.setdefault(entry.parent, []).append(pid)
+
+    def below(self, root: int) -> Totals:
+        """What runs on a host whose first process is `root`; that one itself is ours and does not count."""
+        first = self._entries.get(root)
+        seconds = first.waited if first is not None else 0.0
+        memory = count = 0
+        queue = list(self._children.get(root, ()))
+        while queue:
+            pid = queue.pop()
+            entry = self._entries[pid]
+            seconds += entry.seconds + entry.waited
+            memory += entry.memory_bytes
+            count += 1
+            queue += self._children.get(pid, ())
+        return Totals(count, seconds, memory)
+
+
+def _entries() -> Iterator[tuple[int, Entry]]:
+    if sys.platform != "linux":
+        yield from _portable_entries()
+        return
+    tick, page = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        yield (
+            int(name),
+            Entry(
+                parent=int(fields[1]),
+                seconds=(int(fields[11]) + int(fields[12])) / tick,
+                waited=(int(fields[13]) + int(fields[14])) / tick,
+                memory_bytes=int(fields[21]) * page,
+            ),
+        )
+
+
+def _portable_entries() -> Iterator[tuple[int, Entry]]:
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            times = one.cpu_times()
+            yield one.pid, Entry(one.ppid(), times.user + times.system, 0.0, int(one.memory_info().rss))
+
+
+def living_hosts(seen: Seen) -> list[HostSeen]:
+    """The launcher's first, then the workers in order."""
+    living = [host for host in seen.hosts.values() if host.down_at is None and process.alive(host.process)]
+    return sorted(living, key=lambda host: (not host.launcher, host.index))
+
+
+def of_job(folder: Path) -> Sequence[HostUsage]:
+    """Now, from two looks."""
+    seen = Seen()
+    for fact in JournalReader(str(folder)).news():
+        seen.learn(fact)
+    living = living_hosts(seen)
+    if not living:
+        return []
+    spec = _spec(folder)
+    if remote_usage.is_elsewhere(spec):
+        return remote_usage.of_job(folder, spec, living)
+    before = ProcessTable()
+    time.sleep(_INTERVAL)
+    now = ProcessTable()
+    limits = _limits(spec)
+    return [_usage(host, before.below(host.process.pid), now.below(host.process.pid), limits) for host in living]
+
+
+def _usage(
+    host: HostSeen, before: Totals, now: Totals, limits: Mapping[str, tuple[int | None, tuple[int, ...]]]
+) -> HostUsage:
+    memory_limit, gpus = limits.get(host.name, (None, ()))
+    return HostUsage(
+        host=host.name,
+        role="launcher" if host.launcher else "worker",
+        processes=now.processes,
+        cpu_percent=round(100 * max(0.0, now.seconds - before.seconds) / _INTERVAL, 1),
+        memory_bytes=now.memory_bytes,
+        memory_limit_bytes=memory_limit,
+        gpus=gpus,
+    )
+
+
+def traffic(pid: int) -> tuple[int, int] | None:
+    """Bytes received and sent so far in the network that is this process's own; None if it shares ours."""
+    try:
+        if os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
+            return None
+        with open(f"/proc/{pid}/net/dev") as file:
+            lines = file.readlines()[2:]
+    except OSError:
+        return None
+    received = sent = 0
+    for line in lines:
+        name, _, numbers = line.partition(":")
+        if name.strip() != "lo":
+            fields = numbers.split()
+            received += int(fields[0])
+            sent += int(fields[8])
+    return received, sent
+
+
+def gpus_in_use() -> Mapping[str, GpuUse]:
+    """Every NVIDIA device by its index; nothing where there are none, or where the driver does not answer."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return {}
+    try:
+        answer = subprocess.run(
+            [command, _GPU_QUERY, "--format=csv,noheader,nounits"], capture_output=True, text=True,
+            timeout=_GPU_PATIENCE,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return dict(_gpu_lines(answer.stdout.splitlines())) if answer.returncode == 0 else {}
+
+
+def _gpu_lines(lines: Iterable[str]) -> Iterator[tuple[str, GpuUse]]:
+    for line in lines:
+        with contextlib.suppress(ValueError):  # a device that cannot say, as some virtual ones
+            index, percent, mebibytes = (word.strip() for word in line.split(","))
+            yield index, GpuUse(float(percent), int(float(mebibytes) * (1 << 20)))
+
+
+def _spec(folder: Path) -> Mapping[str, Any]:
+    try:
+        found: Mapping[str, Any] = read_spec(str(folder))
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def _limits(spec: Mapping[str, Any]) -> dict[str, tuple[int | None, tuple[int, ...]]]:
+    gpus = spec.get("gpus", {})
+    return {
+        name: (host["memory"], tuple(int(device) for device in gpus.get(name, ()) if str(device).isdigit()))
+        for name, host in spec.get("hosts", {}).items()
+    }

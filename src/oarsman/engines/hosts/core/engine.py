@@ -1,0 +1,315 @@
+"""The engine for jobs on hosts without Kubernetes, Docker or root. What a host is, its transport knows.
+
+The engine holds nothing that matters. A job's agent does the work and writes the journal; the engine gives orders,
+reads the journal, and can be replaced by another one at any moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import shutil
+import signal
+import struct
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from oarsman import names
+from oarsman.engines.contract import Assignment
+from oarsman.engines.hosts.core import framing, job_agent, prepare, process
+from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.journal import JournalReader, add_note
+from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
+from oarsman.engines.hosts.core.transport import Transport
+from oarsman.engines.hosts.local.transport import OnThisMachine
+from oarsman.errors import RetryableError, UnsupportedError
+from oarsman.job.job import Job
+from oarsman.job.observed import Member, Observed, Phase
+from oarsman.plan import actions
+
+
+class Watched:
+    """One job as this engine knows it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.reader = JournalReader(str(folder))
+        self.seen = Seen()
+        self.listener: asyncio.Task[None] | None = None
+        self.refusal: str | None = None
+        self.judged = -1  # generation for which `refusal` holds
+        self.refused: str | None = None  # why it could not be prepared where it was to run
+        self.cleared: process.ProcessId | None = None  # the dead keeper we have cleared up after
+
+    def look(self) -> Seen:
+        for fact in self.reader.news():
+            self.seen.learn(fact)
+        return self.seen
+
+    @property
+    def keeper_alive(self) -> bool:
+        return self.seen.keeper is not None and not self.seen.ended and process.alive(self.seen.keeper)
+
+    def end_keeper(self) -> None:
+        if self.seen.keeper is not None and self.keeper_alive:
+            process.send_signal(self.seen.keeper, signal.SIGTERM)
+
+
+class BareEngine:
+    def __init__(
+        self, *, job_folder: Callable[[str], Path], run_folder: Callable[[str], Path],
+        transport: Transport | None = None,
+    ) -> None:  # fmt: skip
+        self._transport = transport or OnThisMachine()
+        self.name = self._transport.name
+        self._job_folder = job_folder
+        self._run_folder = run_folder
+        self._watched: dict[str, Watched] = {}
+        self._notify: Callable[[str], None] = lambda _uid: None
+
+    async def start(self, notify: Callable[[str], None]) -> None:
+        self._notify = notify
+        await self._transport.start()
+
+    async def adopt(self, assignment: Assignment) -> None:
+        watched = self._of(assignment.job)
+        watched.look()
+        if watched.keeper_alive:
+            self._listen(assignment.job.uid, watched)
+
+    async def close(self) -> None:
+        for watched in self._watched.values():
+            if watched.listener is not None:
+                watched.listener.cancel()
+
+    # -- seeing --------------------------------------------------------------------------------------
+    async def observe(self, assignment: Assignment) -> Observed:
+        job = assignment.job
+        watched = self._of(job)
+        seen = watched.look()
+        alive = watched.keeper_alive
+        if not alive:
+            watched.look()  # it may have noted the end of the job between our look and its own end
+        if seen.keeper is not None and not alive and not seen.ended and watched.cleared != seen.keeper:
+            watched.cleared = seen.keeper
+            await asyncio.to_thread(self._transport.clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
+        launcher = _launcher_member(job, seen, alive)
+        attempt = seen.launcher.attempt if seen.launcher is not None else 0
+        return Observed(
+            status=assignment.status,
+            workers=_worker_members(assignment, seen, alive),
+            launcher=launcher,
+            ranks=tuple(seen.ranks[rank] for rank in sorted(seen.ranks)) if launcher is not None else (),
+            launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
+            published_hosts=(seen.published or ()) if alive else None,
+            first_output_at=seen.first_output.get(attempt),
+            admission=assignment.admission,
+            unsupported=await self._judge(assignment, watched),
+            refused=watched.refused,
+            remarks=tuple(self._transport.remarks(job)),
+            machines={host.name: host.machine for host in seen.hosts.values() if host.machine},
+            stop_requested=assignment.stop_requested,
+            prepared=alive,
+            keeps_idle_members=False,
+        )
+
+    async def _judge(self, assignment: Assignment, watched: Watched) -> str | None:
+        """What cannot be honoured. Asked once per version of the job, and only before it has run."""
+        if assignment.admission.about == names.REASON_ENVIRONMENT:
+            return None  # the MPI that is looked for may be in the environment that is being built
+        if watched.judged != assignment.job.generation and watched.seen.keeper is None:
+            watched.judged = assignment.job.generation
+            watched.refusal = await asyncio.to_thread(self._transport.refusal, assignment)
+        return watched.refusal
+
+    # -- doing ---------------------------------------------------------------------------------------
+    async def apply(self, assignment: Assignment, action: actions.Action) -> None:
+        job = assignment.job
+        watched = self._of(job)
+        try:
+            match action:
+                case actions.Prepare():
+                    await self._prepare(assignment, watched)
+                case actions.CreateWorker(index):
+                    await self._order(job, {"do": "start-host", "host": job.worker_host(index)})
+                case actions.DeleteWorker(index):
+                    await self._delete_worker(job, watched, index)
+                case actions.CreateLauncher(attempt):
+                    await self._order(job, {"do": "start-host", "host": job.launcher_host})
+                    await self._order(job, {"do": "start-launcher", "attempt": attempt})
+                case actions.DeleteLauncher(attempt):
+                    add_note(str(watched.folder), "launcher-gone", attempt=attempt)
+                    if watched.keeper_alive:
+                        await self._order(job, {"do": "stop-launcher"})
+                case actions.PublishHosts(hosts):
+                    await self._publish(assignment, hosts)
+                case actions.Dismantle():
+                    with contextlib.suppress(RetryableError):  # it is on its way out already
+                        await self._order(job, {"do": "end"})
+                case actions.DeleteJob():
+                    pass  # the runtime removes the record and calls forget()
+        except UnsupportedError as error:  # only known now that its places are
+            watched.refused = error.message
+        except (OSError, RetryableError) as error:
+            if assignment.status.finished:
+                watched.end_keeper()  # its socket may have been swept from the disk; a signal still reaches it
+            raise RetryableError(f"{job.key}: {type(action).__name__}: {error}") from error
+        self._notify(job.uid)
+
+    async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
+        """Write the specification anew and have a keeper running. Cheap when both are there."""
+        uid = assignment.job.uid
+        await self._transport.prepare(
+            assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid)
+        )
+        if not watched.keeper_alive:
+            await prepare.start_keeper(watched.folder)
+            watched.look()
+        self._listen(uid, watched)
+        if self._transport.far:
+            await self._order(assignment.job, {"do": "start-host", "host": assignment.job.launcher_host})
+
+    async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
+        name = job.worker_host(index)
+        host = watched.seen.hosts.get(name)
+        if watched.keeper_alive and host is not None and host.down_at is None:
+            await self._order(job, {"do": "stop-host", "host": name})
+        else:
+            note = partial(add_note, str(watched.folder))
+            if host is not None and host.down_at is None:  # it died with its keeper, which could not say so
+                note("host-down", host=name, index=index, launcher=False, reason="its keeper died", memory=False)
+            note("host-gone", host=name)
+
+    async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
+        watched = self._of(assignment.job)
+        files = self._transport.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
+        await self._order(assignment.job, {"do": "publish", "hosts": list(hosts), "files": files})
+
+    async def _order(self, job: Job, message: dict[str, object]) -> None:
+        await Control(self._run_folder(job.uid) / job_agent.CONTROL).order(message)
+
+    async def forget(self, uid: str) -> None:
+        watched = self._watched.pop(uid, None) or Watched(self._job_folder(uid))
+        if watched.listener is not None:
+            watched.listener.cancel()
+        watched.look()
+        watched.end_keeper()  # nobody will find it again
+        await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
+        await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
+
+    # -- keeping touch -------------------------------------------------------------------------------
+    def _of(self, job: Job) -> Watched:
+        watched = self._watched.get(job.uid)
+        if watched is None:
+            watched = self._watched[job.uid] = Watched(self._job_folder(job.uid))
+        return watched
+
+    def _listen(self, uid: str, watched: Watched) -> None:
+        if watched.listener is None or watched.listener.done():
+            path = self._run_folder(uid) / job_agent.CONTROL
+            watched.listener = asyncio.create_task(listen_to(path, lambda: self._notify(uid)))
+
+    def _taken_gpus(self, but: str) -> set[str]:
+        taken: set[str] = set()
+        for uid, watched in self._watched.items():
+            if uid != but and watched.keeper_alive:
+                with contextlib.suppress(OSError, ValueError):
+                    for devices in read_spec(str(watched.folder))["gpus"].values():
+                        taken.update(devices)
+        return taken
+
+
+def _worker_members(assignment: Assignment, seen: Seen, keeper_alive: bool) -> tuple[Member, ...]:
+    """Those of a launcher that ended while no supervisor was there are gone with their keeper, but were not lost."""
+    launcher = seen.launcher
+    if seen.ended and launcher is not None and not launcher.dismissed and not assignment.status.finished:
+        return tuple(_worker_member(host, True) for host in launcher.workers)
+    return tuple(_worker_member(host, keeper_alive) for host in seen.hosts.values() if not host.launcher)
+
+
+def _worker_member(host: HostSeen, keeper_alive: bool) -> Member:
+    if host.down_at is None and keeper_alive:
+        phase = Phase.RUNNING if host.up else Phase.PENDING
+        return Member(
+            name=host.name, index=host.index, phase=phase, ready=host.up, started_at=host.made_at,
+            not_ready_because="" if host.up else host.trouble or "it is still starting",
+        )  # fmt: skip
+    reason = "OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST
+    message = host.trouble or "its keeper was killed"
+    return Member(
+        name=host.name, index=host.index, phase=Phase.FAILED, started_at=host.made_at, finished_at=host.down_at,
+        reason=reason, message=message,
+    )  # fmt: skip
+
+
+def _hidden_failure(job: Job, seen: Seen) -> bool:
+    """Open MPI 5 can end with 0 although a host died. What a script makes of a failed mpirun is its own affair."""
+    direct = job.launch is not None and not job.launch.in_shell
+    failed = any(rank.exit is not None and rank.exit.code != 0 for rank in seen.ranks.values())
+    amiss = any(rank.reason for rank in seen.ranks.values())
+    return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
+
+
+def _launcher_member(job: Job, seen: Seen, keeper_alive: bool) -> Member | None:
+    launcher = seen.launcher
+    if launcher is None:
+        return None
+    if launcher.exit is None and (not keeper_alive or seen.ended):
+        return None  # it vanished with its keeper
+    if launcher.dismissed and launcher.exit is not None:
+        return None
+    phase = Phase.RUNNING
+    if launcher.exit is not None:
+        phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not _hidden_failure(job, seen) else Phase.FAILED
+    return Member(
+        name=job.launcher_host, attempt=launcher.attempt, phase=phase, ready=phase is Phase.RUNNING,
+        terminating=launcher.dismissed, started_at=launcher.started_at, finished_at=launcher.finished_at,
+        exit=launcher.exit, message=seen.log_trouble,
+    )  # fmt: skip
+
+
+_ANSWER_WITHIN = 60.0
+
+
+class Control:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    async def order(self, message: dict[str, Any]) -> None:
+        """Have it done, or RetryableError with the keeper's words."""
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                reader, writer = await asyncio.open_unix_connection(self._path)
+                try:
+                    writer.write(framing.encode(message))
+                    await writer.drain()
+                    answer = await _receive(reader)
+                finally:
+                    writer.close()
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+            raise RetryableError(f"the keeper does not answer ({error!r})") from error
+        if "error" in answer:
+            raise RetryableError(f"the keeper could not {message['do']}: {answer['error']}")
+
+
+async def listen_to(path: Path, changed: Callable[[], None]) -> None:
+    """Call `changed` after every fact the keeper noted, and once more when it is gone."""
+    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+        reader, writer = await asyncio.open_unix_connection(path)
+        try:
+            writer.write(framing.encode({"do": "listen"}))
+            while True:
+                await _receive(reader)
+                changed()
+        finally:
+            writer.close()
+    changed()
+
+
+async def _receive(reader: asyncio.StreamReader) -> dict[str, Any]:
+    (size,) = struct.unpack("!I", await reader.readexactly(4))
+    message: dict[str, Any] = json.loads(await reader.readexactly(size))
+    return message

@@ -1,0 +1,401 @@
+"""The keeper of one job: the process that owns its hosts, its launcher and its journal.
+
+It stands between the supervisor and the job so that neither needs the other to stay alive. The
+supervisor tells it what to do over a socket and reads what happened in the journal; if the
+supervisor is killed the keeper goes on, if the keeper is killed the kernel takes the hosts with it.
+
+It is started as a plain script with nothing but the standard library, because it is on the path
+of every job start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from oarsman.engines.hosts.core import framing, log_lines, process
+from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.journal import Journal
+from oarsman.engines.hosts.core.launcher import Launcher
+from oarsman.engines.hosts.core.members import Hosts, Ranks, has_news
+from oarsman.engines.hosts.local.host_network import Rack, RunningHost
+
+CONTROL = "k"  # name of the control socket in the run folder
+_PULSE = 1.0
+_ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, when nothing runs on them
+
+
+@dataclass(slots=True)
+class Keeper:
+    folder: str
+    spec: dict[str, Any]
+    rack: Rack
+    journal: Journal
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    hosts: Hosts = field(default_factory=Hosts)
+    launcher: Launcher | None = None
+    waiting_launcher: framing.Message | None = None  # ordered before its host was up
+    listeners: set[socket.socket] = field(default_factory=set)  # supervisors
+    connections: set[socket.socket] = field(default_factory=set)
+    output_seen: int = 0  # newest attempt that has written something
+    ending: bool = False
+    last_pulse: float = 0.0
+    needed_at: float = 0.0  # when a launcher ran, or a supervisor listened
+    ranks: Ranks = field(init=False)  # of the present attempt
+
+    def __post_init__(self) -> None:
+        self.ranks = Ranks(f"{self.folder}/logs", elsewhere=self.rack.elsewhere)
+
+    # -- the loop -------------------------------------------------------------------------------
+    def run(self, ready: int) -> None:
+        """Keep the job until told to end. `ready` is told when orders can be taken."""
+        woken = process.wake_pipe()
+        signal.signal(signal.SIGTERM, lambda *_: self.end())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        server = framing.listen(f"{self.rack.run_folder}/{CONTROL}")
+        self._watch(server, self._accept)
+        self._watch(woken, process.drain)
+        if self.rack.heartbeat is not None:
+            self._watch(self.rack.heartbeat, self.hosts.take_heartbeats)
+        me = process.identify(os.getpid())
+        self.journal.note("keeper", pid=os.getpid(), started=me.started if me else "")
+        os.write(ready, b"ok")
+        os.close(ready)
+        self.last_pulse = self.needed_at = time.monotonic()
+        while not (self.ending and not self.hosts):
+            for key, _ in self.selector.select(self._patience()):
+                key.data(key.fileobj)
+            self._reap()
+            self._tick()
+        self.journal.note("end")
+        self.journal.close()
+        self._tell({"changed": True})
+
+    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
+        self.selector.register(thing, selectors.EVENT_READ, callback)
+
+    def _patience(self) -> float:
+        pulse = self.last_pulse + _PULSE - time.monotonic()
+        if self.launcher is not None and self.launcher.exit is not None:
+            pulse = min(pulse, self.launcher.patience(self.hosts.output_awaited()))
+        return max(0.0, pulse)
+
+    def _note(self, event: str, **facts: Any) -> None:
+        self.journal.note(event, **facts)
+        self._tell({"changed": True})
+
+    def _tell(self, message: framing.Message) -> None:
+        for listener in list(self.listeners):
+            try:
+                listener.send(framing.encode(message), socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                pass  # a halted supervisor must not halt the job; it has unread news, which say the same
+            except OSError:
+                self.listeners.discard(listener)
+
+    # -- who calls --------------------------------------------------------------------------------
+    def _accept(self, server: socket.socket) -> None:
+        caller, _ = server.accept()
+        self.connections.add(caller)
+        self._watch(caller, self._serve)
+
+    def _serve(self, caller: socket.socket) -> None:
+        message, fds = framing.receive(caller)
+        for fd in fds:
+            os.close(fd)
+        if message is None:
+            self._hang_up(caller)
+        elif "do" in message:
+            self._obey(caller, message)
+        elif "rank" in message:
+            self.ranks.started(caller, message)
+            self._note("rank-start", **message)
+        elif "output" in message:
+            self._saw_output(message["attempt"])
+        elif "exit" in message:
+            self._rank_ended(caller, message)
+
+    def _hang_up(self, caller: socket.socket) -> None:
+        # A rank whose stand-in was killed says nothing more; that silence is its end.
+        lines = self.ranks.last_lines(caller)
+        self._rank_ended(caller, {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "lines": lines})
+        self.selector.unregister(caller)
+        self.listeners.discard(caller)
+        self.connections.discard(caller)
+        caller.close()
+
+    def _obey(self, caller: socket.socket, message: framing.Message) -> None:
+        orders: dict[str, Callable[[framing.Message], None]] = {
+            "start-host": self._start_host,
+            "stop-host": lambda order: self.hosts.stop(order["host"], self.spec["grace"]),
+            "start-launcher": self._start_launcher,
+            "stop-launcher": self._stop_launcher,
+            "publish": self._publish,
+            "end": lambda _: self.end(),
+        }
+        answer: framing.Message = {"answer": message["do"]}
+        if message["do"] == "listen":
+            self.listeners.add(caller)
+        else:
+            try:
+                orders[message["do"]](message)
+            except Exception as error:
+                answer["error"] = f"{type(error).__name__}: {error}"
+        with contextlib.suppress(OSError):
+            framing.send(caller, answer)
+
+    # -- hosts ------------------------------------------------------------------------------------
+    def _start_host(self, message: framing.Message) -> None:
+        name: str = message["host"]
+        if name in self.hosts or self.ending:
+            return
+        self.spec = read_spec(self.folder)
+        host, unset = self.rack.add(
+            name, self.spec["hosts"][name], now=time.monotonic(), close=self._private_descriptors()
+        )
+        host.hands_on = self.spec["hosts"][name].get("hands_on", False)
+        self.hosts[name] = host
+        self._watch(host.channel, lambda _: self._hear(host))
+        self.journal.note("host-made", host=name, index=host.index, launcher=host.launcher, pid=host.process.pid,
+                          started=host.process.started, address=host.address, unset=unset,
+                          machine=self.spec["hosts"][name].get("machine", ""))  # fmt: skip
+
+    def _private_descriptors(self) -> list[int]:
+        """What a host must not inherit: above all the other hosts' lifelines."""
+        sockets = [*(host.channel for host in self.hosts.values()), *self.connections]
+        fds = [sock.fileno() for sock in sockets]
+        fds += [self.launcher.channel.fileno(), *self.launcher.streams] if self.launcher is not None else []
+        return [fd for fd in fds if fd >= 0]
+
+    def _hear(self, host: RunningHost) -> None:
+        message, _ = framing.receive(host.channel)
+        if message is None:
+            self.selector.unregister(host.channel)
+            host.channel.close()
+            host.dying = not host.ending
+        elif "up" in message:
+            host.up, host.last_seen = True, time.monotonic()
+            self._note("host-up", host=host.name)
+            if host.launcher and self.waiting_launcher is not None:
+                self._start_launcher(self.waiting_launcher)
+        elif "failed" in message:
+            self._note("host-trouble", host=host.name, reason=message["failed"])
+        elif "launching" in message and self.launcher is not None:
+            self.launcher.expect(message["hosts"], by_hydra=message["launching"])
+        elif "said" in message:
+            host.last_seen = time.monotonic()  # over a slow connection its answer to a ping comes behind much output
+            self._take_down(message)
+        elif "emptied" in message:
+            host.emptied = message["emptied"]
+        elif "pong" in message:
+            host.last_seen = time.monotonic()
+
+    def _reap(self) -> None:
+        for host in list(self.hosts.values()):
+            if host.process.pid == 0 and host.channel.fileno() < 0:
+                self._lost(host, "it could not be started")
+        for pid, _status in process.ended_children():
+            for host in list(self.hosts.values()):
+                if host.process.pid == pid:
+                    self._lost(host, "all its processes were killed" if host.dying or not host.ending else "")
+
+    def _lost(self, host: RunningHost, reason: str) -> None:
+        self._hear_out(host)
+        del self.hosts[host.name]
+        self._settle()
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(host.channel)
+        memory = host.group.out_of_memory_kills() > host.kills_seen
+        self.rack.remove(host)
+        self._note("host-down", host=host.name, index=host.index, launcher=host.launcher, reason=reason, memory=memory)
+
+    # -- the pulse ---------------------------------------------------------------------------------
+    def _tick(self) -> None:
+        now = time.monotonic()
+        if self.launcher is not None and self.launcher.exit is not None:
+            self._sweep_when_recorded(self.launcher)
+            if self.launcher.drained(now, self.hosts.output_awaited()):
+                self._launcher_done(self.launcher)
+        if now < self.last_pulse + _PULSE:
+            return
+        slept = now - self.last_pulse > 3 * _PULSE  # we were halted ourselves: nobody else is to blame
+        self.last_pulse = now
+        if slept or self.launcher is not None or self.listeners:
+            self.needed_at = now
+        elif now - self.needed_at > _ALONE_SECONDS:
+            self.end()  # the journal has it all; whoever takes the job up has hosts made anew, if it goes on
+        for host in list(self.hosts.values()):
+            if slept:
+                host.last_seen = now
+            elif host.up and not host.ending and now - host.last_seen > self.spec["silence"]:
+                self._silent(host)
+            self.rack.ping(host)
+        if self.launcher is not None and self.launcher.exit is None:  # one that ended by itself has its own word
+            if self.launcher.is_late(now):
+                self._stop_launcher({})
+            if self.launcher.must_be_killed(now):
+                self.hosts.sweep()
+
+    def _silent(self, host: RunningHost) -> None:
+        seconds = self.spec["silence"]
+        who = self.spec["hosts"][host.name].get("machine") or "it"
+        self.journal.note("host-trouble", host=host.name, reason=f"{who} gave no sign of life for {seconds} seconds")
+        host.ending = True
+        process.send_signal(host.process, signal.SIGKILL)
+
+    def _sweep_when_recorded(self, launcher: Launcher) -> None:
+        """Leftovers of the attempt end, but not before every rank's output is on disk."""
+        if not launcher.swept and (self.ranks.all_ended() or time.monotonic() >= launcher.sweep_due):
+            launcher.swept = True
+            self.hosts.sweep()
+
+    # -- the launcher ------------------------------------------------------------------------------
+    def _start_launcher(self, message: framing.Message) -> None:
+        if self.launcher is not None:
+            return
+        attempt: int = message["attempt"]
+        self.spec = read_spec(self.folder)
+        name: str = self.spec["launcher_host"]
+        if name not in self.hosts or not self.hosts[name].up:
+            self.waiting_launcher = message
+            return
+        try:
+            self.launcher = Launcher.start(
+                attempt, self.spec["launcher_argv"], host=name, socket_path=f"{self.rack.run_folder}/h/{name}",
+                logs=log_lines.attempt_folder(f"{self.folder}/logs", attempt),
+                host_of=self._host_of if self.rack.elsewhere else None,
+            )  # fmt: skip
+        except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
+            self.waiting_launcher = message
+            return
+        self.waiting_launcher = None
+        self.ranks.clear()
+        self._watch(self.launcher.channel, self._launcher_says)
+        for fd in self.launcher.streams:
+            self._watch(fd, self._pump)
+        self._note("launcher-start", attempt=attempt)
+
+    def _pump(self, fd: int) -> None:
+        assert self.launcher is not None
+        try:
+            if not self.launcher.record(fd):
+                self._close_stream(fd)
+                return
+        except OSError as error:
+            self._log_trouble(error)
+        self._saw_output(self.launcher.attempt)
+
+    def _take_down(self, message: framing.Message) -> None:
+        """What a rank elsewhere wrote, if it did not come through the launcher."""
+        if self.launcher is None or self.launcher.attempt != message["attempt"]:
+            return
+        try:
+            self.launcher.take_down(message)
+        except OSError as error:
+            self._log_trouble(error)
+        self._saw_output(self.launcher.attempt)
+
+    def _log_trouble(self, error: OSError) -> None:
+        if self.launcher is not None and not self.launcher.unrecorded:  # once, however much comes
+            self.launcher.unrecorded = True
+            self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
+            self.hosts.sweep()
+
+    def _close_stream(self, fd: int) -> None:
+        assert self.launcher is not None
+        self.selector.unregister(fd)
+        self.launcher.close_stream(fd)
+
+    def _launcher_says(self, channel: socket.socket) -> None:
+        if self.launcher is not None and self.launcher.listen():
+            self.selector.unregister(channel)
+            channel.close()
+
+    def _settle(self) -> None:
+        """Read what ranks have already said, so that the order of facts in the journal is that of the world.
+
+        Never while a list of what is ready is worked through: whoever comes later in it would be waited for in vain.
+        """
+        while ready := [key for key, _ in self.selector.select(0) if key.fileobj in self.ranks]:
+            for key in ready:
+                key.data(key.fileobj)
+
+    def _hear_out(self, host: RunningHost) -> None:
+        while has_news(host):
+            self._hear(host)
+
+    def _bury_the_dying(self) -> None:
+        """A host that died took the launcher with it: its end comes first in the journal, although it takes longer."""
+        for host in list(self.hosts.values()):
+            if host.dying and host.process.pid:
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(host.process.pid, 0)
+                self._lost(host, "all its processes were killed")
+
+    def _launcher_done(self, launcher: Launcher) -> None:
+        for fd in list(launcher.streams):
+            self._close_stream(fd)
+        for host in list(self.hosts.values()):
+            self._hear_out(host)
+        self._bury_the_dying()
+        self._settle()
+        launcher.close()
+        if self.rack.elsewhere:
+            self.ranks.note_last_lines(self.journal)
+        self.launcher = None
+        code, number = launcher.result()
+        memory = self.hosts.memory_killed(self.spec["launcher_host"])
+        self._note("launcher-end", attempt=launcher.attempt, code=code, signal=number, memory=memory,
+                   lines=launcher.lines[-40:])  # fmt: skip
+
+    def _stop_launcher(self, _message: framing.Message) -> None:
+        self.waiting_launcher = None
+        if self.launcher is not None:
+            self.launcher.stop(self.spec["grace"])
+
+    # -- ranks -------------------------------------------------------------------------------------
+    def _rank_ended(self, caller: socket.socket, message: framing.Message) -> None:
+        rank = self.ranks.ended(caller, message["exit"])
+        if rank is None:
+            return
+        if self.launcher is not None:
+            if rank.ends_the_others:
+                self.launcher.rank_failed()
+            if self.spec["launcher_is_mpirun"]:
+                self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
+        facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
+        memory = message["signal"] == signal.SIGKILL and self.hosts.memory_killed(rank.facts["host"])
+        self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
+                   lines=message.get("lines", []), reason=message.get("reason", ""), at=message.get("at"))  # fmt: skip
+
+    def _host_of(self, number: int) -> str:
+        """Of a rank elsewhere; its lines may be here before its own word is."""
+        planned = self.launcher.hosts[number : number + 1] if self.launcher is not None else ()
+        return str([self.spec["launcher_host"], *planned, *self.ranks.hosts_of(number)][-1])
+
+    def _saw_output(self, attempt: int) -> None:
+        if attempt > self.output_seen:
+            self.output_seen = attempt
+            self._note("first-output", attempt=attempt)
+
+    # -- files and the end -------------------------------------------------------------------------
+    def _publish(self, message: framing.Message) -> None:
+        self.rack.publish(message["files"], self.hosts.values())
+        self._note("published", hosts=message["hosts"])
+
+    def end(self) -> None:
+        """Everything ends: the launcher gets its grace, then the hosts theirs."""
+        if self.ending:
+            return
+        self.ending = True
+        self._stop_launcher({})
+        for name in list(self.hosts):
+            self.hosts.stop(name, self.spec["grace"])

@@ -1,0 +1,168 @@
+"""The launcher of one attempt, as its keeper knows it: a command on the launcher's host, its output, its deadlines."""
+
+from __future__ import annotations
+
+import binascii
+import contextlib
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from oarsman.engines.hosts.core import framing, log_lines
+from oarsman.engines.hosts.core.launcher_output import Relayed, TaggedRecorder
+
+_READ_SIZE = 1 << 16
+_NOTICE_SECONDS = 5.0  # how long it may take to notice that a rank has failed
+_IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ranks
+_DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
+_QUIET_SECONDS = 10.0  # how long a host may say nothing of the output that it has yet to hand on
+
+
+@dataclass(slots=True)
+class Launcher:
+    attempt: int
+    channel: socket.socket
+    streams: dict[int, log_lines.Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
+    relayed: Relayed | None = None  # where output goes that does not come through it
+    lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
+    exit: framing.Message | None = None
+    drain_until: float = 0.0
+    heard_at: float = 0.0  # when output was last relayed, or it ended
+    end_by: float | None = None  # a rank has failed; the whole world ends with it
+    idle_by: float | None = None  # every rank has ended, and mpirun is expected to follow
+    kill_at: float | None = None  # it was told to end
+    gave_up: bool = False  # it did not notice the failed rank, and we ended it
+    overdue: bool = False  # it did not notice that all is done, and we ended it
+    hosts: tuple[str, ...] = ()  # by rank, where they are elsewhere
+    swept: bool = False  # what it left behind on the hosts was ended
+    unrecorded: bool = False  # its log could not be written, which was said
+
+    # -- its life ----------------------------------------------------------------------------------
+    @classmethod
+    def start(
+        cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str,
+        host_of: Callable[[int], str] | None,
+    ) -> Launcher:  # fmt: skip
+        """host_of: where a rank runs; needed if the ranks are elsewhere."""
+        os.makedirs(logs, exist_ok=True)
+        relayed = Relayed(logs, host_of) if host_of is not None else None
+        launcher = cls(attempt, framing.connect(socket_path), {}, relayed)
+        ends = []
+        for stream in ("out", "err"):
+            read, write = os.pipe()
+            os.set_blocking(read, False)
+            launcher.streams[read] = (
+                log_lines.Recorder(logs, rank="-", host=host, stream=stream, merge=True)
+                if host_of is None
+                else TaggedRecorder(logs, host=host, stream=stream, host_of=host_of)
+            )
+            ends.append(write)
+        pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a stand-in knows where its output goes
+        environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
+        quiet = os.open(os.devnull, os.O_RDONLY)
+        framing.send(launcher.channel, {"argv": list(argv), "env": environment}, [quiet, *ends])
+        for fd in (quiet, *ends):
+            os.close(fd)
+        return launcher
+
+    def listen(self) -> bool:
+        """Take its host's next word; True when that was its end."""
+        message, _ = framing.receive(self.channel)
+        if message is not None and "exit" not in message:
+            return False
+        # No answer: the launcher's host died, and the launcher with it.
+        self.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
+        self.heard_at = time.monotonic()
+        self.drain_until = self.heard_at + _DRAIN_SECONDS
+        return True
+
+    def stop(self, grace: float) -> None:
+        if self.exit is None and self.kill_at is None:
+            with contextlib.suppress(OSError):
+                framing.send(self.channel, {"signal": int(signal.SIGTERM)})
+            self.kill_at = time.monotonic() + grace
+
+    def result(self) -> tuple[int, int | None]:
+        """Exit code and signal, unless what it ended with was our doing."""
+        assert self.exit is not None
+        if self.gave_up or self.overdue:
+            return (255 if self.gave_up else 0), None
+        return self.exit["exit"], self.exit["signal"]
+
+    def expect(self, hosts: Sequence[str], *, by_hydra: bool) -> None:
+        """Elsewhere a launch line was composed; `hosts` says where each rank will be, as far as that is known."""
+        self.hosts = tuple(hosts)
+        for recorder in self.streams.values():
+            if by_hydra and isinstance(recorder, TaggedRecorder):
+                recorder.expect_hydra()
+
+    # -- its output --------------------------------------------------------------------------------
+    def record(self, fd: int) -> bool:
+        """Write down what is there; False at the end of the stream. OSError: the log cannot be written."""
+        try:
+            chunk = os.read(fd, _READ_SIZE)
+        except BlockingIOError:
+            return True
+        if chunk:
+            self.streams[fd].feed(chunk)
+        return bool(chunk)
+
+    def take_down(self, message: framing.Message) -> None:
+        """What a rank wrote, which did not come through the launcher. OSError: the log cannot be written."""
+        self.heard_at = time.monotonic()
+        if self.relayed is not None:
+            data = binascii.a2b_base64(message["said"])
+            self.relayed.feed(message["world"], message["by"], message["stream"], data)
+
+    def close(self) -> None:
+        """No more will come."""
+        if self.relayed is not None:
+            self.relayed.finish()
+
+    def close_stream(self, fd: int) -> None:
+        os.close(fd)
+        recorder = self.streams.pop(fd)
+        self.lines += recorder.last_lines()
+        with contextlib.suppress(OSError):
+            recorder.finish()
+
+    # -- its deadlines -----------------------------------------------------------------------------
+    def rank_failed(self) -> None:
+        self.end_by = self.end_by or time.monotonic() + _NOTICE_SECONDS
+
+    def all_ranks_ended(self, ended: bool) -> None:
+        self.idle_by = time.monotonic() + _IDLE_SECONDS if ended else None
+
+    def is_late(self, now: float) -> bool:
+        """Whether it should have ended by itself, and has to be told to. Hydra, for one, waits for ever for the ranks
+        on other hosts when one has failed."""
+        self.gave_up = self.gave_up or (self.end_by is not None and now >= self.end_by)
+        self.overdue = self.overdue or (self.idle_by is not None and now >= self.idle_by)
+        return self.gave_up or self.overdue
+
+    def must_be_killed(self, now: float) -> bool:
+        """Whether it was told to end and has had its grace; once."""
+        due = self.kill_at is not None and now >= self.kill_at
+        self.kill_at = None if due else self.kill_at
+        return due
+
+    @property
+    def sweep_due(self) -> float:
+        """When its leftovers end at the latest; sooner if all ranks are recorded."""
+        return self.drain_until - _DRAIN_SECONDS / 2
+
+    def drained(self, now: float, awaited: bool) -> bool:
+        """awaited: hosts have yet to hand on what their ranks wrote."""
+        if not self.swept:
+            return False
+        return (not self.streams and not awaited) or now >= self._drained_by(awaited)
+
+    def patience(self, awaited: bool) -> float:
+        """Seconds until something is due after its end."""
+        return (self._drained_by(awaited) if self.swept else self.sweep_due) - time.monotonic()
+
+    def _drained_by(self, awaited: bool) -> float:
+        return max(self.drain_until, self.heard_at + _QUIET_SECONDS) if awaited else self.drain_until

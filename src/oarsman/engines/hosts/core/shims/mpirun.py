@@ -1,0 +1,110 @@
+"""The stand-in for mpirun, mpiexec and orterun: the same command, made right for this job.
+
+It comes first on the launcher's PATH, so scripts and `sh -c` lines are reached too. It rewrites
+options that the two generations of Open MPI spell differently, puts the rank stand-in before the
+user's program, and turns into the real launcher.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from oarsman.engines.hosts.core import process
+from oarsman.job import launch
+
+# With these mpirun itself decides what the output looks like, so it has to see it.
+_SHAPES_OUTPUT = (
+    *("tag-output", "timestamp-output", "output", "output-filename", "xml", "merge-stderr-to-stdout"),  # Open MPI
+    *("l", "prepend-rank", "prepend-pattern", "outfile-pattern", "errfile-pattern"),  # Hydra
+)
+
+# With these the user wants the other ranks to go on when one fails.
+_SURVIVES = ("with-ft", "enable-recovery", "continuous", "disable-auto-cleanup")
+
+_BEEN_HERE = "OARSMAN_LAUNCHING"
+
+
+def real(name: str) -> str:
+    """The launcher of that name in the job's own MPI, or what it has instead (Open MPI 5 has no orterun)."""
+    if os.path.isabs(name):
+        return name
+    for candidate in (name, "mpirun", "mpiexec"):
+        chosen = os.path.join(os.environ.get("OARSMAN_MPI", ""), candidate)
+        if os.path.isabs(chosen) and os.access(chosen, os.X_OK):
+            return chosen
+    mine = os.environ["OARSMAN_RUN"] + "/bin"
+    path = os.pathsep.join(part for part in os.environ.get("PATH", "").split(os.pathsep) if part != mine)
+    return shutil.which(name, path=path) or name
+
+
+def shapes_output(options: Sequence[str]) -> bool:
+    return any(option.lstrip("-").partition("=")[0] in _SHAPES_OUTPUT for option in options if option.startswith("-"))
+
+
+def survives(options: Sequence[str]) -> bool:
+    """Whether the others go on when a rank fails."""
+    return any(option.lstrip("-") in _SURVIVES for option in options)
+
+
+def streams_to_pass(options: Sequence[str]) -> str:
+    """Which streams must flow through mpirun: those that do not end in the launcher's own log."""
+    if shapes_output(options):
+        return "oe"
+    pipes = os.environ.get("OARSMAN_LAUNCHER_PIPES", ":").split(":")
+    return "".join(
+        letter for letter, fd, pipe in zip("oe", (1, 2), pipes, strict=False) if str(os.fstat(fd).st_ino) != pipe
+    )
+
+
+def without_slow_start(words: Sequence[str]) -> list[str]:
+    """An exclusion list for the byte transfer layers gets `ofi` added: it costs a second per start."""
+    result = list(words)
+    for position, word in enumerate(result[:-2]):
+        if word in ("-mca", "--mca") and result[position + 1] == "btl":
+            value = result[position + 2]
+            if value.startswith("^") and "ofi" not in value[1:].split(","):
+                result[position + 2] = value + ",ofi"
+    return result
+
+
+def corrected(name: str, words: Sequence[str], *, family: str, rewrite: bool) -> list[str]:
+    """The words as the MPI that is here spells them."""
+    if rewrite:
+        words = launch.rewrite([name, *words]).argv[1:]
+    return without_slow_start(words) if family.startswith("Open MPI") else list(words)
+
+
+def compose(name: str, words: Sequence[str]) -> list[str]:
+    """The words to run in place of `name words...`."""
+    family = os.environ.get("OARSMAN_FAMILY", "")
+    words = corrected(name, words, family=family, rewrite=os.environ.get("OARSMAN_REWRITE", "1") == "1")
+    line = launch.parse([name, *words])
+    hosts = os.environ.get("OARSMAN_HOSTS", "").split()
+    slots = int(os.environ.get("OARSMAN_SLOTS", "1"))
+    placement = launch.expected_placement(line, hosts, slots) if line is not None else None
+    master = placement[0] if placement else (hosts[0] if hosts else "localhost")
+    options = line.options if line is not None else ()
+    through = streams_to_pass(options)
+    port = os.environ.get("OARSMAN_MASTER_PORT", "")
+    label = f"{os.environ['OARSMAN_ATTEMPT']}:{os.getpid()}:{through}:{master}:{port}:{int(survives(options))}"
+    wrapper = [*os.environ["OARSMAN_RANK"].split("\n"), label]
+    return launch.with_wrapper(words, wrapper)
+
+
+def main() -> NoReturn:
+    name, words = sys.argv[1], sys.argv[2:]
+    program = real(name)
+    # Intel's mpirun is a script that calls mpiexec by name; and a rank may start an mpirun of its own.
+    if not any(mark in os.environ for mark in (_BEEN_HERE, "OMPI_COMM_WORLD_RANK", "PMI_RANK")):
+        words = compose(os.path.basename(name), words)
+        os.environ[_BEEN_HERE] = "1"
+    process.restore_signals()
+    try:
+        os.execv(program, [program, *words])
+    except OSError as error:
+        sys.stderr.write(f"{name}: {error.strerror}\n")
+        sys.exit(127)

@@ -1,0 +1,310 @@
+"""The stand-in that starts one rank: it says who and where the rank is, keeps its output, reports its end.
+
+    rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT:SURVIVES program arguments...
+
+The launcher and the MPI library see an ordinary process: same standard input, same signals, same
+exit. THROUGH names the streams ("o", "e", "oe" or "") that must also flow through mpirun, because
+the user sends mpirun's output somewhere; all others go straight to the log files, which is faster.
+SURVIVES is 1 if the others may go on when this rank fails.
+
+Three processes share the work. The first, which the launcher started, waits for the second, the
+user's program. The third keeps the output, in a session of its own: a launcher that kills the
+first two (Hydra does so the moment a rank calls MPI_Abort) takes not a byte of what they wrote.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from oarsman.engines.hosts.core import framing, log_lines, process
+
+# rank, size, local rank, local size; the first launcher that set its rank variable started us
+_VARIABLES = (
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+)
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+_FORWARD_AFTER = 0.2
+_TRICKLE_SECONDS = 0.2  # how long a program's own children may still write after it ended
+_READ_SIZE = 1 << 16
+_LOG_TROUBLE = 74  # the usual number for a failure of input or output
+
+
+@dataclass(slots=True)
+class Who:
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+    host: str
+
+
+@dataclass(slots=True)
+class Stream:
+    source: int
+    recorder: log_lines.Recorder
+    through: int | None  # also copied here
+
+
+@dataclass(slots=True)
+class Recording:
+    """The third process: all that the program writes, until the end of it."""
+
+    keeper: socket.socket | None
+    attempt: int
+    program: int  # its process number
+    status: int  # read end of a pipe: the first process tells here how the program ended
+    streams: list[Stream] = field(default_factory=list)
+    looks_left: int = 50  # at the libraries of the program, while it writes
+    foreign: str = ""
+    trouble: str = ""
+
+    def run(self) -> NoReturn:
+        os.setsid()
+        for number in _FORWARDED:
+            signal.signal(number, signal.SIG_IGN)
+        status, _, ended_at = self._until_end().decode().partition(" ")
+        # The first process was killed, and the program with it, if there is no word.
+        code, killed_by = process.exit_of(int(status) if status else signal.SIGKILL)
+        lines = [line for stream in self.streams for line in stream.recorder.last_lines()]
+        for stream in self.streams:
+            self._guard(stream.recorder.finish)
+        if self.trouble:
+            code, killed_by = _LOG_TROUBLE, None
+        reason, at = self.trouble or self.foreign, float(ended_at) if ended_at else None
+        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": reason, "at": at})
+        os._exit(_LOG_TROUBLE if self.trouble else 0)
+
+    def say(self, message: framing.Message) -> None:
+        if self.keeper is not None:
+            with contextlib.suppress(OSError):
+                framing.send(self.keeper, message)
+
+    def _until_end(self) -> bytes:
+        """Record until the program has ended and all it wrote was read."""
+        selector = selectors.DefaultSelector()
+        for stream in self.streams:
+            selector.register(stream.source, selectors.EVENT_READ, stream)
+        selector.register(self.status, selectors.EVENT_READ)
+        told, deadline = b"", None
+        while len(selector.get_map()) > (1 if deadline is None else 0):
+            ready = selector.select(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            if not ready:
+                break
+            for key, _ in ready:
+                if key.fd == self.status:
+                    told, deadline = os.read(self.status, 64), time.monotonic() + _TRICKLE_SECONDS
+                    selector.unregister(self.status)
+                elif not self._pump(key.data):
+                    selector.unregister(key.fd)
+        return told or os.read(self.status, 64)
+
+    def _pump(self, stream: Stream) -> bool:
+        """Move what is there; False at the end of the stream."""
+        try:
+            chunk = os.read(stream.source, _READ_SIZE)
+        except OSError as error:
+            if error.errno != errno.EIO:  # how a terminal says end of file
+                raise
+            chunk = b""
+        if not chunk:
+            return False
+        if self.looks_left:
+            self._look()
+        self._guard(lambda: stream.recorder.feed(chunk))
+        if stream.through is not None:
+            with contextlib.suppress(OSError):
+                log_lines.write_all(stream.through, chunk)
+        return True
+
+    def _look(self) -> None:
+        """On the first output say that there is some; on the first few, see whether the program has the right MPI."""
+        if self.looks_left == 50:
+            self.say({"output": True, "attempt": self.attempt})
+        self.foreign = self.foreign or foreign_library(self.program)
+        self.looks_left = 0 if self.foreign else self.looks_left - 1
+
+    def _guard(self, write: Callable[[], None]) -> None:
+        """A log that cannot be written ends the rank: work whose record is lost is not worth doing."""
+        try:
+            write()
+        except OSError as error:
+            if not self.trouble:
+                self.trouble = f"its log could not be written: {error.strerror}"
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.program, signal.SIGKILL)
+
+
+def who_am_i() -> Who:
+    host = socket.gethostname()
+    for names in _VARIABLES:
+        if names[0] in os.environ:
+            rank, size, local_rank, local_size = (int(os.environ.get(name, "0") or 0) for name in names)
+            return _as_planned(Who(rank, size, local_rank, local_size or 1, host))
+    return Who(0, 1, 0, 1, host)
+
+
+def _as_planned(who: Who) -> Who:
+    """Where no host can have a name of its own, a rank belongs to the host the plan has for it."""
+    if os.environ.get("OARSMAN_PLAIN") != "1":
+        return who
+    hosts, slots = os.environ["OARSMAN_HOSTS"].split(), int(os.environ["OARSMAN_SLOTS"])
+    host = hosts[who.rank // slots % len(hosts)]
+    return Who(who.rank, who.size, who.rank % slots, min(slots, who.size), host)
+
+
+def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
+    environment = dict(os.environ)
+    # Hydra sends the launcher's variables along; what belongs to this host is put right again.
+    with contextlib.suppress(OSError, ValueError), open(f"{environment['OARSMAN_RUN']}/e/{who.host}") as file:
+        own = json.load(file)
+        own["PATH"] = path_of_rank(environment.get("PATH", ""), own["PATH"], own["OARSMAN_MPI"])
+        environment.update(own)
+    environment.update(
+        RANK=str(who.rank),
+        WORLD_SIZE=str(who.size),
+        LOCAL_RANK=str(who.local_rank),
+        LOCAL_WORLD_SIZE=str(who.local_size),
+    )
+    environment.setdefault("MASTER_ADDR", master)
+    environment.setdefault("MASTER_PORT", port)
+    return environment
+
+
+def foreign_library(pid: int) -> str:
+    """Words about an MPI library that is not the launcher's: every rank would believe that it is alone."""
+    ours, theirs = ("MPICH", "Open MPI") if "OMPI_COMM_WORLD_RANK" not in os.environ else ("Open MPI", "MPICH")
+    try:
+        with open(f"/proc/{pid}/maps") as file:
+            loaded = file.read()
+    except OSError:
+        return ""
+    libraries = {"Open MPI": "/libmpi.so.40", "MPICH": "/libmpi.so.12"}
+    if libraries[theirs] not in loaded or libraries[ours] in loaded:
+        return ""
+    return f"its MPI library is that of {theirs}, but the launcher is {ours}'s: each rank ran alone"
+
+
+def path_of_rank(given: str, host: str, mpi: str) -> str:
+    """The host's own PATH, unless the user exported another one.
+
+    Open MPI puts its folder in front; with an MPI in /usr/bin that would hide the user's own python.
+    """
+    added = {mpi, f"{os.environ['OARSMAN_RUN']}/bin"}
+
+    def rest(path: str) -> list[str]:
+        return list(itertools.dropwhile(added.__contains__, path.split(os.pathsep)))
+
+    return host if rest(given) == rest(host) else given
+
+
+def _streams(who: Who, through: str, logs: str) -> tuple[list[Stream], int, int]:
+    """A terminal for stdout, so that programs write line by line, and a pipe for stderr."""
+    out_read, out_write = os.openpty()
+    with contextlib.suppress(ImportError):
+        import tty
+
+        tty.setraw(out_write)
+    err_read, err_write = os.pipe()
+    streams = []
+    for name, source, target in (("out", out_read, 1), ("err", err_read, 2)):
+        passes = name[0] in through
+        recorder = log_lines.Recorder(logs, rank=str(who.rank), host=who.host, stream=name, merge=not passes)
+        streams.append(Stream(source, recorder, target if passes else None))
+    return streams, out_write, err_write
+
+
+def _become(argv: Sequence[str], environment: dict[str, str], out: int, err: int) -> NoReturn:
+    """The second process: the program."""
+    try:
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        process.restore_signals()
+        os.execvpe(argv[0], list(argv), environment)
+    except OSError as error:
+        missing = isinstance(error, FileNotFoundError)
+        os.write(2, f"{argv[0]}: {'command not found' if missing else error.strerror}\n".encode())
+        os._exit(127 if missing else 126)
+    os._exit(126)
+
+
+def _wait_for(program: int) -> int:
+    """The first process: wait, and pass on signals that were meant for the program. Returns its wait status."""
+    missed: list[int] = []
+
+    def later(number: int, _frame: object) -> None:
+        # The launcher signals the whole group; only if the program has not ended by then do we pass it on.
+        missed.append(number)
+        signal.setitimer(signal.ITIMER_REAL, _FORWARD_AFTER)
+
+    def forward(_number: int, _frame: object) -> None:
+        while missed:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(program, missed.pop())
+
+    for number in _FORWARDED:
+        signal.signal(number, later)
+    signal.signal(signal.SIGALRM, forward)
+    return os.waitpid(program, 0)[1]
+
+
+def _end_like(status: int) -> NoReturn:
+    """Leave as the program left, so that the launcher sees what it would have seen without us."""
+    code, number = process.exit_of(status)
+    if number is not None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left its own core already
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        signal.pause()
+    os._exit(code)
+
+
+def main() -> NoReturn:
+    attempt, world, through, master, port, survives = sys.argv[1].split(":")
+    who = who_am_i()
+    keeper: socket.socket | None = None
+    with contextlib.suppress(OSError):
+        keeper = framing.connect(f"{os.environ['OARSMAN_RUN']}/k")
+    recording = Recording(keeper, int(attempt), program=0, status=-1)
+    recording.say({"rank": who.rank, "size": who.size, "local": who.local_rank, "host": who.host,
+                   "attempt": int(attempt), "world": world, "survives": survives == "1"})  # fmt: skip
+    logs = log_lines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))
+    try:
+        recording.streams, out, err = _streams(who, through, logs)
+    except OSError as error:
+        reason = f"its log could not be opened: {error.strerror}"
+        recording.say({"exit": _LOG_TROUBLE, "signal": None, "lines": [], "reason": reason})
+        os._exit(_LOG_TROUBLE)
+    recording.program = os.fork()
+    if recording.program == 0:
+        _become(sys.argv[2:], environment_of(who, master, port), out, err)
+    recording.status, tell = os.pipe()
+    recorder = os.fork()
+    if recorder == 0:
+        for fd in (out, err, tell):
+            os.close(fd)
+        recording.run()
+    for fd in (out, err, recording.status, *(stream.source for stream in recording.streams)):
+        os.close(fd)
+    if keeper is not None:
+        keeper.close()
+    status = _wait_for(recording.program)
+    os.write(tell, f"{status} {time.time()}".encode())
+    os.close(tell)
+    trouble = os.waitpid(recorder, 0)[1]  # every byte is on disk before the launcher hears of the end
+    _end_like(trouble or status)

@@ -1,0 +1,33 @@
+"""`python -I -S start.py NAME arguments...`: the one script behind all stand-ins and the keeper."""
+
+import os
+import sys
+
+# Without site-packages only the standard library is importable; add the package itself and nothing else.
+_PACKAGE_ROOT = os.path.abspath(__file__)
+for _ in range(6):
+    _PACKAGE_ROOT = os.path.dirname(_PACKAGE_ROOT)
+sys.path.insert(0, _PACKAGE_ROOT)
+
+
+def _main() -> None:
+    name = sys.argv.pop(1)
+    if name == "rank":
+        from oarsman.engines.hosts.core.shims import rank
+
+        rank.main()
+    elif name == "ssh":
+        from oarsman.engines.hosts.core.shims import ssh
+
+        ssh.main()
+    elif name == "mpirun":
+        from oarsman.engines.hosts.core.shims import mpirun
+
+        mpirun.main()
+    elif name == "keeper":
+        from oarsman.engines.hosts import daemon
+
+        daemon.main(sys.argv[1])
+
+
+_main()

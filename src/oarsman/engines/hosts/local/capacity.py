@@ -1,0 +1,50 @@
+"""What this machine has to give: CPUs, memory and GPUs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from decimal import Decimal
+from functools import lru_cache
+
+import psutil
+
+from oarsman.plan.capacity.gang import Capacity
+
+
+def measure() -> Capacity:
+    return Capacity(cpus=Decimal(cpu_count()), memory=Decimal(_memory()), gpus=len(gpus()))
+
+
+def cpu_count() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory() -> int:
+    """The smaller of what is built in and what a container lets us use."""
+    total = int(psutil.virtual_memory().total)
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path) as file:
+                text = file.read().strip()
+        except OSError:
+            continue
+        if text.isdigit():
+            total = min(total, int(text))
+    return total
+
+
+@lru_cache(maxsize=1)
+def gpus() -> tuple[str, ...]:
+    """The identifiers of NVIDIA devices, in the driver's order."""
+    command = shutil.which("nvidia-smi")
+    if command is None:
+        return ()
+    try:
+        answer = subprocess.run(
+            [command, "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, timeout=30
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    return tuple(line.strip() for line in answer.stdout.splitlines() if line.strip()) if answer.returncode == 0 else ()

@@ -1,0 +1,239 @@
+"""How the system's ssh is called: its words, its answers, and what is in the way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import re
+import shlex
+import signal
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, Trouble, trouble
+
+__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "end", "is_turned_away", "knocks", "on_all", "quietly", "trouble"]
+
+AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts take for an attack
+MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
+_END_SECONDS = 10.0  # for what was killed to be gone
+_KNOCKS = (0.5, 1.0, 2.0, 4.0)  # seconds between one knock at a crowded door and the next, each more or less
+_TURNED_AWAY = re.compile(r"^(?:kex|ssh)_exchange_identification: (?:read: )?Connection (?:closed|reset)", re.MULTILINE)
+
+_ALWAYS = (
+    "ClearAllForwardings=yes",  # what the user forwards is for the user's own sessions, and would collide
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=2",
+    "LogLevel=ERROR",
+    "EscapeChar=none",
+)
+_Result = TypeVar("_Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+    trouble: Trouble | None = None  # why the script did not run to its end; None: it did, whatever its code
+
+    @property
+    def good(self) -> bool:
+        return self.trouble is None and self.code == 0
+
+
+class Ssh:
+    def __init__(self, inventory: Inventory, *, program: str = "ssh") -> None:
+        self._inventory = inventory
+        self._program = program
+
+    def argv(
+        self,
+        host: RackHost,
+        *remote: str,
+        control: str | None = None,
+        master: bool = False,
+        batch: bool = True,
+        timeout: int = 10,
+        options: Sequence[str] = (),
+    ) -> list[str]:
+        """ssh takes the first value it meets: the caller's options, then ours, then the user's configuration."""
+        said = [*options, f"BatchMode={'yes' if batch else 'no'}", f"ConnectTimeout={timeout}", *_ALWAYS]
+        said += _connection(control, master)
+        words = [self._program, "-T", "-x", "-a", *(word for option in said for word in ("-o", option))]
+        return [*words, *self._way(host), "--", host.target, *remote]  # after -- no name is an option
+
+    def typed(self, host: RackHost) -> str:
+        """What a person types to go the same way."""
+        return shlex.join(["ssh", *self._way(host), host.target])
+
+    def trouble(self, host: RackHost, code: int, said: str) -> Trouble:
+        """What is in the way from here."""
+        return trouble(host, code, said, typed=self.typed(host), config=self.config)
+
+    def _way(self, host: RackHost) -> list[str]:
+        """What the inventory says of it."""
+        words = ["-F", self.config] if self.config else []
+        if host.user:
+            words += ["-l", host.user]
+        if host.port is not None:
+            words += ["-p", str(host.port)]
+        if host.jump:
+            words += ["-J", host.jump]
+        if host.key:  # that key and no other: an agent full of keys uses up the tries that a server allows
+            words += ["-i", self._file(host.key), "-o", "IdentitiesOnly=yes"]
+        return words
+
+    @property
+    def config(self) -> str:
+        """The file that replaces the user's own configuration; empty: none does."""
+        return self._file(self._inventory.ssh_config) if self._inventory.ssh_config else ""
+
+    def _file(self, name: str) -> str:
+        """A supervisor has another working folder than whoever wrote the inventory."""
+        return str(self._inventory.file.absolute().parent / Path(name).expanduser())
+
+    async def run(
+        self,
+        host: RackHost,
+        script: str,
+        *,
+        timeout: float,  # noqa: ASYNC109 - what is ended when it is over is ours to end
+        control: str | None = None,
+        options: Sequence[str] = (),
+        answering: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Run a script there with /bin/sh, whatever the user's shell is.
+
+        The script comes on standard input, of which shells read ahead: nothing in it may read standard input.
+        `answering` is an environment in which ssh gets an answer when it asks for a password.
+        """
+        words = self.argv(
+            host, "/bin/sh", control=control, batch=answering is None, timeout=max(1, round(timeout)), options=options
+        )
+        environment = quietly(os.environ) if answering is None else dict(answering)
+        deadline = asyncio.get_running_loop().time() + timeout
+        answer = await self._once(host, words, script, environment, timeout)
+        for pause in knocks():
+            left = deadline - asyncio.get_running_loop().time() - pause
+            if left <= 0 or answer.trouble is None or not is_turned_away(answer.trouble, answer.err):
+                break
+            await asyncio.sleep(pause)
+            answer = await self._once(host, words, script, environment, left)
+        return answer
+
+    async def _once(
+        self, host: RackHost, words: Sequence[str], script: str, environment: Mapping[str, str], patience: float
+    ) -> Answer:
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,  # without a terminal nobody is asked, not even by the ssh of a jump host
+                env=environment,
+            )
+        except (FileNotFoundError, PermissionError) as error:
+            return Answer(NOT_STARTED, "", str(error), self.trouble(host, NOT_STARTED, str(error)))
+        try:
+            out, err = await asyncio.wait_for(_converse(process, script.encode()), patience)
+            code = await process.wait()
+        except TimeoutError:
+            return Answer(TIMED_OUT, "", "", self.trouble(host, TIMED_OUT, ""))
+        finally:
+            await end(process)
+        failed = code == SSH_FAILED or code < 0
+        return Answer(code, out, err, self.trouble(host, code, err) if failed else None)
+
+
+def is_turned_away(found: Trouble, said: str) -> bool:
+    """Whether sshd, or that of a jump host, had so many beginners that it took no more (MaxStartups). Nothing ran."""
+    return found.kind == "lost" and _TURNED_AWAY.search(said) is not None
+
+
+def knocks() -> Iterator[float]:
+    """Pauses, of which no two are the same: who was turned away together must not come back together."""
+    return (pause * random.uniform(0.5, 1.5) for pause in _KNOCKS)
+
+
+def quietly(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
+    """The same environment in which no ssh opens a window to ask for a password."""
+    return {**environment, "SSH_ASKPASS_REQUIRE": "never", "SSH_ASKPASS": "/bin/false"}
+
+
+def _connection(control: str | None, master: bool) -> list[str]:
+    """Which connection is used.
+
+    Without a socket of ours one that the user holds open is used, as that may be the only way in (one-time passwords);
+    none is made to stay, as it would keep our pipes open behind our back.
+    """
+    if control is None:
+        return ["ControlMaster=no"]
+    path = control.replace("%", "%%")
+    path = f'ControlPath="{path}"' if " " in path else f"ControlPath={path}"
+    return ["ControlMaster=yes", path, "ControlPersist=no"] if master else ["ControlMaster=no", path]
+
+
+async def _converse(process: asyncio.subprocess.Process, text: bytes) -> tuple[str, str]:
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    assert stdin is not None
+    assert stdout is not None
+    assert stderr is not None
+    _, out, err = await asyncio.gather(_feed(stdin, text), _take(stdout), _take(stderr))
+    return out, err
+
+
+async def _feed(stdin: asyncio.StreamWriter, text: bytes) -> None:
+    with suppress(BrokenPipeError, ConnectionResetError):  # ssh ended before it had read everything; it says why itself
+        stdin.write(text)
+        await stdin.drain()
+        stdin.close()
+        await stdin.wait_closed()
+
+
+async def _take(stream: asyncio.StreamReader) -> str:
+    """What comes after the most that is kept is read and dropped, so that the other side does not stand still."""
+    kept = bytearray()
+    while part := await stream.read(1 << 16):
+        kept += part[: MOST_OUTPUT - len(kept)]
+    return kept.decode(errors="replace")
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """With the whole session: the ssh to a jump host is a child of ssh.
+
+    What nobody wants to hear any more is heard out: as long as something is unread, a process is not over to asyncio.
+    """
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        rest = [_take(stream) for stream in (process.stdout, process.stderr) if stream is not None]
+        with suppress(TimeoutError):  # something that left the session may hold our pipes open
+            await asyncio.wait_for(asyncio.gather(process.wait(), *rest), _END_SECONDS)
+
+
+async def on_all(
+    hosts: Iterable[RackHost], work: Callable[[RackHost], Awaitable[_Result]], *, at_once: int = AT_ONCE
+) -> dict[str, _Result]:
+    """Do it on all hosts, some at a time; if it raises for one, the others are ended and it is raised here."""
+    room = asyncio.Semaphore(at_once)
+    hosts = list(hosts)
+
+    async def one(host: RackHost) -> _Result:
+        async with room:
+            return await work(host)
+
+    tasks = [asyncio.ensure_future(one(host)) for host in hosts]
+    try:
+        results = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return {host.name: result for host, result in zip(hosts, results, strict=True)}

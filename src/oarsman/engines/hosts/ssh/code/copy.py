@@ -1,0 +1,232 @@
+"""The folder of a job on hosts that do not share it: a copy, of which only what changed is sent.
+
+One ssh call for each host is a conversation with copying.sh there: it says what it has, and takes what differs as tar.
+What jobs wrote into the copy stays: only what an earlier copy brought is ever removed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import hashlib
+import os
+import re
+import shlex
+import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from oarsman.engines.hosts.ssh import scripts
+from oarsman.engines.hosts.ssh.client import Ssh, end, is_turned_away, knocks, quietly, trouble
+from oarsman.engines.hosts.ssh.code.changes import Changes, archive, changes, gone, named, read_answer, read_names
+from oarsman.engines.hosts.ssh.code.tree import Entry, Tree, plan_copy
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT
+from oarsman.errors import OarsmanError, RetryableError, UserError
+
+__all__ = ["Copied", "Tree", "copy", "is_shared", "plan_copy", "remote_folder"]
+
+_CONNECTING = 10  # seconds
+_LIFELESS = 30  # seconds; a copy shows life every two
+_LONGEST_ANSWER = 64 << 20  # bytes
+_TOOL_MISSING, _BUSY = 127, 75  # codes of copying.sh
+_FOR_THE_USER = frozenset({"no-ssh", "denied", "host-key-unknown", "host-key-changed", "unresolvable"})
+
+
+class _TurnedAwayError(RetryableError):
+    """The door was crowded; nothing was begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What had to be done."""
+
+    files: int = 0  # sent; links are files, too
+    bytes: int = 0
+    removed: int = 0  # files
+
+
+def is_shared(folder: Path, host: RackHost) -> bool:
+    real = folder.resolve()
+    return any(real.is_relative_to(Path(shared).resolve()) for shared in host.shared)
+
+
+def remote_folder(host: RackHost, folder: Path, who: str) -> str:
+    """Where the copy lies on a host; ~/ is for the host to expand. No two folders, users or machines have the same."""
+    path = folder.resolve()
+    key = "\0".join((_machine_id(), who or getpass.getuser(), str(path)))
+    digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", path.name).lstrip(".-") or "code"
+    return f"{host.folder.rstrip('/') or '~/.oarsman'}/code/{name}-{digest}"
+
+
+def _machine_id() -> str:
+    try:
+        return Path("/etc/machine-id").read_text().strip() or socket.gethostname()
+    except OSError:
+        return socket.gethostname()
+
+
+async def copy(
+    ssh: Ssh,
+    host: RackHost,
+    tree: Tree,
+    target: str,
+    *,
+    timeout: float,  # noqa: ASYNC109 - of silence: how long a copy takes, nobody can know
+    control: str | None = None,
+) -> Copied:
+    """Make the folder `target` on a host as the tree is, apart from what jobs wrote there.
+
+    Raises RetryableError or UserError, which name the host and the reason, if that does not succeed, or if neither side
+    gets any further for `timeout` seconds.
+    """
+    for pause in knocks():
+        try:
+            return await _copy(ssh, host, tree, target, timeout, control)
+        except _TurnedAwayError:
+            await asyncio.sleep(pause)
+    return await _copy(ssh, host, tree, target, timeout, control)
+
+
+async def _copy(
+    ssh: Ssh, host: RackHost, tree: Tree, target: str, timeout: float, control: str | None  # noqa: ASYNC109
+) -> Copied:  # fmt: skip
+    words = ssh.argv(host, scripts.RECEIVER, control=control, timeout=max(1, round(min(timeout, _CONNECTING))))
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LONGEST_ANSWER,
+            start_new_session=True,  # without a terminal nobody is asked
+            env=quietly(os.environ),
+        )
+    except (FileNotFoundError, PermissionError) as error:
+        raise _failure(ssh, host, NOT_STARTED, str(error)) from error
+    try:
+        async with asyncio.timeout(timeout) as limit:
+            return await _Conversation(ssh, host, process, limit, timeout).copy(tree, target)
+    except TimeoutError:
+        raise _failure(ssh, host, TIMED_OUT, "") from None
+    finally:
+        await end(process)
+
+
+class _Conversation:
+    def __init__(
+        self, ssh: Ssh, host: RackHost, process: asyncio.subprocess.Process, limit: asyncio.Timeout, patience: float
+    ) -> None:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        self._ssh, self._host = ssh, host
+        self._process = process
+        self._orders, self._answers, self._signs = process.stdin, process.stdout, process.stderr
+        self._limit = limit
+        self._patience = patience
+
+    async def copy(self, tree: Tree, target: str) -> Copied:
+        listening = asyncio.create_task(self._listen())
+        done = None
+        try:
+            with suppress(asyncio.IncompleteReadError, ConnectionError):  # the other side ended: it says why
+                done = await self._bring(tree, target)
+            said, code = await asyncio.gather(listening, self._process.wait())
+        except (asyncio.LimitOverrunError, ValueError) as error:
+            raise RetryableError(f"code was not copied: {self._host.name}: what it says makes no sense") from error
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+        if done is None or code != 0:
+            raise _failure(self._ssh, self._host, code, said)
+        return done
+
+    async def _bring(self, tree: Tree, target: str) -> Copied:
+        variables = f"TARGET={shlex.quote(target)}\nPATIENCE={max(1, round(self._patience))}\nLIFELESS={_LIFELESS}\n"
+        await self._say(scripts.line(variables + (resources.files(__package__) / "copy.sh").read_text()))
+        await self._hear(b"\0begin\0")
+        brought = read_names(await self._names_brought())
+        there = await self._look(tree.entries)
+        former = gone(brought, tree)
+        if former:
+            there |= await self._look(former)
+        needed = changes(tree, there, former)
+        if needed.nothing and not former and len(brought) == len(tree.entries):
+            await self._say(b"done\n")
+            return Copied()
+        await self._send(tree, needed, brought)
+        sent = [entry for entry in needed.sent if not entry.is_folder]
+        return Copied(len(sent), sum(entry.size for entry in sent), needed.removed)
+
+    async def _names_brought(self) -> bytes:
+        """The empty name after them is their end."""
+        return (await self._hear(b"\0end-of-names\0")).removesuffix(b"end-of-names\0")
+
+    async def _look(self, entries: Iterable[Entry]) -> dict[str, Entry]:
+        """What these are on the host. It reads ahead, so nothing more is said before it has answered."""
+        wanted = b".\0" + named(entries, folders_marked=False)
+        await self._say(b"look %d\n" % len(wanted) + wanted)
+        return read_answer(await self._hear(b"\0end\0"))
+
+    async def _send(self, tree: Tree, needed: Changes, brought: Iterable[Entry]) -> None:
+        await self._say(b"take\n")
+        pieces = archive(tree, needed, brought)
+        while piece := await asyncio.to_thread(next, pieces, b""):
+            await self._say(piece)
+        self._orders.write_eof()  # some tars read on to the end of their input
+        await self._hear(b"taken\n")
+
+    # -- one word at a time ----------------------------------------------------------------------------------------
+    async def _say(self, text: bytes) -> None:
+        """In pieces, so that each that goes out counts as getting further."""
+        for start in range(0, len(text), 1 << 16):
+            self._orders.write(text[start : start + (1 << 16)])
+            await self._orders.drain()
+            self._go_on()
+
+    async def _hear(self, last: bytes) -> bytes:
+        answer = await self._answers.readuntil(last)
+        self._go_on()
+        return answer
+
+    async def _listen(self) -> str:
+        """Why it failed, if it did. Beats only keep the connection; they do not mean that anything gets further."""
+        said = b""
+        while chunk := await self._signs.read(1 << 16):
+            if re.sub(rb"^oarsman: beats\n", b"", chunk, flags=re.MULTILINE):
+                self._go_on()
+            said = re.sub(rb"^oarsman: .*\n", b"", said + chunk, flags=re.MULTILINE)[: 1 << 16]
+        return said.decode(errors="replace")
+
+    def _go_on(self) -> None:
+        if not self._limit.expired():
+            self._limit.reschedule(asyncio.get_running_loop().time() + self._patience)
+
+
+# What hosts say, in the words of libc that all tools use, and what to do about it.
+_REASONS = (
+    (r"No space left on device|[Qq]uota exceeded", "free some space there, or name another folder in the inventory"),
+    (r"Permission denied|Read-only file system", "let the user write there, or name another folder in the inventory"),
+    (r"belongs to somebody else", "name a folder in the inventory that is the user's own"),
+    (r"Directory not empty", "a file of the job is to be where jobs left a folder with results: move that away"),
+)
+
+
+def _failure(ssh: Ssh, host: RackHost, code: int, said: str) -> OarsmanError:
+    if code in (NOT_STARTED, TIMED_OUT, SSH_FAILED) or code < 0:
+        found = ssh.trouble(host, code, said)
+        kind = UserError if found.kind in _FOR_THE_USER else RetryableError
+        kind = _TurnedAwayError if is_turned_away(found, said) else kind
+        return kind(f"code was not copied: {found.message}", hint=found.hint or None)
+    for form, hint in _REASONS:
+        if line := re.search(rf"^.*(?:{form}).*$", said, re.MULTILINE):
+            return UserError(f"code was not copied: {trouble(host, code, line[0]).message}", hint=hint)
+    message = f"code was not copied: {trouble(host, code, said).message}"
+    if code == _TOOL_MISSING:
+        return UserError(message, hint=f"install it on {host.name}, or share the folder and say so in the inventory")
+    return RetryableError(message, hint="wait for the other copy" if code == _BUSY else None)

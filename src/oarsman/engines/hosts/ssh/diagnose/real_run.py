@@ -1,0 +1,75 @@
+"""A real mpirun over all hosts that passed, as a person on the first of them would type it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from oarsman.engines.hosts.core.installed_mpi import FoundMpi
+from oarsman.engines.hosts.ssh import scripts
+from oarsman.engines.hosts.ssh.diagnose.course import Course
+from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, Finding
+from oarsman.engines.hosts.ssh.diagnose.judge import first_mpi
+from oarsman.engines.hosts.ssh.interfaces import variables
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.job.job import Implementation
+
+_SECONDS = 60.0
+STEP = "real run"
+_BY_JOB = "a job does it without trust between hosts: oarsman run --on ssh -n {count} -- hostname"
+
+
+async def plain_mpirun(course: Course) -> Finding:
+    hosts = course.passed
+    why = why_not(hosts, course.findings)
+    if why:
+        hint = _BY_JOB.format(count=len(hosts)) if hosts else ""
+        return Finding(host="", step=STEP, level=SKIPPED, message=f"mpirun was not tried: {why}", hint=hint)
+    first = hosts[0]
+    facts = {host.name: own.facts for host in hosts if (own := course.seen[host.name]).facts is not None}
+    mpi = first_mpi(facts[first.name])
+    assert mpi is not None, "a host without an MPI has not passed"
+    told = variables(course.networks, first.name) if course.networks else {}
+    answer = await course.ssh.run(first, script(mpi, hosts, told), timeout=_SECONDS)
+    if answer.trouble is not None:
+        return Finding(host="", step=STEP, level=FAIL, message=answer.trouble.message, hint=answer.trouble.hint)
+    return judged(answer.code, answer.out, answer.err, {name: own.hostname for name, own in facts.items()})
+
+
+def why_not(hosts: Sequence[RackHost], findings: Iterable[Finding]) -> str:
+    """What a plain mpirun needs and does not have; empty: nothing is missing."""
+    if not hosts:
+        return "no host passed"
+    logins = {(found.host, found.other) for found in findings if found.step == "login" and found.level == OK}
+    for host in hosts:
+        for other in hosts:
+            if host is not other and (host.name, other.name) not in logins:
+                return f"{host.name} cannot log in to {other.name}"
+    odd = next((host.name for host in hosts if host.port or host.user), "")
+    return f"plain mpirun does not know the port and user of {odd}" if odd else ""
+
+
+def script(mpi: FoundMpi, hosts: Sequence[RackHost], told: Mapping[str, str]) -> str:
+    """One process on each host that says where it is. What mpirun asks of a shell is not to ask anything of us."""
+    names, count = [host.target for host in hosts], str(len(hosts))
+    if mpi.family.implementation is Implementation.OPENMPI:
+        argv = [mpi.launcher, "--host", ",".join(f"{name}:1" for name in names), "-n", count, "uname", "-n"]
+    else:
+        argv = [mpi.launcher, "-hosts", ",".join(names), "-ppn", "1", "-n", count, "uname", "-n"]
+    agent = "ssh -o BatchMode=yes -o ConnectTimeout=10"
+    roots = {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
+    agents = {"OMPI_MCA_plm_rsh_agent": agent, "PRTE_MCA_plm_ssh_agent": agent}
+    environment = {**hosts[0].environment, **told, **roots, **agents}
+    path = f"export PATH={shlex.quote(mpi.folder)}:$PATH\n"  # where a launcher looks for its other parts
+    return f"{scripts.exports(environment)}{path}exec {shlex.join(argv)} </dev/null\n"
+
+
+def judged(code: int, out: str, err: str, hostnames: Mapping[str, str]) -> Finding:
+    said = {line.strip() for line in out.splitlines()}
+    missing = [host for host, hostname in hostnames.items() if hostname not in said]
+    if code == 0 and not missing:
+        message = f"mpirun started a process on each of {len(hostnames)} hosts"
+        return Finding(host="", step=STEP, level=OK, message=message)
+    last = next((line.strip() for line in err.splitlines() if line.strip(" -*=")), "") or f"it ended with code {code}"
+    where = f" (nothing came from {', '.join(missing)})" if missing else ""
+    return Finding(host="", step=STEP, level=FAIL, message=f"mpirun over all hosts failed{where}: {last}")

@@ -1,0 +1,382 @@
+"""One host of a job, whose machine is elsewhere: the process here that speaks for it.
+
+To the keeper, and to whoever wants a command run on it, it is what `bare/host.py` is on one machine. It holds one
+connection of the system's ssh, with minder.sh at its other end, and starts commands over that same connection. What
+ranks and stand-ins on the machine have to say comes back through the minder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import selectors
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from oarsman.engines.hosts.core import framing, process
+from oarsman.engines.hosts.ssh import scripts
+from oarsman.engines.hosts.ssh.connection import Connection, start_ssh
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.launch_line import compose
+from oarsman.engines.hosts.ssh.ranks import Ranks, exit_told, member_of
+from oarsman.engines.hosts.ssh.remote_exec import Errands
+from oarsman.engines.hosts.ssh.trouble import trouble
+
+_HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
+_END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
+_FOLLOW_SECONDS, _FOLLOW_STEP = 5.0, 0.03
+_RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
+_MOST_ASKED = 64 << 20  # digits; a command line has a few million at most
+_UP_SECONDS = 60.0  # from the first word of ssh to that of the minder
+
+
+@dataclass(slots=True)
+class Command:
+    number: int
+    ssh: subprocess.Popen[bytes]
+    caller: socket.socket
+    kill_at: float | None = None
+
+
+@dataclass(slots=True)
+class RemoteHost:
+    name: str
+    spec: Mapping[str, Any]
+    socket_path: str
+    run_folder: str
+    keeper: socket.socket  # end of file here means the keeper is dead
+    up: bool = False
+    ending_by: float | None = None
+    connection: Connection | None = None
+    unfit: str = ""  # why the machine itself says it cannot serve
+    connect_at: float | None = None
+    up_by: float | None = None
+    began: float = 0.0
+    tries: int = 0
+    port: str = ""
+    written: int = 0
+    unwritten: set[str] = field(default_factory=set)  # files on their way
+    waiting: list[tuple[socket.socket, framing.Message, list[int]]] = field(default_factory=list)
+    commands: dict[int, Command] = field(default_factory=dict)
+    started: int = 0
+    attempt: str = "0"
+    parts: dict[str, str] = field(default_factory=dict)
+    beat: int = 0
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+    errands: Errands = field(init=False)
+    ranks: Ranks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ranks = Ranks(self.spec["members"], self.run_folder, self._tell)
+        self.errands = Errands(
+            self.spec["aliases"], self.run_folder, self.selector, lambda *words: self._order("answer", *words)
+        )
+
+    def run(self) -> NoReturn:
+        woken = process.wake_pipe()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        self._watch(framing.listen(self.socket_path), self._accept)
+        self._watch(self.keeper, self._obey)
+        self._watch(woken, process.drain)
+        self.connect_at = self.began = time.monotonic()
+        self._keep_deadlines()
+        while True:
+            for key, _ in self.selector.select(self._patience()):
+                if key.fileobj in self.selector.get_map():  # one of those before it may have closed it
+                    key.data(key.fileobj)
+            self._reap()
+            self._keep_deadlines()
+
+    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
+        self.selector.register(thing, selectors.EVENT_READ, callback)
+
+    def _forget(self, thing: Any) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(thing)
+
+    # -- the connection --------------------------------------------------------------------------------
+    def _connect(self) -> None:
+        """Whoever does not lead on its machine waits a moment for the way that whoever does will have opened."""
+        control = self.spec["ssh"]["control"]
+        if self.spec["ssh"]["follows"]:
+            now = time.monotonic()
+            if not os.path.exists(control) and now < self.began + _FOLLOW_SECONDS:
+                self.connect_at = now + _FOLLOW_STEP
+                return
+        else:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(control)  # of a connection that failed
+        self.connect_at, self.unfit = None, ""
+        self.up_by = time.monotonic() + _UP_SECONDS
+        self.connection = Connection(self.spec["ssh"]["minder"], self.spec["minder"], self.selector, self._hear)
+
+    def _order(self, *words: str) -> None:
+        if self.connection is not None:
+            self.connection.order(*words)
+
+    def _hear(self, kind: str, rest: str) -> None:
+        """Login shells like to talk, too: before the minder has said its own name nothing else counts."""
+        if not self.up:
+            known, _, rest = rest.partition(" ")
+            if known != self.spec["run"] or kind not in ("up", "failed"):
+                return
+        handler = _WORDS.get(kind)
+        if handler is not None:
+            handler(self, rest)
+
+    def _connection_ended(self, code: int, words: str) -> None:
+        self.connection = self.up_by = None
+        if self.ending_by is not None:
+            self._end_now()
+        way = {name: self.spec["ssh"].get(name, "") for name in ("typed", "config")}
+        self._tell({"failed": str(trouble(RackHost(**self.spec["way"]), code, self.unfit or words, **way))})
+        if self.up:
+            self._end_now()
+        pause = _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
+        self.connect_at = time.monotonic() + pause * random.uniform(0.5, 1.5)  # who was turned away with others
+        self.tries += 1
+
+    # -- what the keeper says ----------------------------------------------------------------------------
+    def _tell(self, message: framing.Message) -> None:
+        with contextlib.suppress(OSError):
+            framing.send(self.keeper, message)
+
+    def _obey(self, keeper: socket.socket) -> None:
+        message, _ = framing.receive(keeper)
+        if message is None:
+            self._end_now()
+        elif message["do"] == "ping":
+            self.beat += 1
+            if self.up:
+                self._order("heard", str(self.beat))
+                leads = self.spec["members"][0][0] == self.name  # what the others there would tell is the same
+                if leads and self.beat % self.spec["usage_every"] == 0:
+                    self._order("usage")
+        elif message["do"] == "publish":
+            self._send_published()
+        elif message["do"] == "sweep":
+            self.errands.drop_all()
+            for number in self.commands:
+                self._order("kill", "KILL", str(number))  # one that is only starting carries no mark yet
+            self._order("sweep", str(message["number"]))
+            self.ranks.end_all()
+        elif message["do"] == "end":
+            self.ending_by = time.monotonic() + message["grace"] + _END_SLACK
+            if self.up:
+                self._order("end", str(int(message["grace"])))
+            else:
+                self._end_now()
+
+    def _send_published(self) -> None:
+        """hostfile and its kin, as they are now, to where the launcher looks for them."""
+        folder = f"{self.run_folder}/etc/mpi"
+        for name in sorted(os.listdir(folder)) if self.up else ():
+            with contextlib.suppress(OSError), open(f"{folder}/{name}") as file:
+                self.written += 1
+                self.unwritten.add(str(self.written))
+                mode = "755" if name.endswith(".sh") else "644"
+                self._order("write", str(self.written), f"etc/mpi/{name}", mode, scripts.packed(file.read()))
+
+    # -- what the machine says -----------------------------------------------------------------------------
+    def _is_up(self, port: str) -> None:
+        self.up, self.port, self.up_by = True, port, None
+        self._tell({"up": self.name})
+        self._send_published()
+        self._start_waiting()
+
+    def _is_unfit(self, words: str) -> None:
+        self.unfit = words
+
+    def _is_alive(self, _beat: str) -> None:
+        self._tell({"pong": self.name})
+
+    def _wrote(self, number: str) -> None:
+        self.unwritten.discard(number)
+        self._start_waiting()
+
+    def _has_trouble(self, words: str) -> None:
+        """Without its files a launcher would wait for ever."""
+        self._tell({"failed": f"{self.spec['machine']}: {words}"})
+        self._end_now()
+
+    def _used(self, figures: str) -> None:
+        """For whoever draws charts; replaced whole."""
+        path = f"{self.run_folder}/u/{self.name}"
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(f"{path}.new", "w") as file:
+                file.write(f"{time.time():.3f} {figures}\n")
+            os.rename(f"{path}.new", path)
+
+    def _has_emptied(self, sweep: str) -> None:
+        """All that ranks wrote before that sweep is here."""
+        if sweep.isdecimal():
+            self._tell({"emptied": int(sweep)})
+
+    # -- what stand-ins on the machine ask -------------------------------------------------------------------
+    def _hear_part(self, text: str) -> None:
+        asker, _, part = text.partition(" ")
+        if sum(map(len, self.parts.values())) < _MOST_ASKED:
+            self.parts[asker] = self.parts.get(asker, "") + part
+
+    def _asked(self, asker: str) -> list[str]:
+        """Nothing, if it was no stand-in: programs of the job and login shells can write there, too."""
+        try:
+            data = bytes.fromhex(self.parts.pop(asker, ""))
+        except ValueError:
+            return []
+        return [word.decode("utf-8", "surrogateescape") for word in data.split(b"\0")[:-1]]
+
+    def _begin_errand(self, asker: str) -> None:
+        if len(asked := self._asked(asker)) == 2:
+            self.errands.start(asker, *asked)
+
+    def _compose(self, asker: str) -> None:
+        if len(asked := self._asked(asker)) < 2:
+            return
+        own, name, *words = asked
+        done = compose(
+            name, words, self.spec["launch"], attempt=self.attempt, world=f"{self.attempt}-{asker}", port=self.port,
+            own=own,
+        )  # fmt: skip
+        self._tell({"launching": done.by_hydra, "hosts": self._planned(done.machines)})
+        self._order("answer", asker, "words", scripts.packed(scripts.words(done.words)))
+
+    def _planned(self, machines: Sequence[str]) -> list[str]:
+        """By rank, the host it belongs to."""
+        here: dict[str, int] = {}
+        planned = []
+        for machine in machines:
+            planned.append(member_of(self.spec["launch"]["members"][machine], here.get(machine, 0)))
+            here[machine] = here.get(machine, 0) + 1
+        return planned
+
+    # -- commands --------------------------------------------------------------------------------------------
+    def _accept(self, server: socket.socket) -> None:
+        caller, _ = server.accept()
+        self._watch(caller, self._serve)
+
+    def _serve(self, caller: socket.socket) -> None:
+        message, fds = framing.receive(caller)
+        if message is None:
+            self._hang_up(caller)
+        elif "argv" in message:
+            self.waiting.append((caller, message, fds))
+            self._start_waiting()
+            return
+        elif "signal" in message:
+            self._refuse(caller, 128 + message["signal"])
+            for command in self.commands.values():
+                if command.caller is caller:
+                    self._order("kill", signal.Signals(message["signal"]).name[3:], str(command.number))
+        for fd in fds:
+            os.close(fd)
+
+    def _start_waiting(self) -> None:
+        """Not before the machine has all files: a launcher would not find its hosts."""
+        while self.up and not self.unwritten and self.waiting:
+            self._start(*self.waiting.pop(0))
+
+    def _start(self, caller: socket.socket, message: framing.Message, fds: Sequence[int]) -> None:
+        self.started += 1
+        variables = message.get("env", {})
+        self.attempt = variables.get("OARSMAN_ATTEMPT", self.attempt)
+        folder = message.get("folder") or self.spec["folder"]
+        script = scripts.command(
+            message["argv"], run=self.spec["run"], number=self.started, folder=folder, variables=variables
+        )
+        ssh = start_ssh(self.spec["ssh"]["command"], fds[1], fds[2])
+        for fd in fds:
+            os.close(fd)
+        assert ssh.stdin is not None
+        with contextlib.suppress(OSError):
+            ssh.stdin.write(scripts.line(script))
+            ssh.stdin.close()
+        self.commands[self.started] = Command(self.started, ssh, caller)
+        with contextlib.suppress(OSError):
+            framing.send(caller, {"started": ssh.pid})
+
+    def _hang_up(self, caller: socket.socket) -> None:
+        """The caller is gone: like a closed ssh connection, its command ends too."""
+        self._refuse(caller, 128 + signal.SIGHUP)
+        self._forget(caller)
+        caller.close()
+        for command in self.commands.values():
+            if command.caller is caller:
+                self._order("kill", "TERM", str(command.number))
+                command.kill_at = time.monotonic() + _HANG_UP_GRACE
+
+    def _refuse(self, caller: socket.socket, code: int) -> None:
+        """What it wants has not begun, and never will."""
+        for waiting in [each for each in self.waiting if each[0] is caller]:
+            self.waiting.remove(waiting)
+            for fd in waiting[2]:
+                os.close(fd)
+            with contextlib.suppress(OSError):
+                framing.send(caller, exit_told(code))
+
+    def _reap(self) -> None:
+        if self.connection is not None and (code := self.connection.ended()) is not None:
+            self._connection_ended(code, self.connection.words)
+        for command in [each for each in self.commands.values() if each.ssh.poll() is not None]:
+            del self.commands[command.number]
+            if command.caller.fileno() >= 0:
+                with contextlib.suppress(OSError):
+                    framing.send(command.caller, exit_told(command.ssh.returncode))
+
+    # -- time and the end ----------------------------------------------------------------------------------
+    def _deadlines(self) -> list[float]:
+        times = [command.kill_at for command in self.commands.values()]
+        return [when for when in (*times, self.ending_by, self.connect_at, self.up_by) if when is not None]
+
+    def _patience(self) -> float | None:
+        times = self._deadlines()
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _keep_deadlines(self) -> None:
+        now = time.monotonic()
+        for command in self.commands.values():
+            if command.kill_at is not None and now >= command.kill_at:
+                command.kill_at = None
+                self._order("kill", "KILL", str(command.number))
+        if self.connect_at is not None and now >= self.connect_at:
+            self._connect()
+        if self.up_by is not None and now >= self.up_by and self.connection is not None:
+            self.up_by, self.unfit = None, f"nothing began there within {_UP_SECONDS:.0f} seconds"
+            self.connection.kill()  # it is let in, perhaps, but the login shell waits for something
+        if self.ending_by is not None and now >= self.ending_by:
+            self._end_now()
+
+    def _end_now(self) -> NoReturn:
+        """The connection closes with us, and the minder at its other end leaves nothing behind."""
+        for command in self.commands.values():
+            command.ssh.kill()
+        if self.connection is not None and not self.up:
+            self.connection.kill()
+        os._exit(0)
+
+
+_WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
+    "up": RemoteHost._is_up,
+    "failed": RemoteHost._is_unfit,
+    "alive": RemoteHost._is_alive,
+    "wrote": RemoteHost._wrote,
+    "trouble": RemoteHost._has_trouble,
+    "usage": RemoteHost._used,
+    "rank": lambda host, facts: host.ranks.started(facts),
+    "said": lambda host, words: host.ranks.said(words),
+    "done": lambda host, facts: host.ranks.ended(facts),
+    "emptied": RemoteHost._has_emptied,
+    "part": RemoteHost._hear_part,
+    "launch": RemoteHost._compose,
+    "start": RemoteHost._begin_errand,
+    "more": lambda host, asker: host.errands.go_on(asker),
+    "drop": lambda host, asker: host.errands.drop(asker),
+}

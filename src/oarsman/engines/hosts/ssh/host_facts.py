@@ -1,0 +1,155 @@
+"""What is known of the hosts of each rack, and when they were last asked. One for the whole supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from oarsman.engines.hosts.ssh import probe
+from oarsman.engines.hosts.ssh.client import Ssh, on_all
+from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory_file import load
+from oarsman.engines.hosts.ssh.probe import HostFacts
+from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.errors import OarsmanError, RetryableError
+from oarsman.plan.capacity.placement import Machine
+
+FRESH_SECONDS = 30.0  # so long an answer holds; a host that vanished meanwhile is noticed when it is to be used
+TROUBLE_SECONDS = 5.0  # the same, where a host did not answer
+_ANSWER_SECONDS = 15.0
+_BUSY_PATIENCE = 5  # seconds for what may hang on a host
+
+LeftOut = Callable[[Inventory], Mapping[str, str]]  # host -> why its owner wants it left out
+Keep = Callable[[Inventory, Mapping[str, HostFacts], Mapping[str, Trouble]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What was heard before, by whomever."""
+
+    facts: Mapping[str, HostFacts]
+    troubles: Mapping[str, Trouble]
+    age: float  # seconds
+
+
+Recall = Callable[[Inventory], Recalled | None]
+
+
+class Survey:
+    """One rack: the inventory as its file is now, and what its hosts said last."""
+
+    def __init__(self, file: Path, *, left_out: LeftOut, keep: Keep, recall: Recall) -> None:
+        self._file = file
+        self._recall = recall
+        self._left_out = left_out
+        self._keep = keep
+        self._read_at = -1
+        self._inventory: Inventory | None = None
+        self.facts: dict[str, HostFacts] = {}
+        self.troubles: dict[str, Trouble] = {}
+        self._looked_at = float("-inf")
+        self._looking: asyncio.Task[None] | None = None
+
+    @property
+    def inventory(self) -> Inventory:
+        """Read again when the file was changed; what is wrong with it is for whoever submits the next job."""
+        try:
+            changed = self._file.stat().st_mtime_ns
+            if changed != self._read_at:
+                self._inventory, self._read_at = load(self._file), changed
+                self._remember(self._inventory, unchanged=time.time() - changed / 1e9)
+        except (OSError, OarsmanError) as error:
+            if self._inventory is None:
+                raise RetryableError(f"the hosts cannot be read: {error}") from error
+        assert self._inventory is not None
+        return self._inventory
+
+    def _remember(self, inventory: Inventory, *, unchanged: float) -> None:
+        """What hosts said before the inventory was changed, `unchanged` seconds ago, is not about what it says now."""
+        known = self._recall(inventory)
+        self._looked_at = float("-inf")
+        if known is not None and known.age < unchanged:
+            self._looked_at = time.monotonic() - known.age
+            self.facts, self.troubles = dict(known.facts), dict(known.troubles)
+
+    @property
+    def ssh(self) -> Ssh:
+        return Ssh(self.inventory)
+
+    @property
+    def fresh(self) -> bool:
+        """What was in the way may be out of it by now, so that it is looked for sooner."""
+        holds = TROUBLE_SECONDS if bool(self.inventory) and self.troubles else FRESH_SECONDS
+        return time.monotonic() - self._looked_at < holds
+
+    def stale(self) -> None:
+        """Something was seen that does not go with what is known."""
+        self._looked_at = float("-inf")
+
+    async def look(self) -> None:
+        """Ask all hosts; whoever comes while they are being asked waits for the same answers."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+        await asyncio.shield(self._looking)
+
+    async def _look(self) -> None:
+        inventory = self.inventory
+        answers = await on_all(inventory.hosts, self._ask)
+        self.facts = {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
+        self.troubles = {name: said for name, said in answers.items() if isinstance(said, Trouble)}
+        self._looked_at = time.monotonic()
+        self._keep(inventory, self.facts, self.troubles)
+
+    async def with_mpi(self, names: Iterable[str], mpi: str) -> dict[str, HostFacts]:
+        """What these hosts say when they are asked for another MPI than the inventory names."""
+        asked = [replace(host, mpi=mpi) for host in self.inventory.hosts if host.name in set(names)]
+        answers = await on_all(asked, self._ask)
+        return {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
+
+    async def _ask(self, host: RackHost) -> HostFacts | Trouble:
+        answer = await self.ssh.run(host, probe.script(host, patience=_BUSY_PATIENCE), timeout=_ANSWER_SECONDS)
+        if answer.trouble is not None:
+            return answer.trouble
+        try:
+            return probe.parse(answer.out)
+        except RetryableError as error:
+            return Trouble("other", f"{host.name}: {error}")
+
+    def machines(self) -> list[Machine]:
+        """What there is to give, in the inventory's order."""
+        left_out = self._left_out(self.inventory)
+        return [self._machine(host, left_out.get(host.name, "")) for host in self.inventory.hosts]
+
+    def _machine(self, host: RackHost, left_out: str) -> Machine:
+        facts = self.facts.get(host.name)
+        slots = host.slots if host.slots is not None else facts.processors if facts else None
+        memory = host.memory if host.memory is not None else facts.memory if facts else None
+        gpus = host.gpus if host.gpus is not None else len(facts.gpus) if facts else None
+        trouble = self.troubles.get(host.name)
+        why = trouble.message if trouble else "" if facts else "it was not asked yet"
+        return Machine(
+            name=host.name, slots=slots, memory=memory, gpus=gpus, labels=host.labels,
+            left_out=left_out.removeprefix(f"{host.name}: ") or why,
+        )  # fmt: skip
+
+
+class Surveys:
+    def __init__(self, *, left_out: LeftOut, keep: Keep, recall: Recall = lambda _: None) -> None:
+        self._left_out, self._keep, self._recall = left_out, keep, recall
+        self._known: dict[str, Survey] = {}
+
+    def of(self, file: str) -> Survey:
+        if not file:
+            raise RetryableError("it is not known which hosts the job is for", hint="submit it with --hosts FILE")
+        known = self._known.get(file)
+        if known is None:
+            known = self._known[file] = Survey(
+                Path(file), left_out=self._left_out, keep=self._keep, recall=self._recall
+            )
+        return known
+
+    def all(self) -> Iterable[Survey]:
+        return self._known.values()

@@ -1,0 +1,378 @@
+"""What a job's hosts on other machines are given: scripts, variables, the words for ssh. Carried out by the keeper."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+
+from oarsman import names
+from oarsman.engines.hosts.core.cgroups import Slices
+from oarsman.engines.hosts.core.host_spec import expand, field_value
+from oarsman.engines.hosts.core.installed_mpi import LAUNCHERS, FoundMpi
+from oarsman.engines.hosts.core.separation import Separation
+from oarsman.engines.hosts.ssh import scripts
+from oarsman.engines.hosts.ssh.client import Ssh
+from oarsman.engines.hosts.ssh.interfaces import Networks, unopposed, variables
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.probe import HostFacts
+from oarsman.job.install import with_install
+from oarsman.job.job import Implementation, Job
+from oarsman.job.mpi import Family, launcher_variables
+from oarsman.job.role import Role
+
+_GRACE_SECONDS = 10
+_SILENCE_SECONDS = "7"  # a host that vanished is known for it, and all is cleared away, within ten
+_USAGE_SECONDS = 5
+# What of the user's own surroundings is for the programs of a job, wherever they run.
+_PASSED = re.compile(
+    r"^(NCCL_|OMPI_MCA_|PRTE_MCA_|PMIX_MCA_|UCX_|FI_|GLOO_|IBV_|HOROVOD_|OMP_|KMP_|MKL_|I_MPI_|MPICH_|MPIR_CVAR_|TORCH_"
+    r"|TF_|XLA_|PYTORCH_|LC_|LANG$|TZ$|PYTHON(UNBUFFERED|HASHSEED|WARNINGS|DONTWRITEBYTECODE)$)"
+)
+_KEPT_PATH = """'"$PATH"'"""  # the host's own, amid quoted words
+# Open MPI writes its commands for the user's own shell unless it has to ask, but over our way a plain one reads them.
+_SHELL = """\
+case ${SHELL##*/} in sh | ash | bash | dash | ksh* | mksh | zsh | '') ;; *)
+    export SHELL=/bin/sh OMPI_MCA_plm_rsh_assume_same_shell=0 PRTE_MCA_plm_ssh_assume_same_shell=0 ;;
+esac
+"""
+
+
+def base_folder(uid: str) -> str:
+    """Short, because MPI makes sockets below it; and nobody guesses it."""
+    return f"/tmp/oarsman-{uid.replace('-', '')[:12]}"
+
+
+@dataclass(frozen=True)
+class Outfit:
+    job: Job
+    environment: Mapping[str, str]  # of whoever submitted
+    places: Mapping[str, RackHost]  # member -> machine
+    facts: Mapping[str, HostFacts]  # by machine
+    mpi: FoundMpi
+    networks: Networks
+    ssh: Ssh
+    run_folder: str  # here
+    folders: Mapping[str, str]  # machine -> the folder that commands start in
+    gpus: Mapping[str, tuple[str, ...]]  # member -> "machine:device"
+    packages: str = ""  # an environment that all machines share
+
+    # -- who is where --------------------------------------------------------------------------------------
+    @cached_property
+    def takers(self) -> tuple[str, ...]:
+        """The members that take ranks."""
+        job = self.job
+        workers = tuple(job.worker_host(index) for index in range(job.workers))
+        return (job.launcher_host, *workers) if job.run_launcher_as_worker or not workers else workers
+
+    @cached_property
+    def machines(self) -> dict[str, list[str]]:
+        """Those on which ranks run, with the members on each, in the order of the members."""
+        found: dict[str, list[str]] = {}
+        for member in self.takers:
+            found.setdefault(self.places[member].name, []).append(member)
+        return found
+
+    def slots(self, machine: str) -> int:
+        return len(self.machines[machine]) * self.job.slots_per_worker
+
+    def lead(self, machine: str) -> str:
+        """The member in whose name everything runs on this machine: to MPI its members there are one host."""
+        return self.machines.get(machine, [self.job.launcher_host])[0]
+
+    def _opens(self, member: str) -> bool:
+        """Whether it opens the connection to its machine, over which the others there go. It has to outlive them."""
+        machine = self.places[member].name
+        return member == (self.job.launcher_host if machine == self._launching else self.lead(machine))
+
+    @property
+    def _launching(self) -> str:
+        return self.places[self.job.launcher_host].name
+
+    def _leads(self, member: str) -> bool:
+        machine = self.places[member].name
+        return self.lead(machine) == member
+
+    def address(self, member: str) -> str:
+        return self.networks.ends[self.places[member].name].address
+
+    def folder(self, member: str) -> str:
+        """This member's, on its machine."""
+        short = "l" if member == self.job.launcher_host else member.rpartition("-")[2]
+        return f"{base_folder(self.job.uid)}/{short}"
+
+    # -- the whole -----------------------------------------------------------------------------------------
+    def specification(self) -> dict[str, Any]:
+        job = self.job
+        return {
+            "transport": "ssh",
+            "uid": job.uid,
+            "job": job.name,
+            "run_folder": self.run_folder,
+            "separation": asdict(Separation()),
+            "network": "host",
+            "ip": None,
+            "cgroups": asdict(Slices(0)),
+            "grace": _GRACE_SECONDS,
+            "silence": self._silence,
+            "implementation": self.mpi.family.implementation.value,
+            "mpi": str(self.mpi),
+            "gpus": {member: list(devices) for member, devices in self.gpus.items()},
+            "placement": {member: host.name for member, host in self.places.items()},
+            "addresses": {machine: end.address for machine, end in self.networks.ends.items()},
+            "sweeping": {host.name: self.ssh.argv(host) for host in self.places.values()},
+            "launcher_host": job.launcher_host,
+            "launcher_argv": self._launcher_argv(),
+            "launcher_is_mpirun": job.launch is not None and not job.launch.in_shell and not job.launch.elastic,
+            "hosts": {member: self._host(member) for member in self.places},
+        }
+
+    @property
+    def _silence(self) -> int:
+        return math.ceil(float(self.job.annotation(names.ANNOTATION_SILENCE, _SILENCE_SECONDS)))
+
+    def _host(self, member: str) -> dict[str, Any]:
+        launcher = member == self.job.launcher_host
+        host = self.places[member]
+        index = 0 if launcher else int(member.rpartition("-")[2])
+        opens = self._opens(member)
+        control = f"{self.run_folder}/c/{list(self.places.values()).index(host)}"
+        return {
+            "role": "launcher" if launcher else "worker",
+            "index": index,
+            "machine": host.name,
+            "way": {
+                "name": host.name,
+                "address": host.address,
+                "user": host.user,
+                "port": host.port,
+                "jump": host.jump,
+            },
+            "memory": None,
+            "cpus": None,
+            "temp": f"{self.run_folder}/t/{'l' if launcher else index}",
+            "ssh": {
+                "control": control,
+                "follows": not opens,
+                "minder": self.ssh.argv(host, control=control, master=opens),
+                # Where sshd allows no more sessions ssh goes another way by itself; its remark is nothing for a log.
+                "command": self.ssh.argv(host, control=control, options=("LogLevel=FATAL",)),
+                "typed": self.ssh.typed(host),
+                "config": self.ssh.config,
+            },
+            "minder": self._minder(member),
+            "run": self.folder(member),
+            "folder": self._working_folder(member),
+            "usage_every": _USAGE_SECONDS,
+            "hands_on": self._in_files and self._leads(member),
+            "members": self._members_at(host.name),
+            "launch": self._launch_facts() if launcher else {},
+            "aliases": self._aliases() if launcher else {},
+        }
+
+    @property
+    def _in_files(self) -> bool:
+        """Open MPI 4 drops some of many short lines when it tags them: there it writes what a rank says into files."""
+        return self.mpi.family is Family.OPENMPI4 and int(self.mpi.version.partition(".")[0]) >= 4
+
+    def _members_at(self, machine: str) -> list[tuple[str, int]]:
+        here = self.machines.get(machine) or [self.job.launcher_host]
+        return [(member, self.job.slots_per_worker) for member in here]
+
+    def _working_folder(self, member: str) -> str:
+        stated = self._role(member).container.working_dir
+        return os.path.join(self.folders[self.places[member].name], stated or "").rstrip("/") or "/"
+
+    def _launch_facts(self) -> dict[str, Any]:
+        job = self.job
+        return {
+            "family": self.mpi.family.value,
+            "rewrite": job.rewrites_launch_line and self.mpi.family.implementation is Implementation.OPENMPI,
+            "machines": [self.networks.ends[machine].address for machine in self.machines],
+            "slots": [self.slots(machine) for machine in self.machines],
+            "members": {self.networks.ends[machine].address: self._members_at(machine) for machine in self.machines},
+            "rank": ["/bin/sh", f"{base_folder(job.uid)}/rank.sh"],
+            "etc": f"{self.folder(job.launcher_host)}/etc/mpi",
+            "names": {name: self.address(member) for name, member in self._aliases().items()},
+            "output": f"{base_folder(job.uid)}/run/o" if self._in_files else "",
+        }
+
+    def _aliases(self) -> dict[str, str]:
+        """Whatever a launcher may call a machine, and the member that answers there."""
+        known: dict[str, str] = {}
+        for machine, members in self.machines.items():
+            lead = members[0]
+            known |= dict.fromkeys((self.facts[machine].hostname, machine, self.networks.ends[machine].address), lead)
+            known |= dict.fromkeys(members, lead)
+        return known
+
+    def _role(self, member: str) -> Role:
+        worker = self.job.worker
+        return self.job.launcher if member == self.job.launcher_host or worker is None else worker
+
+    def _launcher_argv(self) -> list[str]:
+        job = self.job
+        known = self._variables(job.launcher_host)
+        argv = [self._local_path(expand(word, known)) for word in job.launcher.container.argv]
+        named = os.path.basename(argv[0])
+        if argv[0] != named and named in (*LAUNCHERS, "prterun") and job.launch is not None and not job.launch.in_shell:
+            argv = ["/bin/sh", f"{self.folder(job.launcher_host)}/launch", *argv]
+        return with_install(job.annotation(names.ANNOTATION_INSTALL), argv)
+
+    def _local_path(self, text: str) -> str:
+        """There is no root to put files into /etc; what refers to it is pointed to where they are."""
+        return text.replace(names.MPI_CONFIG_DIR, f"{self.folder(self.job.launcher_host)}/etc/mpi")
+
+    # -- what travels --------------------------------------------------------------------------------------
+    def _minder(self, member: str) -> str:
+        machine = self.places[member].name
+        launcher = member == self.job.launcher_host
+        leads = self._leads(member)
+        first = int(self.job.uid[:4], 16)
+        given = {
+            "BASE": base_folder(self.job.uid),
+            "RUN": self.folder(member),
+            "MARK": f"{names.ENV_JOB}={self.job.uid}" if launcher or leads else "",
+            "HANDS_ON": "yes" if self._in_files and leads else "",
+            "SILENCE": str(self._silence),
+            "PORTS": " ".join(str(20000 + (first + step * 997) % 12000) for step in range(16)),  # below ephemeral ones
+            "FOLDER": self.folders[machine],
+        }
+        assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())
+        return (
+            assignments
+            + scripts.writing(self._files(member), seats=self._seats(machine) if leads else "")
+            + scripts.script("host_agent")
+        )
+
+    def _seats(self, machine: str) -> str:
+        members = self.machines.get(machine, [self.job.launcher_host])
+        return f"slots={self.job.slots_per_worker} runs='{' '.join(map(self.folder, members))}'\n"
+
+    def _files(self, member: str) -> dict[str, str]:
+        run = self.folder(member)
+        own = self._own(member) | self._fields(member)
+        corrections = self._path_again(member) + self._concession(member)
+        files = {"own": scripts.exports(own) + corrections, "env": self._env(member)}
+        if member != self.job.launcher_host:
+            return files
+        files |= {
+            "ask": scripts.script("askpass"),
+            "launch": scripts.script("launch"),
+            "agent": scripts.script("rsh_agent"),
+        }
+        for name in ("ssh", "rsh"):
+            files[f"bin/{name}"] = f'#!/bin/sh\nexec /bin/sh {run}/agent "$@"\n'
+        for name in (*LAUNCHERS, "prterun"):
+            files[f"bin/{name}"] = f'#!/bin/sh\nexec /bin/sh {run}/launch {name} "$@"\n'
+        return files
+
+    def _env(self, member: str) -> str:
+        path = shlex.quote(self._path(member)).replace("$PATH", _KEPT_PATH)
+        return scripts.exports(self._variables(member)) + f"export PATH={path}\n" + _SHELL
+
+    def _path(self, member: str) -> str:
+        """As on one machine: our stand-ins, the job's packages; a chosen MPI before the PATH, a found one after it."""
+        chosen = bool(self.job.annotation(names.ANNOTATION_MPI))
+        parts = [self.mpi.folder, "$PATH"] if chosen else ["$PATH", self.mpi.folder]
+        parts = [f"{self.packages}/bin", *parts] if self.packages else parts
+        stand_ins = [f"{self.folder(member)}/bin"] if member == self.job.launcher_host else []
+        return ":".join([*stand_ins, *parts])
+
+    def _path_again(self, member: str) -> str:
+        """Hydra sends the launcher's PATH along. That of this machine, as its facts tell it, is put right again."""
+        launcher = f"{self.folder(self.job.launcher_host)}/bin"
+        path = self._path(member).replace("$PATH", self.facts[self.places[member].name].path)
+        path = path.removeprefix(f"{launcher}:")
+        return f'case $PATH in *"{launcher}"*) export PATH={shlex.quote(path)} ;; esac\n'
+
+    def _concession(self, member: str) -> str:
+        """A script may decide by itself which interfaces are not used; told both ways, Open MPI uses no TCP at all."""
+        words = "\n".join(self._told(member))
+        for ours, theirs in (("include", "exclude"), ("exclude", "include")):
+            if f"btl_tcp_if_{ours}" in words:
+                return f'[ -z "${{OMPI_MCA_btl_tcp_if_{theirs}:-}}" ] || unset OMPI_MCA_btl_tcp_if_{ours}\n'
+        return ""
+
+    # -- variables -----------------------------------------------------------------------------------------
+    def given_to(self, member: str) -> Mapping[str, str]:
+        """What its commands find in their environment, for those who ask beforehand."""
+        return self._variables(member)
+
+    def _variables(self, member: str) -> dict[str, str]:
+        """The inventory's, the user's, ours, then the template's; what our parts rely on cannot be changed."""
+        job, host, role = self.job, self.places[member], self._role(member)
+        launcher = member == job.launcher_host
+        ours = self._ours(host.name) | self._own(member)
+        if launcher:
+            run = self.folder(member)
+            hostfile = f"{run}/etc/mpi/{names.HOSTFILE}"
+            agent = f"{base_folder(job.uid)}/ssh"
+            ours |= launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker)
+            del ours["I_MPI_PERHOST"]  # machines may have several workers each; the hostfile has the slots of all
+            ours["OARSMAN_MPI"] = self.mpi.folder
+        result = {**self._told(member), **self._given(host), **ours}
+        fields = self._fields(member)
+        for variable in role.container.env:
+            known = fields.get(variable.name)
+            result[variable.name] = self._local_path(expand(variable.value, result)) if known is None else known
+        return result | {key: value for key, value in ours.items() if key.startswith(("OARSMAN_", "K_MPI"))}
+
+    def _given(self, host: RackHost) -> dict[str, str]:
+        return {**host.environment, **{key: value for key, value in self.environment.items() if _PASSED.match(key)}}
+
+    def _told(self, member: str) -> dict[str, str]:
+        """About networks, as far as nobody else has decided."""
+        host = self.places[member]
+        stated = {variable.name for variable in self._role(member).container.env}
+        given = {*self._given(host), *stated}
+        return unopposed(variables(self.networks, host.name), given, self.job.launcher.container.argv)
+
+    def _fields(self, member: str) -> dict[str, str]:
+        """What the template says in fields of the pod."""
+        role, node = self._role(member), self.places[member].name
+        return {
+            variable.name: field_value(
+                self.job, variable.field_path, role, host=member, node=node, address=self.address(member)
+            )
+            for variable in role.container.env
+            if variable.field_path is not None
+        }
+
+    def _ours(self, machine: str) -> dict[str, str]:
+        facts = self.facts[machine]
+        told = {
+            names.ENV_JOB: self.job.uid,
+            "OMPI_MCA_plm_rsh_no_tree_spawn": "1",  # only the launcher's machine can ask us
+            "PRTE_MCA_plm_ssh_no_tree_spawn": "1",
+        }
+        slots = self.slots(machine) if machine in self.machines else 0
+        if slots != facts.processors:
+            # Other jobs may be there, and each would bind its first rank to the first core; or there are too few cores.
+            told |= {"OMPI_MCA_hwloc_base_binding_policy": "none", "PRTE_MCA_hwloc_default_binding_policy": "none"}
+            told["I_MPI_PIN"] = "0"
+        if slots > facts.processors:
+            told["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        if not self.networks.rdma:
+            told["OMPI_MCA_btl"] = "^ofi"  # it costs a second per start and has nothing to drive here
+        if facts.uid == 0:
+            told |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return told
+
+    def _own(self, member: str) -> dict[str, str]:
+        """What differs from host to host."""
+        machine = self.places[member].name
+        run = self.folder(member)
+        own = {names.ENV_HOST: member, "OARSMAN_MACHINE": machine}
+        own |= {"OARSMAN_RUN": run, "TMPDIR": f"{run}/t"}
+        own[names.ENV_ROLE] = "launcher" if member == self.job.launcher_host else "worker"
+        if any(self.gpus.values()):
+            here = self.machines.get(machine, []) if own[names.ENV_ROLE] == "worker" or member in self.takers else []
+            devices = [device.rpartition(":")[2] for each in here for device in self.gpus.get(each, ())]
+            own["CUDA_VISIBLE_DEVICES"] = ",".join(devices)
+        return own

@@ -1,0 +1,271 @@
+"""The YAML form of an inventory: one table of fields, each with what reads it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from oarsman.engines.hosts.ssh import inventory_hostfile as words
+from oarsman.engines.hosts.ssh.inventory_hostfile import MOST_SLOTS, Unfit, read_line
+from oarsman.manifest import quantity
+from oarsman.manifest.problems import Path as FieldPath
+from oarsman.manifest.problems import Problem, listed, nearest, quoted
+from oarsman.manifest.scalars import ScalarError, resolve
+from oarsman.manifest.source import Document, Node
+from oarsman.manifest.source import read as read_documents
+
+_NUMBER = re.compile(r"[-+.\w]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A value of the document, with what is needed to read it and to say what is wrong with it."""
+
+    document: Document
+    node: Node
+    folder: Path  # of the inventory
+    problems: list[Problem]
+    path: FieldPath = ()
+
+    @property
+    def value(self) -> Any:
+        return self.node.value
+
+    def parts(self) -> Iterator[tuple[str | int, Place]]:
+        """What a list or mapping holds; null is as good as absent."""
+        for step, node in self.node.children.items():
+            if node.value is not None:
+                yield step, replace(self, node=node, path=(*self.path, step))
+
+    def wrong(self, message: str, hint: str | None = None, *, on_key: bool = False) -> None:
+        self.problems.append(self.document.problem(self.path, message, hint=hint, on_key=on_key))
+
+    def missing(self, name: str) -> None:
+        """Says that a field is required, unless it is there with a slip in its name."""
+        slips = [problem for problem in self.problems if problem.stray and problem.meant == name]
+        if all(self.document.path(problem)[:-1] != self.path for problem in slips):
+            self.problems.append(self.document.missing((*self.path, name), "is required"))
+
+
+Reader = Callable[[Place], Any]  # None where it has found something wrong
+
+
+@dataclass(slots=True)
+class Found:
+    """What the text says: the fields of each host, as RackHost takes them."""
+
+    hosts: list[dict[str, Any]] = field(default_factory=list)
+    ssh_config: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_yaml(text: str, source: str, folder: Path) -> Found:
+    documents, problems = read_documents(text, source)
+    noted = {(problem.line, problem.column) for problem in problems}
+    found = Found()
+    for number, document in enumerate(documents):
+        assert document.root is not None
+        top = Place(document, document.root, folder, found.problems)
+        if number:
+            top.wrong("an inventory is one document", "leave out what starts with ---")
+        else:
+            _read_top(top, found)
+    found.problems = problems + [p for p in found.problems if (p.line, p.column) not in noted]
+    return found
+
+
+def _read_top(top: Place, found: Found) -> None:
+    if isinstance(top.value, list):
+        _read_hosts(top, {}, found)
+        return
+    if not isinstance(top.value, dict):
+        top.wrong(f"an inventory is a mapping with hosts, or a list of hosts, not {quoted(top.value)}")
+        return
+    places = {str(name): place for name, place in top.parts()}
+    known = _known(places, {"hosts", "defaults", "sshConfig"}, "an inventory")
+    if "sshConfig" in known:
+        found.ssh_config = _file_here(known["sshConfig"]) or ""
+    defaults = _read_fields(known["defaults"], _DEFAULTS, "defaults") if "defaults" in known else {}
+    if "hosts" in top.value and "hosts" not in known:
+        top.problems.append(top.document.problem(("hosts",), "there is no host here", on_key=True))
+    elif "hosts" not in known:
+        top.missing("hosts")
+    elif not isinstance(known["hosts"].value, list):
+        known["hosts"].wrong(f"must be a list, not {quoted(known['hosts'].value)}", "start each host with '- '")
+    else:
+        _read_hosts(known["hosts"], defaults, found)
+
+
+def _read_hosts(listing: Place, defaults: Mapping[str, Any], found: Found) -> None:
+    if not listing.value:
+        listing.wrong("there is no host here")
+    lines: dict[str, int] = {}
+    for _, place in listing.parts():
+        host = _read_host(place)
+        name, line = host.get("name"), place.node.line
+        if name is None:
+            continue
+        if name in lines:
+            of_name = dict(place.parts()).get("name", place)
+            of_name.wrong(f"another host is called {quoted(name)}, on line {lines[name]}")
+            continue
+        lines[name] = line
+        merged = {key: {**defaults.get(key, {}), **host.get(key, {})} for key in ("environment", "labels")}
+        found.hosts.append({**defaults, **host, **merged, "line": line})
+
+
+def _read_host(place: Place) -> dict[str, Any]:
+    """A mapping, or a string that is a line of a hostfile."""
+    if isinstance(place.value, dict):
+        host = _read_fields(place, FIELDS, "a host")
+        if place.value.get("name") is None:
+            place.missing("name")
+        return host
+    if not isinstance(place.value, str):
+        place.wrong(f"must be a name or a mapping, not {quoted(place.value)}", _in_quotes(place.value))
+        return {}
+    if not place.value.strip():
+        place.wrong("a host name is missing")
+    line = read_line(place.value, lambda _, __, what: place.wrong(str(what), what.hint))
+    said = {"name": line.name, "slots": line.count, "user": line.user} if line is not None else {}
+    return {key: value for key, value in said.items() if value not in (None, "")}
+
+
+def _read_fields(holder: Place, fields: Mapping[str, Reader], what: str) -> dict[str, Any]:
+    if not isinstance(holder.value, dict):
+        holder.wrong(f"must be a mapping, not {quoted(holder.value)}")
+        return {}
+    places = {str(name): place for name, place in holder.parts()}
+    values = {name: fields[name](place) for name, place in _known(places, fields, what).items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _known(places: dict[str, Place], names: Collection[str], what: str) -> dict[str, Place]:
+    for name in places.keys() - set(names):
+        if name in FIELDS and what == "defaults":
+            places[name].wrong("is each host's own", "write it with the host", on_key=True)
+        else:
+            hint = nearest(name, names) or f"{what} has {listed(sorted(names), 'and')}"
+            places[name].wrong(f"unknown field {quoted(name)}", hint, on_key=True)
+    return {name: place for name, place in places.items() if name in names}
+
+
+def _in_quotes(value: object) -> str | None:
+    if isinstance(value, bool):
+        return f'quote it: "{str(value).lower()}"'
+    return f'quote it: "{value}"' if isinstance(value, int | float) else None
+
+
+def _word(take: Callable[[str], str]) -> Reader:
+    def read(place: Place) -> str | None:
+        if not isinstance(place.value, str):
+            place.wrong(f"must be a string, not {quoted(place.value)}", _in_quotes(place.value))
+            return None
+        try:
+            return take(place.value)
+        except Unfit as what:
+            place.wrong(str(what), what.hint)
+        return None
+
+    return read
+
+
+def _whole(least: int, most: int) -> Reader:
+    def read(place: Place) -> int | None:
+        value = place.value
+        if isinstance(value, bool) or not isinstance(value, int):
+            digits = isinstance(value, str) and value.isdecimal()
+            place.wrong(f"must be a whole number, not {quoted(value)}", "leave the quotes out" if digits else None)
+        elif not least <= value <= most:
+            place.wrong(f"must be from {least} to {most}, not {value}")
+        else:
+            return value
+        return None
+
+    return read
+
+
+def _file_here(place: Place) -> str | None:
+    found: str | None = _word(lambda text: words.file_here(text, place.folder))(place)
+    return found
+
+
+def _memory(place: Place) -> int | None:
+    try:
+        amount = math.ceil(quantity.parse(place.value))
+    except quantity.QuantityError as what:
+        place.wrong(str(what), what.hint)
+        return None
+    if amount > 0:
+        return amount
+    place.wrong(f"must be more than nothing, not {quoted(place.value)}", "leave it out to have the host asked")
+    return None
+
+
+def _folders(place: Place) -> tuple[str, ...] | None:
+    read_one = _word(words.shared_folder)
+    if not isinstance(place.value, list):
+        found = read_one(place)
+        return None if found is None else (found,)
+    return tuple(found for _, part in place.parts() if (found := read_one(part)) is not None)
+
+
+def _texts(names: re.Pattern[str], what: str) -> Reader:
+    """A mapping to texts. Numbers and truths are meant as they are written."""
+
+    def read(place: Place) -> dict[str, str] | None:
+        if not isinstance(place.value, dict):
+            place.wrong(f"must be a mapping, not {quoted(place.value)}")
+            return None
+        found = {}
+        for name, part in place.parts():
+            if not names.fullmatch(str(name)):
+                part.wrong(f"{quoted(name)} is not {what}", on_key=True)
+            elif isinstance(part.value, list | dict):
+                part.wrong(f"must be a string, not {quoted(part.value)}")
+            elif "\0" in (text := _as_written(part)):
+                part.wrong("must not have a NUL character")
+            else:
+                found[str(name)] = text
+        return found
+
+    return read
+
+
+def _as_written(place: Place) -> str:
+    """1.10 stays 1.10, which as a number it is not."""
+    value, node = place.value, place.node
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    written = _NUMBER.match(place.document.lines[node.line - 1], node.column - 1)
+    with suppress(ScalarError):
+        if written is not None and resolve(written.group()) == value:
+            return written.group()
+    return str(value)
+
+
+FIELDS: Mapping[str, Reader] = {
+    "name": _word(words.host),
+    "slots": _whole(0, MOST_SLOTS),
+    "address": _word(words.host),
+    "user": _word(words.user),
+    "port": _whole(1, 65535),
+    "jump": _word(words.jump),
+    "key": _file_here,
+    "interface": _word(words.interface),
+    "memory": _memory,
+    "gpus": _whole(0, 1000),
+    "labels": _texts(re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"), "the name of a label"),
+    "shared": _folders,
+    "folder": _word(words.folder_on_host),
+    "environment": _texts(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "the name of an environment variable"),
+    "mpi": _word(words.folder_on_host),
+}
+_DEFAULTS = {name: reader for name, reader in FIELDS.items() if name not in ("name", "address")}

@@ -1,0 +1,283 @@
+"""Hosts that are other machines: how a job for them is made ready, and what is left of one is cleared away."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from oarsman import names
+from oarsman.engines.contract import Assignment
+from oarsman.engines.hosts.core.job_spec import FILE, read_spec
+from oarsman.engines.hosts.core.journal_state import Seen
+from oarsman.engines.hosts.core.prepare import replace_file
+from oarsman.engines.hosts.core.process import send_signal
+from oarsman.engines.hosts.ssh import mpi_choice, scripts
+from oarsman.engines.hosts.ssh.client import on_all
+from oarsman.engines.hosts.ssh.code import copy
+from oarsman.engines.hosts.ssh.host_facts import Survey, Surveys
+from oarsman.engines.hosts.ssh.host_spec import Outfit, base_folder
+from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.probe import HostFacts
+from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.errors import RetryableError, UnsupportedError, UserError
+from oarsman.job.job import Implementation, Job
+from oarsman.job.mpi import discover_hosts, hostfile
+from oarsman.job.role import Role
+
+_SWEEP_SECONDS = 15.0  # a machine that cannot be reached clears itself
+_COPY_SECONDS = 600.0
+
+
+class OverSsh:
+    name = "ssh"
+    far = True
+
+    def __init__(self, surveys: Surveys) -> None:
+        self._surveys = surveys
+
+    async def start(self) -> None:
+        pass
+
+    # -- what can be had -----------------------------------------------------------------------------------
+    def refusal(self, assignment: Assignment) -> str | None:
+        return refused(assignment.job) or self._refused_packages(assignment) or self._refused_code(assignment)
+
+    def _refused_code(self, assignment: Assignment) -> str | None:
+        """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
+        hosts = self._surveys.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
+        here = assignment.folder
+        if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
+            return None
+        if all(copy.is_shared(here, host) for host in hosts):
+            return None
+        try:
+            copy.plan_copy(here)
+        except UserError as error:
+            return f"{error.message}: {error.hint}" if error.hint else error.message
+        return None
+
+    def _refused_packages(self, assignment: Assignment) -> str | None:
+        """An environment is built here and knows its own place; only hosts that have it there, too, can use it."""
+        if assignment.packages is None:
+            return None
+        hosts = self._surveys.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
+        apart = next((host.name for host in hosts if not copy.is_shared(assignment.packages, host)), None)
+        if apart is None:
+            return None
+        return (
+            f"its environment is in {assignment.packages}, which {apart} does not share: put OARSMAN_STATE into a "
+            "folder that all hosts have, and name that folder under shared in the inventory"
+        )
+
+    def remarks(self, job: Job) -> list[str]:
+        image = job.launcher.container.image
+        notes = [f"image {image} is not pulled: the programs of the hosts run"] if image else []
+        roles = [role for role in (job.launcher, job.worker) if role is not None]
+        if any("memory" in role.container.resources.limits for role in roles):
+            notes.append("memory limits are not enforced: hosts are used as they are")
+        with contextlib.suppress(RetryableError):
+            survey = self._surveys.of(job.annotation(names.ANNOTATION_INVENTORY))
+            notes += [m.why_left_out for m in survey.machines() if m.left_out and survey.fresh]
+        return notes
+
+    # -- making it ready -----------------------------------------------------------------------------------
+    async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
+        job = assignment.job
+        survey = self._surveys.of(job.annotation(names.ANNOTATION_INVENTORY))
+        places = _places(assignment, folder, survey)
+        machines = {host.name: host for host in places.values()}
+        if not all(name in survey.facts for name in machines):
+            await survey.look()
+        facts = _facts(survey, machines)
+        if others := mpi_choice.unseen(job, facts):
+            facts |= await survey.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
+        mpi = mpi_choice.choose(job, facts)
+        if isinstance(mpi, str):
+            if all(found.complete for found in facts.values()):
+                raise UnsupportedError(mpi)
+            survey.stale()  # a busy host did not say all in time
+            raise RetryableError(mpi)
+        networks = network_of(machines, facts)
+        if isinstance(networks, Trouble):
+            raise UnsupportedError(str(networks))
+        folders = await self._bring_code(assignment, survey, machines, facts)
+        outfit = Outfit(
+            job=job, environment=assignment.environment, places=places, facts=facts, mpi=mpi, networks=networks,
+            ssh=survey.ssh, run_folder=str(run_folder), folders=folders,
+            gpus=_hand_out_gpus(job, places, survey, taken_gpus, _previous(folder)),
+            packages=str(assignment.packages) if assignment.packages else "",
+        )  # fmt: skip
+        for needed in (folder / "logs", *(run_folder / name for name in ("c", "etc/mpi", "u"))):
+            needed.mkdir(parents=True, exist_ok=True, mode=0o700)
+        replace_file(folder / FILE, json.dumps(outfit.specification()))
+
+    async def _bring_code(
+        self, assignment: Assignment, survey: Survey, machines: Mapping[str, RackHost], facts: Mapping[str, HostFacts]
+    ) -> dict[str, str]:
+        """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it."""
+        here = assignment.folder
+        if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
+            return {name: facts[name].home or "/" for name in machines}
+        folders = {name: str(here) for name, host in machines.items() if copy.is_shared(here, host)}
+        others = [host for name, host in machines.items() if name not in folders]
+        if others:
+            tree = await asyncio.to_thread(copy.plan_copy, here)
+            targets = {
+                host.name: _at_home(copy.remote_folder(host, here, assignment.job.owner), facts[host.name])
+                for host in others
+            }
+            try:
+                await on_all(
+                    others, lambda host: copy.copy(survey.ssh, host, tree, targets[host.name], timeout=_COPY_SECONDS)
+                )
+            except UserError as error:  # a host on which somebody has to make room, for one: then it goes on
+                raise RetryableError(error.message, hint=error.hint) from error
+            folders |= targets
+        return folders
+
+    def host_files(self, job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
+        """Machines by their addresses; the slots of members that share one are added up."""
+        slots: dict[str, int] = {}
+        for member in hosts:
+            machine = spec["placement"].get(member)
+            if machine is not None:
+                address = spec["addresses"][machine]
+                slots[address] = slots.get(address, 0) + job.slots_per_worker
+        launcher = spec["hosts"][spec["launcher_host"]]["run"]
+        return {
+            names.HOSTFILE: hostfile(Implementation(spec["implementation"]), slots, slots),
+            names.DISCOVER_HOSTS: discover_hosts(slots, slots),
+            names.KUBEXEC: f'#!/bin/sh\nexec {launcher}/bin/ssh "$@"\n',
+        }
+
+    # -- what is left --------------------------------------------------------------------------------------
+    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
+        """Its connections ended with the keeper, and the minders at their other ends with them. In case one of those
+        was killed, too, each machine that can be reached is looked at."""
+        for host in seen.hosts.values():
+            send_signal(host.process, 9)
+        script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
+        line = scripts.line(script + scripts.script("cleanup"))
+        sweepers = [
+            threading.Thread(target=_sweep, args=(argv, line))
+            for argv in _previous(folder).get("sweeping", {}).values()
+        ]
+        for sweeper in sweepers:
+            sweeper.start()
+        for sweeper in sweepers:
+            sweeper.join()
+        shutil.rmtree(run_folder, ignore_errors=True)
+
+
+def network_of(machines: Mapping[str, RackHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:
+    """The network that connects these machines, by what they say of themselves and what the inventory wants."""
+    return connecting(
+        {name: found.addresses for name, found in facts.items()},
+        {name: host.interface for name, host in machines.items() if host.interface},
+        reached={name: found.reached for name, found in facts.items() if found.reached},
+        rdma=[name for name, found in facts.items() if found.rdma],
+    )
+
+
+def refused(job: Job) -> str | None:
+    """The first thing in this job that no SSH host can honour, or None."""
+    if not job.launcher.container.argv:
+        return (
+            "the launcher has no command. Images are not run on SSH hosts, so there is no entry point to fall back "
+            "on: add spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command"
+        )
+    roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
+    return next((reason for name, role in roles for reason in _refusals(name, role)), None)
+
+
+def _sweep(argv: Sequence[str], line: bytes) -> None:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        subprocess.run(
+            [*argv, scripts.RECEIVER], input=line, timeout=_SWEEP_SECONDS, start_new_session=True,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+
+def _refusals(name: str, role: Role) -> Iterator[str]:
+    where = f"spec.mpiReplicaSpecs.{name}.template.spec"
+    if role.init_containers:
+        yield f"{where}.initContainers: only the MPI container runs on SSH hosts; do it in the launch command"
+    if len(role.containers) > 1:
+        yield f"{where}.containers: only the MPI container runs on SSH hosts; remove the others"
+    main = f"{where}.containers[{role.main}]"
+    for variable in role.container.env:
+        if variable.other_source:
+            yield f"{main}.env[{variable.name}]: {variable.other_source} exists on Kubernetes only; give the value"
+    if role.container.env_from:
+        yield f"{main}.envFrom: exists on Kubernetes only; give the variables under env"
+    for mount in role.container.mounts:
+        volume = next((v for v in role.volumes if v.name == mount.name), None)
+        if volume is None or volume.kind != "hostPath" or volume.host_path != mount.mount_path or mount.sub_path:
+            yield (
+                f"{where}.volumes[{mount.name}]: nothing is mounted on SSH hosts; "
+                "use a hostPath whose path is the mountPath, a folder that the hosts have"
+            )
+
+
+def _previous(folder: Path) -> Mapping[str, Any]:
+    try:
+        return read_spec(str(folder))
+    except (OSError, ValueError):
+        return {}
+
+
+def _places(assignment: Assignment, folder: Path, survey: Survey) -> dict[str, RackHost]:
+    """Member -> machine, as admitted, or as it was when an earlier supervisor prepared it."""
+    job = assignment.job
+    given = {place.member: place.machine for place in assignment.admission.placement}
+    given = given or dict(_previous(folder).get("placement", {}))
+    members = [job.launcher_host, *(job.worker_host(index) for index in range(job.workers))]
+    places: dict[str, RackHost] = {}
+    for member in members:
+        host = survey.inventory.host(given.get(member, ""))
+        if host is None:
+            gone = f"{given[member]} is no longer in the inventory" if member in given else assignment.admission.reason
+            raise RetryableError(f"{member} has no place: {gone}")
+        places[member] = host
+    return places
+
+
+def _facts(survey: Survey, machines: Mapping[str, RackHost]) -> dict[str, HostFacts]:
+    for name in machines:
+        if name not in survey.facts:
+            survey.stale()
+            raise RetryableError(str(survey.troubles.get(name, f"{name} does not answer")))
+    return {name: survey.facts[name] for name in machines}
+
+
+def _at_home(folder: str, facts: HostFacts) -> str:
+    return os.path.join(facts.home, folder[2:]) if folder.startswith("~/") else folder
+
+
+def _hand_out_gpus(
+    job: Job, places: Mapping[str, RackHost], survey: Survey, taken: set[str], previous: Mapping[str, Any]
+) -> dict[str, tuple[str, ...]]:
+    """Devices ("machine:0") for each member that asks for some; those handed out before stay where they are."""
+    given: dict[str, tuple[str, ...]] = {}
+    used = set(taken)
+    there = {machine.name: machine.capacity.gpus for machine in survey.machines()}
+    for member, host in places.items():
+        role = job.launcher if member == job.launcher_host or job.worker is None else job.worker
+        count = role.container.resources.gpus
+        kept = tuple(previous.get("gpus", {}).get(member, ()))
+        if len(kept) != count or previous.get("placement", {}).get(member) != host.name:
+            free = [f"{host.name}:{index}" for index in range(there.get(host.name, 0))]
+            kept = tuple([device for device in free if device not in used][:count])
+        used.update(kept)
+        given[member] = kept
+    return given

@@ -1,0 +1,191 @@
+"""What trust changes in each place: decided from what was seen, before anything is touched."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.trust.files import (
+    PublicKey,
+    admits,
+    marks,
+    pin,
+    stanzas,
+    with_block,
+    with_lines,
+    with_port,
+    without_block,
+    without_lines,
+)
+from oarsman.engines.hosts.ssh.trust.folders import KEY, Edit, Seen
+
+HERE = ""  # in place of the name of a host
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is announced, and then done."""
+
+    place: str  # a host, or HERE
+    file: str
+    action: str  # make, add, replace, remove, delete
+    count: int = 1  # lines of authorized_keys and known_hosts, entries of config
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """For one place."""
+
+    changes: tuple[Change, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    make_key: bool = False
+    delete_key: bool = False
+    refused: tuple[str, ...] = ()  # hosts whose key is written down otherwise, by somebody else
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A host as the others are to know it."""
+
+    host: RackHost
+    seen: Seen
+    key: PublicKey  # of the host
+
+    @property
+    def hostname(self) -> str:
+        return _hostname(self.host, self.seen)
+
+    @property
+    def names(self) -> list[str]:
+        return names_of(self.host, self.seen)
+
+    @property
+    def known_as(self) -> list[str]:
+        return [with_port(name, self.seen.port) for name in self.names]
+
+    @property
+    def stanza(self) -> str:
+        port = f"    Port {self.seen.port}\n" if self.seen.port != 22 else ""
+        return (
+            f"Host {' '.join(self.names)}\n    HostName {self.hostname}\n{port}    User {self.seen.user}\n"
+            f"    IdentityFile ~/.ssh/{KEY}\n"
+        )
+
+
+def names_of(host: RackHost, seen: Seen) -> list[str]:
+    """Those by which the others may call it, the usual one first."""
+    found = dict.fromkeys((host.name, host.target, _hostname(host, seen)))
+    return [name for name in found if not _is_this_machine(name)]
+
+
+def _hostname(host: RackHost, seen: Seen) -> str:
+    """Its own address, which is right also where this machine comes through a translating router."""
+    for name in (seen.address, host.target):
+        if name and not _is_this_machine(name):
+            return name
+    return seen.node
+
+
+def _is_this_machine(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+def on_host(
+    me: Peer, peers: Sequence[Peer], keys: Mapping[str, str], extra: Sequence[str], mark: str, pending: int = 0
+) -> Work:
+    """keys: public ones of the hosts, as far as they are made; extra: further lines for authorized_keys.
+
+    pending: how many keys are still to be made, each of which will be a line.
+    """
+    name, seen = me.host.name, me.seen
+    lines = [line for line in (*extra, *keys.values()) if _is_missing(seen.files["authorized_keys"].text, line)]
+    admitted = with_lines(seen.files["authorized_keys"].text, [_labelled(line) for line in lines], mark)
+    pinned = pin(seen.files["known_hosts"].text, [(peer.key, peer.known_as) for peer in peers], mark)
+    config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers}, mark)
+    make = not seen.key
+    changes = [
+        Change(name, KEY, "make", int(make)),
+        Change(name, "authorized_keys", "add", len(lines) + pending),
+        Change(name, "known_hosts", "add", pinned.added),
+        Change(name, "known_hosts", "replace", pinned.replaced),
+        Change(name, "config", "add", entries),
+    ]
+    edits = _edits(seen, {"authorized_keys": admitted, "known_hosts": pinned.text, "config": config})
+    refused = tuple(peer.host.name for peer in peers if set(peer.known_as) & set(pinned.refused))
+    return Work(tuple(change for change in changes if change.count), edits, make, refused=refused)
+
+
+def _is_missing(text: bytes | None, line: str) -> bool:
+    key = PublicKey.read(line)
+    return key is not None and not admits(text, key)
+
+
+def _labelled(line: str) -> str:
+    """Without the mark of the key pair, whose place in a line is that of the line's own."""
+    words = [word for word in line.split() if not word.startswith("oarsman-trust:")]
+    return " ".join(words)
+
+
+def _configured(seen: Seen, wanted: Mapping[str, str], mark: str) -> tuple[bytes | None, int]:
+    text = seen.files["config"].text
+    had = stanzas(text, mark)
+    by_first = {stanza.split()[1]: stanza for stanza in wanted.values()}
+    return with_block(text, by_first, mark), sum(had.get(first) != stanza for first, stanza in by_first.items())
+
+
+def _edits(seen: Seen, after: Mapping[str, bytes | None]) -> tuple[Edit, ...]:
+    return tuple(
+        Edit(label, seen.files[label], text) for label, text in after.items() if text != seen.files[label].text
+    )
+
+
+# -- here --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Of the machine that all of this starts from."""
+
+    pins: Mapping[str, Sequence[tuple[PublicKey, Sequence[str]]]]  # by label of the file
+    entries: Mapping[str, str]  # of the configuration: which key opens a host
+    make_key: bool
+
+
+def on_start(seen: Seen, wanted: Wanted, mark: str) -> Work:
+    changes = [Change(HERE, KEY, "make", int(wanted.make_key))]
+    after: dict[str, bytes | None] = {}
+    for label, pins in wanted.pins.items():
+        pinned = pin(seen.files[label].text, pins, mark)
+        after[label] = pinned.text
+        changes.append(Change(HERE, label, "add", pinned.added))
+        changes.append(Change(HERE, label, "replace", pinned.replaced))
+    after["config"], entries = _configured(seen, wanted.entries, mark)
+    changes.append(Change(HERE, "config", "add", entries))
+    return Work(tuple(change for change in changes if change.count), _edits(seen, after), wanted.make_key)
+
+
+# -- and back ----------------------------------------------------------------------------------------------------
+
+
+def undo(place: str, seen: Seen, mark: str) -> Work:
+    """All that carries the mark; the key pair stays while another trust is left that needs it."""
+    changes, after, left = [], {}, set()
+    for label, file in seen.files.items():
+        without = without_block if label == "config" else without_lines
+        after[label], count = without(file.text, mark)
+        left |= marks(after[label])
+        changes.append(Change(place, label, "remove", count))
+    delete = seen.made_by_us and not left
+    changes.append(Change(place, KEY, "delete", int(delete)))
+    return Work(tuple(change for change in changes if change.count), _edits(seen, after), delete_key=delete)
+
+
+def others(seen: Seen, mark: str) -> set[str]:
+    """Marks of other inventories."""
+    found = set().union(*(marks(file.text) for file in seen.files.values()))
+    return {other for other in found if other.removesuffix("-start") != mark.removesuffix("-start")}

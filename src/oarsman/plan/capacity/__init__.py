@@ -1,0 +1,1 @@
+"""Who may start, and where: whole gangs only. Pure arithmetic over what there is and who holds it."""

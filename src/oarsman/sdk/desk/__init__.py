@@ -1,5 +1,0 @@
-"""The desk does the work of `Service` on a door, for one caller with one role."""
-
-from oarsman.sdk.desk.desk import Desk
-
-__all__ = ["Desk"]

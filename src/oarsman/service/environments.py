@@ -1,0 +1,64 @@
+"""The part of the desk that is about environments. Everybody sees them; a build runs code, which not all may do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+
+from oarsman.backends.base import Jobs
+from oarsman.errors import NotFoundError
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
+from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
+from oarsman.service.rights import Action, may, require
+
+
+class EnvironmentDesk:
+    _jobs: Jobs
+    identity: Identity
+
+    def environments(self) -> Sequence[EnvironmentView]:
+        require(self.identity, Action.LOOK)
+        return [self._view(record) for record in self._jobs.environments.list()]
+
+    def environment(self, name: str) -> EnvironmentView:
+        require(self.identity, Action.LOOK)
+        return self._view(self._jobs.environments.get(name))
+
+    def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
+        """What is there already belongs to whoever made it."""
+        require(self.identity, Action.CREATE)
+        environments = self._jobs.environments
+        with suppress(NotFoundError):
+            require(self.identity, Action.CHANGE, environments.get(wanted.name).owner)
+        return self._view(environments.put(EnvironmentWanted(**wanted.model_dump()), owner=self.identity.name))
+
+    def delete_environment(self, name: str) -> None:
+        require(self.identity, Action.LOOK)
+        require(self.identity, Action.CHANGE, self._jobs.environments.get(name).owner)
+        self._jobs.environments.delete(name)
+
+    def environment_log(self, name: str, after: int = 0) -> BuildLogView:
+        require(self.identity, Action.LOOK)
+        found = self._jobs.environments.log(name, after=after)
+        return BuildLogView(text=found.text, after=found.after, ended=found.ended)
+
+    def _view(self, record: EnvironmentRecord) -> EnvironmentView:
+        return view_of(replace(record, used_by=tuple(key for key in record.used_by if self._knows(key))))
+
+    def _knows(self, key: str) -> bool:
+        """Jobs that the caller may not see do not exist for it, here as elsewhere."""
+        if may(self.identity, Action.SEE):
+            return True
+        try:
+            return may(self.identity, Action.SEE, self._jobs.get(key).owner)
+        except NotFoundError:
+            return False
+
+
+def view_of(record: EnvironmentRecord) -> EnvironmentView:
+    return EnvironmentView(
+        spec=EnvironmentSpec(**asdict(record.wanted)), state=record.state, message=record.message, owner=record.owner,
+        created=record.created_at, built=record.built_at, digest=record.digest, python=record.python,
+        packages=record.packages, size_bytes=record.size_bytes, used_by=record.used_by,
+    )  # fmt: skip

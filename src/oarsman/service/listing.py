@@ -1,0 +1,162 @@
+"""Pages of jobs that match a query, and counts by state. A cursor names the last row shown: jobs come and go."""
+
+from __future__ import annotations
+
+import base64
+import json
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from heapq import nlargest
+from typing import NamedTuple
+
+from oarsman import names
+from oarsman.errors import UsageError
+from oarsman.service.job_index import Entry, Rows, comparable, sort_key
+from oarsman.service.models import JobList, JobQuery, JobSummary, QueueEntry, RecentFailure
+
+Visible = Callable[[Entry], bool]
+
+
+def page(rows: Rows, query: JobQuery, visible: Visible) -> JobList:
+    by, downwards = field_of(query.sort)
+    wanted = matches(query, visible)
+    ordered = rows.ordered(by)
+    matching = list(ordered) if wanted is everything else [entry for entry in ordered if wanted(entry)]
+    if downwards:
+        matching.reverse()
+    start = _start(matching, query.cursor, by, downwards) if query.cursor else 0
+    shown = matching[start : start + query.limit]
+    more = start + query.limit < len(matching)
+    return JobList(
+        items=[entry.summary for entry in shown], total=len(matching),
+        next=_cursor(query.sort, by, shown[-1]) if more and shown else None,
+    )  # fmt: skip
+
+
+class Facets(NamedTuple):
+    """What the rows differ in: the choices that a filter offers, in the order of the alphabet."""
+
+    owners: Sequence[str]
+    namespaces: Sequence[str]
+    engines: Sequence[str]
+
+
+def facets(rows: Rows, visible: Visible, viewer: Hashable) -> Facets:
+    """Found once for all who see the same (`viewer`), and again when a job has changed."""
+    return rows.once(("facets", viewer), lambda: _facets(rows, visible))
+
+
+def _facets(rows: Rows, visible: Visible) -> Facets:
+    seen = {(row.owner, row.namespace, row.engine) for row in (e.summary for e in rows.entries() if visible(e))}
+    return Facets(*(sorted({found[n] for found in seen} - {""}) for n in range(3)))
+
+
+def queue(rows: Rows, visible: Visible) -> Sequence[QueueEntry]:
+    waiting = [entry.waiting for entry in rows.entries() if entry.waiting is not None and visible(entry)]
+    return sorted(waiting, key=lambda found: (found.position, found.key))
+
+
+def field_of(sort: str) -> tuple[str, bool]:
+    """The field of the summary, by either of its names, and whether the largest comes first."""
+    name = sort.removeprefix("-")
+    if name not in _FIELDS:
+        raise UsageError(
+            f"jobs cannot be sorted by '{name}'",
+            field="sort",
+            hint=f"one of {', '.join(sorted(set(_FIELDS.values())))}",
+        )
+    return _FIELDS[name], sort.startswith("-")
+
+
+_FIELDS = {spelled: name for name, field in JobSummary.model_fields.items() for spelled in (name, field.alias or name)}
+
+
+def everything(_: Entry) -> bool:
+    return True
+
+
+def matches(query: JobQuery, visible: Visible) -> Visible:
+    """Only what was asked for is looked at: this runs for every job there is."""
+    tests: list[Visible] = [] if visible is everything else [visible]
+    states = {state.lower() for state in query.states}
+    words = (query.search or "").lower()
+    if words:
+        tests.insert(0, lambda entry: words in entry.text)
+    if states:
+        tests.insert(0, lambda entry: entry.summary.state.lower() in states)
+    for field in ("namespace", "owner", "engine", "sweep"):
+        value = getattr(query, field)
+        if value is not None:
+            tests.insert(0, _equals(field, value))
+    if len(tests) < 2:
+        return tests[0] if tests else everything
+    return lambda entry: all(test(entry) for test in tests)
+
+
+def _equals(field: str, value: str) -> Visible:
+    return lambda entry: bool(getattr(entry.summary, field) == value)
+
+
+def _cursor(sort: str, by: str, last: Entry) -> str:
+    value, key = sort_key(by)(last)
+    said = json.dumps([sort, None if value == float("-inf") else value, key], separators=(",", ":"))
+    return base64.urlsafe_b64encode(said.encode()).decode().rstrip("=")
+
+
+def _start(matching: Sequence[Entry], cursor: str, by: str, downwards: bool) -> int:
+    """Where the rows behind the cursor begin, whether or not its own row is still there."""
+    place = _place(cursor, by, downwards)
+    key = sort_key(by)
+    if downwards:  # sorted the other way round: look from the end
+        return len(matching) - bisect_left(list(reversed(matching)), place, key=key)
+    return bisect_right(matching, place, key=key)
+
+
+def _place(cursor: str, by: str, downwards: bool) -> tuple[str | float, str]:
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        sort, value, key = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        if field_of(sort) == (by, downwards) and isinstance(key, str):
+            place = comparable(by, value)
+            return place, key
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise UsageError(
+        "this cursor does not belong to this list", field="cursor",
+        hint="hand back `next` of the page before, with the same `sort`",
+    )  # fmt: skip
+
+
+_MOST_FAILURES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    states: Mapping[str, int]
+    failures: Sequence[RecentFailure]  # the newest, however old
+
+    def lately(self, since: datetime) -> Sequence[RecentFailure]:
+        return [failure for failure in self.failures if failure.ended >= since]
+
+
+def glance(rows: Rows, visible: Visible, viewer: Hashable) -> Glance:
+    """Counted once for all who see the same (`viewer`): however many look, jobs are gone through once per change."""
+    return rows.once(("glance", viewer), lambda: _counted(rows, visible))
+
+
+def _failed(row: JobSummary) -> bool:
+    """What somebody stopped is no failure that anybody has to look into."""
+    return row.state == names.FAILED and row.reason != names.REASON_STOPPED
+
+
+def _counted(rows: Rows, visible: Visible) -> Glance:
+    seen = [entry.summary for entry in rows.entries() if visible(entry)]
+    failed = ((row.ended, row.key, row) for row in seen if _failed(row) and row.ended is not None)
+    newest = nlargest(_MOST_FAILURES, failed, key=lambda found: found[:2])
+    return Glance(
+        Counter(row.state for row in seen),
+        [RecentFailure(key=key, ended=ended, cause=row.cause or row.message) for ended, key, row in newest],
+    )

@@ -1,0 +1,218 @@
+"""Jobs, their log lines and their progress, as they go over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from oarsman.service.models.base import Name, Value
+
+
+class JobSummary(Value):
+    """A row of the jobs page."""
+
+    key: str  # namespace/name
+    name: str
+    namespace: str
+    uid: str
+    engine: str  # embedded, ssh, kube
+    state: str  # Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed; Stopping, Deleting
+    reason: str = ""
+    message: str = ""
+    cause: str = ""  # why it failed, in one line
+    owner: str = ""
+    description: str = ""
+    sweep: str = ""  # the name of the one it is a point of
+    api_version: str
+    implementation: str
+    queue: str = ""  # by name, as runPolicy.schedulingPolicy says
+    priority: int = 0
+    queue_position: int | None = None
+    workers: int
+    workers_ready: int
+    slots_per_worker: int
+    ranks: int | None = None  # None: the launch line does not say
+    total_replicas: int
+    cpus: float = 0.0  # of launcher and workers together, as requested
+    memory_bytes: int = 0
+    gpus: int = 0
+    attempt: int = 0
+    created: datetime
+    started: datetime | None = None
+    ended: datetime | None = None
+    revision: int = 0
+
+
+class CauseView(Value):
+    summary: str
+    rank: int | None = None
+    host: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    memory_limit_hit: bool = False
+    last_lines: Sequence[str] = ()
+    hint: str | None = None
+
+
+class AttemptView(Value):
+    number: int
+    started: datetime | None = None
+    ended: datetime | None = None
+    outcome: str = ""
+    workers: int | None = None
+    cause: CauseView | None = None
+
+
+class ConditionView(Value):
+    type: str
+    status: bool
+    reason: str
+    message: str
+    since: datetime
+
+
+class Step(Value):
+    """Of the timeline: submitted, queued, admitted, hostsUp, launched, firstOutput, ended."""
+
+    name: str
+    time: datetime
+
+
+class RankView(Value):
+    rank: int
+    host: str
+    planned_host: str | None = None
+    state: str = ""  # running, exited, "" where nobody can say
+    exit_code: int | None = None
+
+
+class Job(Value):
+    """All that is known of one job, but for its log, its events and its usage."""
+
+    summary: JobSummary
+    conditions: Sequence[ConditionView] = ()
+    timeline: Sequence[Step] = ()
+    attempts: Sequence[AttemptView] = ()
+    cause: CauseView | None = None
+    ranks: Sequence[RankView] = ()
+    machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine, where it is not one of its own
+    manifest: str  # YAML, as it was given
+    completed: str  # YAML with every default filled in
+    folder: str | None = None
+
+
+class JobList(Value):
+    items: Sequence[JobSummary]
+    total: int  # that match, on all pages
+    next: str | None = None  # hand it back as `cursor`
+
+
+class JobQuery(Value):
+    """What to list. `sort` is a field of JobSummary, with a minus for the other way round."""
+
+    namespace: str | None = None
+    states: Sequence[str] = ()
+    owner: str | None = None
+    engine: str | None = None
+    sweep: str | None = None  # by name
+    search: str | None = None  # in name, description, reason and cause
+    sort: str = "-created"
+    limit: Annotated[int, Field(ge=1, le=1000)] = 50
+    cursor: str | None = None
+
+
+class Create(Value):
+    """A job to run: YAML text or a document, one of the two."""
+
+    manifest: Annotated[str | None, Field(max_length=1_000_000)] = None
+    document: Mapping[str, Any] | None = None
+    folder: str | None = None  # where it runs, on engines that use the server's machine
+    environment: Mapping[str, str] = Field(default_factory=dict)
+    replace: bool = False  # an ended job of the same name is deleted first
+
+
+class Scale(Value):
+    workers: Annotated[int, Field(ge=1, le=100_000)]
+
+
+class Clone(Value):
+    """A new job like this one. `patch` is a JSON merge patch of its document."""
+
+    name: Name | None = None  # None: the old one with a number
+    patch: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class JobChange(Value):
+    """From the stream of changes. `removed` is the key of one that is gone; `reset`: forget all, the rest follows."""
+
+    changed: JobSummary | None = None
+    removed: str | None = None
+    reset: bool = False
+
+
+class EventView(Value):
+    time: datetime
+    first_time: datetime
+    severity: str
+    reason: str
+    message: str
+    count: int = 1
+
+
+class LogLineView(Value):
+    after: str  # the place behind this line
+    time: datetime
+    rank: int | None = None
+    host: str
+    stream: Literal["out", "err"]
+    text: str
+
+
+class LogPageView(Value):
+    lines: Sequence[LogLineView]
+    before: str | None
+    after: str
+    attempt: int
+
+
+class LogFilter(Value):
+    ranks: Sequence[Annotated[int, Field(ge=0)]] = ()
+    workers: Sequence[Annotated[int, Field(ge=0)]] = ()
+    launcher: bool = False
+    stream: Literal["out", "err"] | None = None
+    search: Annotated[str | None, Field(max_length=1000)] = None
+    attempt: Annotated[int | None, Field(ge=1)] = None
+
+
+class MetricPoint(Value):
+    time: datetime
+    value: float
+    step: float | None = None  # what the same line says of step, batch or iteration
+
+
+class MetricSeries(Value):
+    """A number that lines name again and again: loss, images/sec, step."""
+
+    name: str
+    rank: int | None = None  # None: nobody can say which
+    points: Sequence[MetricPoint]  # a bounded number, evenly thinned
+
+
+class RankProgress(Value):
+    rank: int
+    host: str
+    state: str = ""  # running, exited, "" where nobody can say
+    exit_code: int | None = None
+    lines: int = 0
+    last_output: datetime | None = None
+    step: float | None = None
+    behind: str = ""  # why it is called a straggler; empty: it is none
+
+
+class Progress(Value):
+    series: Sequence[MetricSeries] = ()
+    ranks: Sequence[RankProgress] = ()
+    complete: bool = True  # False: the log is too long, and only parts of it were read

@@ -1,0 +1,119 @@
+"""The place jobs run at (hosts, queue, use), and what a manifest would become there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from oarsman.service.models.base import Value
+
+
+class ProblemView(Value):
+    """A mistake in a manifest. Line and column count from 1; 0: not at one place of the text."""
+
+    line: int = 0
+    column: int = 0
+    field: str = ""
+    message: str
+    hint: str | None = None
+
+
+class FitView(Value):
+    now: bool
+    ever: bool
+    reason: str = ""
+    wanted: AmountsView
+    free: AmountsView
+    total: AmountsView
+    machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine of a rack, if it fits now
+
+
+class PreviewView(Value):
+    """What a manifest would become; with problems, nothing else is filled in."""
+
+    problems: Sequence[ProblemView] = ()
+    warnings: Sequence[str] = ()  # what this engine will not honour
+    document: Mapping[str, Any] | None = None  # as read from the text
+    completed: str = ""  # YAML with every default
+    total_replicas: int | None = None
+    slots: int | None = None
+    ranks: int | None = None
+    arithmetic: str = ""  # "2 workers x 4 slots = 8; mpirun -np 8 fills them"
+    placement: Mapping[str, Sequence[int]] = Field(default_factory=dict)  # host -> ranks
+    hostfile: str = ""
+    launch_line: str = ""
+    fit: FitView | None = None
+
+
+class Template(Value):
+    name: str
+    title: str
+    description: str = ""
+    manifest: str
+
+
+class AmountsView(Value):
+    cpus: float = 0.0
+    memory_bytes: int = 0
+    gpus: int = 0
+
+
+class HoldingView(Value):
+    key: str
+    amounts: AmountsView
+
+
+class FindingView(Value):
+    level: str  # warn or fail
+    message: str
+    hint: str = ""
+
+
+class HostView(Value):
+    name: str
+    state: str
+    message: str = ""
+    total: AmountsView
+    held: AmountsView
+    used: AmountsView | None = None
+    holdings: Sequence[HoldingView] = ()
+    checked: datetime | None = None  # by `oarsman hosts check`, where there is such a thing
+    findings: Sequence[FindingView] = ()  # what that check found that is not well
+
+
+class QueueEntry(Value):
+    key: str
+    position: int
+    priority: int
+    reason: str
+    since: datetime
+    owner: str = ""
+    wanted: AmountsView = AmountsView()  # of launcher and workers together
+
+
+class UsagePoint(Value):
+    time: datetime
+    host: str
+    cpu_percent: float
+    memory_bytes: int
+    received_bytes_per_second: float | None = None
+    sent_bytes_per_second: float | None = None
+    gpu_percent: float | None = None
+    gpu_memory_bytes: int | None = None
+
+
+class RecentFailure(Value):
+    key: str
+    ended: datetime
+    cause: str
+
+
+class Overview(Value):
+    states: Mapping[str, int]
+    total: AmountsView
+    held: AmountsView
+    used: AmountsView | None = None  # held minus used is allocated but idle
+    failures: Sequence[RecentFailure] = ()  # of the last day, newest first

@@ -1,0 +1,155 @@
+"""What a manifest would become, explained: how slots, workers and ranks fit together, and whether it fits."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from oarsman import names
+from oarsman.backends.base import Jobs
+from oarsman.errors import ManifestError, OarsmanError, UsageError
+from oarsman.job.job import Job
+from oarsman.job.mpi import hostfile
+from oarsman.manifest import documents, job_from_document, to_yaml
+from oarsman.manifest.problems import Problem
+from oarsman.service import views
+from oarsman.service.documents import completed
+from oarsman.service.models import Create, PreviewView, ProblemView
+
+_MOST = 1000
+_LONGEST = 63
+
+
+def copies(name: str) -> Iterator[str]:
+    """x-2, x-3 and so on; of x-7, x-8 and so on."""
+    stem, _, number = name.rpartition("-")
+    stem, first = (stem, int(number) + 1) if stem and number.isdecimal() and len(number) < 4 else (name, 2)
+    for copy in range(first, first + _MOST):
+        ending = f"-{copy}"
+        yield stem[: _LONGEST - len(ending)].rstrip("-.") + ending
+
+
+_MOST_PLACED = 16_384  # ranks that a preview lists
+
+
+def one_document(wanted: Create) -> dict[str, Any]:
+    """The one MPIJob that was sent, as text or as a document. Raises ManifestError with places in the text."""
+    if (wanted.manifest is None) == (wanted.document is None):
+        raise UsageError("send either a manifest or a document", field="manifest")
+    if wanted.document is not None:
+        document = dict(wanted.document)
+        job_from_document(document)
+        return document
+    found = documents(wanted.manifest or "", "manifest")
+    if len(found) != 1:
+        raise UsageError(
+            f"the manifest has {len(found)} jobs; send one at a time", field="manifest",
+            hint="cut it at the lines that are only ---",
+        )  # fmt: skip
+    return found[0]
+
+
+def preview(
+    jobs: Jobs, wanted: Create, *, local: bool, environment: Mapping[str, str], folder: Path, asks: str | None = None
+) -> PreviewView:
+    """`asks`: somebody who may not see everybody's jobs; None: one who may."""
+    try:
+        document = one_document(wanted)
+    except ManifestError as error:
+        return PreviewView(problems=[views.problem(found) for found in error.problems])
+    except UsageError as error:
+        return PreviewView(problems=[ProblemView(field=error.field or "", message=error.message, hint=error.hint)])
+    job = job_from_document(document)
+    launch_line, hosts, placed, warnings = _on(job, local=local, environment=environment, folder=folder)
+    view = PreviewView(
+        document=document, completed=to_yaml([completed(job)]), total_replicas=job.total_replicas, slots=job.slots,
+        ranks=views.ranks_asked_for(job), arithmetic=arithmetic(job), launch_line=launch_line, hostfile=hosts,
+        placement=views.hosts_with_ranks(dict(list(placed.items())[:_MOST_PLACED])), warnings=warnings,
+    )  # fmt: skip
+    try:
+        fit = views.fit(jobs.fit(document, owner=asks))
+    except ManifestError as error:  # valid for every engine, but not for this one
+        return PreviewView(problems=[views.problem(_placed(found, wanted.manifest or "")) for found in error.problems])
+    except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
+        note = f"whether it fits is not known: {error.message}"
+        return view.model_copy(update={"warnings": [*view.warnings, note]})
+    if fit.machines:  # of a rack: hosts of the job may share one, and mpirun is told their addresses
+        placed = dict(enumerate(views.planned_ranks(job, fit.machines)[:_MOST_PLACED]))
+        view = view.model_copy(update={"placement": views.hosts_with_ranks(placed), "hostfile": ""})
+    refusals = getattr(jobs, "refusals", None)
+    view = view.model_copy(update={"warnings": [*view.warnings, *(refusals(job) if refusals is not None else ())]})
+    crowded = local and view.ranks is not None and view.ranks > fit.total.cpus > 0
+    crowd = [f"{view.ranks} ranks share {fit.total.cpus:g} CPUs"] if crowded else []
+    return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *crowd]})
+
+
+def _placed(problem: Problem, text: str) -> Problem:
+    """An engine knows documents only; where the text has the annotation it speaks of, its line is shown."""
+    name = problem.field.rpartition("[")[2].rstrip("]")
+    lines = text.splitlines()
+    number = next((n for n, line in enumerate(lines) if name and name in line), None)
+    if problem.line or number is None:
+        return problem
+    snippet = lines[number]
+    return replace(problem, line=number + 1, column=snippet.index(name) + 1, snippet=snippet)
+
+
+def _on(
+    job: Job, *, local: bool, environment: Mapping[str, str], folder: Path
+) -> tuple[str, str, Mapping[int, str], list[str]]:
+    """Launch line, hostfile, rank -> host, and what will not be honoured."""
+    if not local:
+        line = shlex.join(job.launcher.container.argv)
+        hosts = hostfile(job.implementation, job.hosts, job.slots_per_worker)
+        return line, hosts, dict(enumerate(views.planned_ranks(job))), []
+    from oarsman.backends.local import preview as on_this_machine  # late: it imports the whole engine
+
+    found = on_this_machine.preview(job, environment, folder)
+    warnings = list(found.not_honoured)
+    if not found.mpi and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
+        warnings.append("no MPI was found on this machine; `oarsman doctor` says what to install")
+    return found.rewritten, found.hostfile, found.ranks, warnings
+
+
+def arithmetic(job: Job) -> str:
+    """One sentence: how many slots there are and why, and what the launch line does with them."""
+    slots = f"{_hosts(job)} x {_count(job.slots_per_worker, 'slot')} = {_count(job.slots, 'slot')}"
+    line = job.launch
+    if line is None:
+        return f"{slots}; the command does not visibly start MPI, so how many ranks there are is its own affair"
+    ranks = views.ranks_asked_for(job)
+    if line.elastic:
+        least = line.min_processes or 1
+        most = f"to {line.max_processes}" if line.max_processes is not None else "or more"
+        return f"{slots}; {line.launcher} is elastic: {least} {most} ranks, as hosts come and go"
+    if ranks is None:
+        return f"{slots}; how many ranks {line.launcher} starts depends on options that only it can settle"
+    return f"{slots}; {_starts(job, ranks)}"
+
+
+def _starts(job: Job, ranks: int) -> str:
+    line = job.launch
+    assert line is not None
+    said = f"{line.launcher} starts {_count(ranks, 'rank')}"
+    if line.processes is None:
+        said += f", {line.per_node} on each host" if line.per_node else " because it is not told a number (-np)"
+    if ranks == job.slots:
+        return f"{said}, which fills them"
+    if ranks < job.slots:
+        return f"{said}, which leaves {job.slots - ranks} free"
+    allowed = "it may start more than one per slot" if line.oversubscribe else "it would refuse to start"
+    return f"{said}, {ranks - job.slots} more than there are: {allowed}"
+
+
+def _hosts(job: Job) -> str:
+    if not job.workers:
+        return "1 launcher"
+    workers = _count(job.workers, "worker")
+    return f"({workers} + 1 launcher)" if job.run_launcher_as_worker else workers
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,57 @@
+"""Who may do what, as one table. Whoever answers a request asks here; nobody else decides.
+
+It lies beside the desk, which enforces it for REST, pages and programs alike.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from oarsman.errors import ForbiddenError
+from oarsman.service.models import Identity, Role
+
+
+class Action(Enum):
+    LOOK = "look around"  # hosts, capacity, templates, previews: what belongs to nobody
+    SEE = "see"  # a job, its log, events and usage
+    CREATE = "create jobs"  # which runs commands on the machine
+    CHANGE = "change"  # scale, suspend, resume, stop, rerun, delete
+    TOKENS = "manage tokens"  # make, list and revoke them
+    ADMINISTER = "administer"  # accounts and the audit log
+
+
+_ALWAYS = frozenset(Action)
+_JOBS = frozenset({Action.LOOK, Action.SEE, Action.CREATE, Action.CHANGE})
+_OF_ANYBODY = {
+    Role.VIEWER: frozenset({Action.LOOK, Action.SEE}),
+    Role.USER: frozenset({Action.LOOK}),
+    Role.ADMIN: _ALWAYS,
+    Role.CLUSTER: _JOBS,  # whose rules come after ours
+}
+_OF_ONESELF = {
+    Role.VIEWER: frozenset({Action.TOKENS}),
+    Role.USER: frozenset({Action.SEE, Action.CREATE, Action.CHANGE, Action.TOKENS}),
+    Role.ADMIN: _ALWAYS,
+    Role.CLUSTER: _JOBS,
+}
+
+
+def may(identity: Identity, action: Action, owner: str | None = None) -> bool:
+    """`owner` is whose job or token it is about; to create is about oneself, unless another owner is named.
+
+    Without an owner the answer is about everybody's: a job that nobody owns is not everybody's own.
+    """
+    if action in _OF_ANYBODY[identity.role]:
+        return True
+    if owner is None and action is Action.CREATE:
+        owner = identity.name
+    return owner == identity.name and action in _OF_ONESELF[identity.role]
+
+
+def require(identity: Identity, action: Action, owner: str | None = None) -> None:
+    if not may(identity, action, owner):
+        whose = f" what belongs to {owner}" if owner not in (None, identity.name) else ""
+        raise ForbiddenError(
+            f"{identity.name} may not {action.value}{whose}",
+            hint=f"the role is {identity.role.value}; an admin can change it",
+        )

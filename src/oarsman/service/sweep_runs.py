@@ -1,0 +1,392 @@
+"""Sweeps on any backend: points that have no job yet are submitted, as many at a time as allowed.
+
+Nothing is kept: a sweep is its jobs. The first one carries the whole sweep and is submitted before any other, so
+whatever is killed in between leaves something that can be resumed. Points that ended are never run again; those that
+were stopped, or whose job was deleted, are. A point's metric is the last number its pattern finds in the job's log.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from oarsman import names
+from oarsman.backends.base import EVERYTHING, Batch, JobRecord, Jobs
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, UsageError
+from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
+from oarsman.manifest import Problem, job_from_document
+from oarsman.manifest.source import read
+
+_WITH_A_QUEUE = frozenset({"embedded", "ssh"})  # engines that let in what fits, however much was handed in
+_ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
+Told = Callable[[JobRecord], object]
+Mine = Callable[[JobRecord], bool]
+
+
+def _everybodys(_: JobRecord) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handing:
+    """What every job of a sweep is handed in with. `told` hears of each; `mine`: which jobs may be replaced."""
+
+    environment: Mapping[str, str]
+    folder: Path
+    owner: str | None = None
+    told: Told = lambda _: None
+    mine: Mine = _everybodys
+
+
+class Sweeps:
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+
+    # -- finding -------------------------------------------------------------------------------------
+    def found(self, key: str) -> Sweep | None:
+        """What its first job says; None where that job is gone, or is none of a sweep."""
+        namespace, _, name = key.partition("/")
+        try:
+            record = self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0))
+        except NotFoundError:
+            return None
+        return spec_of(record)
+
+    def records(self, key: str) -> list[JobRecord]:
+        """Its jobs. Costs a look at every job of the namespace."""
+        namespace, _, name = key.partition("/")
+        return [record for record in self._jobs.list(namespace) if sweep_of(record.job) == name]
+
+    # -- beginning -----------------------------------------------------------------------------------
+    def begin(self, wanted: Sweep, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
+        """Everything that is wrong with any point is told before the first one is handed in, which this does not do.
+
+        Raises ConflictError where another sweep has that name. `known`: its jobs, for those who know them already.
+        """
+        check(wanted)
+        template, wanted = read_template(wanted, self._jobs.home)
+        points = wanted.all_points()
+        for index, parameters in enumerate(points):
+            check_point(document_of(wanted, template, index, parameters), index, parameters)
+        self._refuse_another(wanted)
+        found = self.records(wanted.key) if known is None else known
+        return Drive(self._jobs, wanted, template, points, found, handing)
+
+    def _refuse_another(self, wanted: Sweep) -> None:
+        try:
+            record = self._jobs.get(wanted.job_key(0))
+        except NotFoundError:
+            return
+        there = spec_of(record)
+        if there is None or not there.same_as(wanted):
+            raise ConflictError(
+                f"there is another sweep {wanted.key} already", field="name",
+                hint="give this one another name, or delete the other",
+            )  # fmt: skip
+
+    def resume(self, key: str, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
+        """Raises NotFoundError where there is no such sweep, ConflictError where nobody knows what it was."""
+        wanted = self.found(key)
+        if wanted is None:
+            if not (self.records(key) if known is None else list(known)):
+                raise NotFoundError(f"there is no sweep {key}")
+            raise ConflictError(
+                f"the first job of {key} is gone, and with it what the sweep was",
+                hint="begin it again as it was begun: what has ended is not repeated",
+            )
+        return self.begin(wanted, handing, known)
+
+    # -- ending --------------------------------------------------------------------------------------
+    def stop(self, key: str, mine: Mine = _everybodys, told: Told = lambda _: None) -> int:
+        """Stop whatever has not ended, also what somebody hands in meanwhile. How many that were.
+
+        `mine`: which jobs the caller may change; `told` hears of each that is stopped.
+        """
+        count = 0
+        for _ in range(_ROUNDS):
+            found = filter(mine, self.records(key))
+            going = [record for record in found if not record.status.finished and not record.stop_requested]
+            for record in going:
+                with suppress(ConflictError, NotFoundError):  # it ended, or was deleted, a moment ago
+                    told(self._jobs.stop(record.job.key))
+                    count += 1
+            if not going:
+                break
+        return count
+
+    def delete(self, key: str, mine: Mine = _everybodys) -> int:
+        """The first job goes last: until then somebody could still resume."""
+        found = sorted(filter(mine, self.records(key)), key=lambda record: record.job.name, reverse=True)
+        for record in found:
+            with suppress(NotFoundError):
+                self._jobs.delete(record.job.key)
+        return len(found)
+
+
+class Drive:
+    """The points of one sweep on their way into jobs. `close()` may be called by any thread."""
+
+    def __init__(
+        self, jobs: Jobs, sweep: Sweep, template: Mapping[str, Any], points: Sequence[Parameters],
+        known: Iterable[JobRecord], handing: Handing,
+    ) -> None:  # fmt: skip
+        self.sweep = sweep
+        self.total = len(points)
+        self.interrupted = False  # somebody stops it, or deletes its jobs
+        self.states: dict[int, str] = {}  # of every point that has a job
+        self._jobs, self._template, self._points, self._handing = jobs, template, points, handing
+        self._closed = False
+        self._batches: Iterator[Batch] | None = None
+        self._queues: bool | None = None  # whether the engine does; known with the first job
+        self._inventory = ""  # the hosts that its jobs are for, through whichever door it is gone on with
+        stopped = {}
+        for record in known:
+            self._see(record)
+            self._inventory = self._inventory or record.job.annotation(names.ANNOTATION_INVENTORY)
+            if (was_stopped(record) or record.deleting) and handing.mine(record):
+                stopped[self._index(record)] = record.job.uid
+        self._left = set(stopped.values())  # uids of jobs that are to be replaced
+        self._again = frozenset(stopped)
+        self.todo = [index for index in range(self.total) if index not in self.states or index in stopped]
+
+    # -- what is known -------------------------------------------------------------------------------
+    @property
+    def active(self) -> list[int]:
+        return [index for index, state in self.states.items() if state not in ENDED]
+
+    @property
+    def over(self) -> bool:
+        return not self.todo and not self.active
+
+    def _index(self, record: JobRecord) -> int:
+        found = index_of(self.sweep.name, record.job.name)
+        assert found is not None  # only jobs of the sweep come here
+        return found
+
+    def _see(self, record: JobRecord) -> None:
+        if self._queues is None:
+            self._queues = record.engine in _WITH_A_QUEUE
+        self.states[self._index(record)] = word(record)
+
+    # -- handing in ----------------------------------------------------------------------------------
+    def hand_in(self, most: int | None = None) -> None:
+        """What may be handed in now, without waiting for anything."""
+        count = 0
+        while self.todo and not (self._closed or self.interrupted) and (most is None or count < most):
+            index = next((index for index in self.todo if self.states.get(index) in (None, *ENDED)), None)
+            if index is None or not self._room(index):
+                return
+            self._submit(index)
+            count += 1
+
+    def _room(self, index: int) -> bool:
+        if self.sweep.at_once is None and self._queues is not False:
+            return True
+        active = self.active
+        if self.sweep.at_once is not None:
+            return len(active) < self.sweep.at_once
+        if not active:  # also where there is no room: then a job says so
+            return True
+        starting = any(self.states[index] != names.RUNNING for index in active)
+        return not starting and self._jobs.fit(self._document(index)).now
+
+    def _document(self, index: int) -> dict[str, Any]:
+        document = document_of(self.sweep, self._template, index, self._points[index])
+        if self._inventory:
+            document["metadata"]["annotations"].setdefault(names.ANNOTATION_INVENTORY, self._inventory)
+        return document
+
+    def _submit(self, index: int) -> None:
+        handing = self._handing
+        try:
+            record = self._jobs.submit(
+                self._document(index), environment=handing.environment, folder=handing.folder, owner=handing.owner,
+                replace=index in self._again,
+            )  # fmt: skip
+        except ConflictError:
+            record = self._jobs.get(self.sweep.job_key(index))
+            if sweep_of(record.job) != self.sweep.name:
+                raise
+            # Somebody else goes on with the same sweep, and was quicker.
+        self.todo.remove(index)
+        self._left.discard(record.job.uid)
+        self._see(record)
+        handing.told(record)
+
+    # -- until all are in ----------------------------------------------------------------------------
+    def run(self, *, to_the_end: bool = False, seeing: Callable[[], object] = lambda: None) -> None:
+        """Until all are handed in (or have ended), or `close()`, or somebody stops the sweep."""
+        self.hand_in()
+        seeing()
+        if self._done(to_the_end):
+            return
+        batches = self._batches = self._jobs.follow(self.sweep.namespace)
+        try:
+            while not self._closed and (batch := next(batches, None)) is not None:
+                self._take(batch)
+                if self.interrupted:
+                    self.todo.clear()
+                self.hand_in()
+                seeing()
+                if self._done(to_the_end):
+                    return
+        finally:
+            _close(batches)
+
+    def _done(self, to_the_end: bool) -> bool:
+        return self._closed or (not self.todo and not (to_the_end and self.active))
+
+    def _take(self, batch: Batch) -> None:
+        missed = set(self.states) if batch.whole else set()
+        for record in batch.records:
+            if record.job.namespace == self.sweep.namespace and sweep_of(record.job) == self.sweep.name:
+                index = self._index(record)
+                missed.discard(index)
+                if record.job.uid in self._left and index not in self.todo:
+                    continue  # old news of a job that was replaced
+                self._see(record)
+                stopped = (was_stopped(record) or record.deleting) and record.job.uid not in self._left
+                self.interrupted = self.interrupted or stopped
+        for key in [*batch.gone, *map(self.sweep.job_key, missed)]:
+            self._lose(key)
+
+    def _lose(self, key: str) -> None:
+        """A job that is replaced goes as well: only one that stays away is gone."""
+        namespace, _, name = key.partition("/")
+        index = index_of(self.sweep.name, name) if namespace == self.sweep.namespace else None
+        if index is None or index not in self.states:
+            return
+        try:
+            self._see(self._jobs.get(key))
+        except NotFoundError:
+            del self.states[index]
+            self.interrupted = self.interrupted or index not in self.todo
+
+    def give_up(self) -> None:
+        """Hand in nothing more, and go on waiting for what runs. By any thread."""
+        self.interrupted = True
+        if not self.active:
+            self.close()
+
+    def close(self) -> None:
+        self._closed = True
+        if self._batches is not None:
+            _close(self._batches)
+
+
+STOPPED = "Stopped"
+ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
+
+
+def word(record: JobRecord) -> str:
+    """The state of a point."""
+    if not record.status.finished:
+        return record.status.phase
+    return STOPPED if was_stopped(record) else record.status.phase
+
+
+def was_stopped(record: JobRecord) -> bool:
+    """By somebody, or is about to be: it has not come to an end of its own."""
+    failed = record.status.condition(names.FAILED)
+    if record.status.finished:
+        return failed is not None and failed.status and failed.reason == names.REASON_STOPPED
+    return record.stop_requested
+
+
+def spec_of(record: JobRecord) -> Sweep | None:
+    try:
+        found = Sweep.from_json(record.job.annotation(names.ANNOTATION_SWEEP_SPEC))
+        check(found)
+    except (ValueError, UsageError):
+        return None
+    return found if (found.name, found.namespace) == (sweep_of(record.job), record.job.namespace) else None
+
+
+def read_template(sweep: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep]:
+    """The one document of the manifest, unchecked (a placeholder is no number yet), and the sweep in its namespace."""
+    documents, problems = read(sweep.manifest, "manifest")
+    if problems:
+        raise ManifestError(problems)
+    if len(documents) != 1 or not isinstance(documents[0].value, dict):
+        raise ManifestError([
+            Problem(source="manifest", line=1, column=1, field="", message="a sweep takes one MPIJob, as a mapping")
+        ])  # fmt: skip
+    template: dict[str, Any] = documents[0].value
+    metadata = template.get("metadata")
+    theirs = metadata.get("namespace") if isinstance(metadata, dict) else None
+    if not sweep.namespace:
+        sweep = replace(sweep, namespace=theirs if isinstance(theirs, str) and theirs else home)
+    return template, sweep
+
+
+def check_point(document: Mapping[str, Any], index: int, parameters: Parameters) -> None:
+    try:
+        job_from_document(document)
+    except ManifestError as error:
+        said = ", ".join(f"{name}={value}" for name, value in parameters.items())
+        problems = [replace(found, message=f"point {index} ({said}): {found.message}") for found in error.problems]
+        raise ManifestError(problems) from error
+
+
+def _close(batches: Iterator[Batch]) -> None:
+    close = getattr(batches, "close", None)
+    if close is not None:
+        close()
+
+
+_LINES_AT_ONCE = 500
+_PAGES = 4
+_LONGEST_LINE = 2_000
+_MOST_KEPT = 20_000
+_FRESH_SECONDS = 5.0  # of a job that still writes
+
+
+def last_number(jobs: Jobs, key: str, pattern: re.Pattern[str]) -> float | None:
+    """None: no line of the last ones says it, or there is no log."""
+    before: str | None = None
+    for _ in range(_PAGES):
+        try:
+            page = jobs.log_page(key, EVERYTHING, before=before, limit=_LINES_AT_ONCE)
+        except NotFoundError:
+            return None
+        for placed in reversed(page.lines):
+            found = number_in(pattern, placed.line.text[:_LONGEST_LINE])
+            if found is not None:
+                return found
+        before = page.before
+        if before is None:
+            return None
+    return None
+
+
+class MetricsKept:
+    """What was found, per job: for good once it has ended, for a moment while it runs."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[tuple[str, str], tuple[float | None, float | None]] = OrderedDict()
+
+    def of(self, jobs: Jobs, key: str, uid: str, pattern: re.Pattern[str], *, ended: bool) -> float | None:
+        name = (uid, pattern.pattern)
+        with self._lock:
+            value, until = self._kept.get(name, (None, 0.0))
+            if until is None or (not ended and self._now() < until):
+                return value
+        try:
+            value = last_number(jobs, key, pattern)
+        except OarsmanError:  # a log that cannot be read now is no reason to show nothing at all
+            return value
+        with self._lock:
+            self._kept[name] = (value, None if ended else self._now() + _FRESH_SECONDS)
+            self._kept.move_to_end(name)
+            while len(self._kept) > _MOST_KEPT:
+                self._kept.popitem(last=False)
+        return value

@@ -1,0 +1,290 @@
+"""Sweeps for the faces. A sweep belongs to the owner of its first job.
+
+The threads that submit points are kept per backend. Nothing of that is needed to go on: after the process ends, a sweep
+with points left can be resumed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oarsman import names
+from oarsman.backends.base import JobRecord, Jobs
+from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
+from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
+from oarsman.service.job_index import Catalogue, Entry, Rows
+from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
+from oarsman.service.rights import Action, may, require
+from oarsman.service.sweep_runs import STOPPED, Drive, Handing, MetricsKept, Sweeps, spec_of
+
+if TYPE_CHECKING:
+    from oarsman.service.listing import Visible
+
+log = logging.getLogger("oarsman.sweeps")
+_AGAIN_AFTER_SECONDS = 5.0
+_LAST_WORDS_SECONDS = 10.0
+_MOST_KNOWN = 1_000
+
+
+class Sweeping:
+    """`at_first`: how many points are handed in before whoever asked gets an answer; None: all that may be now."""
+
+    def __init__(self, at_first: int | None = None) -> None:
+        self.metrics = MetricsKept()
+        self._at_first = at_first
+        self._lock = threading.Lock()
+        self._drives: dict[str, tuple[Drive, threading.Thread]] = {}
+        self._known: OrderedDict[str, Sweep | None] = OrderedDict()
+        self._closing = threading.Event()
+
+    # -- what a sweep is -----------------------------------------------------------------------------
+    def spec(self, jobs: Jobs, key: str, uid: str) -> Sweep | None:
+        """Of the sweep whose first job this is. Read once: it never changes."""
+        with self._lock:
+            if uid in self._known:
+                return self._known[uid]
+        try:
+            record = jobs.get(key)
+        except NotFoundError:
+            return None
+        found = spec_of(record)
+        with self._lock:
+            self._known[uid] = found
+            while len(self._known) > _MOST_KNOWN:
+                self._known.popitem(last=False)
+        return found
+
+    # -- going on ------------------------------------------------------------------------------------
+    def start(self, drive: Drive) -> None:
+        """Hand in what may be now, and leave the rest to a thread."""
+        key = drive.sweep.key
+        self.end(key)
+        drive.hand_in(self._at_first)
+        if not drive.todo:
+            return
+        thread = threading.Thread(target=self._go_on, args=(key, drive), name=f"sweep {key}", daemon=True)
+        with self._lock:
+            self._drives[key] = (drive, thread)
+        thread.start()
+
+    def _go_on(self, key: str, drive: Drive) -> None:
+        try:
+            while not self._closing.is_set() and drive.todo:
+                try:
+                    drive.run()
+                    break
+                except RetryableError as error:
+                    log.warning("sweep %s: %s; tried again", key, error)
+                    self._closing.wait(_AGAIN_AFTER_SECONDS)
+        except OarsmanError as error:
+            log.warning("sweep %s is left as it is: %s", key, error)
+        except Exception:
+            log.exception("sweep %s is left as it is", key)
+        finally:
+            with self._lock:
+                if self._drives.get(key, (None, None))[0] is drive:
+                    del self._drives[key]
+
+    def drives(self, key: str) -> bool:
+        return key in self._drives
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._drives)
+
+    def end(self, key: str) -> None:
+        """Nothing more of it is handed in from here."""
+        with self._lock:
+            found = self._drives.pop(key, None)
+        if found is not None:
+            found[0].close()
+            found[1].join(_LAST_WORDS_SECONDS)
+
+    def close(self) -> None:
+        self._closing.set()
+        for key in list(self._drives):
+            self.end(key)
+
+
+_ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
+_WRITING = (names.RUNNING, names.RESTARTING)
+
+
+class SweepDesk:
+    _jobs: Jobs
+    identity: Identity
+    _catalogue: Catalogue | None
+    _sweeping: Sweeping
+
+    if TYPE_CHECKING:  # what the rest of the desk has
+
+        @property
+        def sees(self) -> Visible: ...
+        @property
+        def _viewer(self) -> Identity | None: ...
+        def _rows(self) -> Rows: ...
+        def _seen(self, key: str) -> JobRecord: ...
+        def _surroundings(self) -> Mapping[str, str]: ...
+        def _chosen_folder(self, asked: str | None) -> Path: ...
+
+    # -- looking -------------------------------------------------------------------------------------
+    def sweeps(self) -> Sequence[SweepView]:
+        """The newest first, without their points."""
+        found = [self._sweep_view(key, jobs, points=False) for key, jobs in self._groups().items()]
+        return sorted(found, key=lambda view: (view.created, view.key), reverse=True)
+
+    def sweep(self, key: str) -> SweepView:
+        jobs = self._groups().get(key)
+        if not jobs:
+            raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
+        return self._sweep_view(key, jobs, points=True)
+
+    def _groups(self) -> Mapping[str, Mapping[int, JobSummary]]:
+        """The jobs of each sweep, found once for all who see the same."""
+        rows, sees = self._rows(), self.sees
+        return rows.once(("sweeps", self._viewer), lambda: _grouped(rows.entries(), sees))
+
+    def _sweep_view(self, key: str, jobs: Mapping[int, JobSummary], *, points: bool) -> SweepView:
+        namespace, _, name = key.partition("/")
+        first = jobs.get(0)
+        spec = self._sweeping.spec(self._jobs, first.key, first.uid) if first is not None else None
+        parameters = spec.all_points() if spec is not None else [{} for _ in range(max(jobs) + 1)]
+        words = Counter(point_state(jobs.get(index)) for index in range(len(parameters)))
+        pattern = pattern_of(spec.metric) if points and spec is not None and spec.metric else None
+
+        def metric(job: JobSummary | None) -> float | None:
+            if pattern is None or job is None or point_state(job) not in (*_ENDED, *_WRITING):
+                return None
+            ended = job.ended is not None
+            return self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
+
+        sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
+        oldest = first or min(jobs.values(), key=lambda job: job.created)
+        return SweepView(
+            key=key, name=name, namespace=namespace, owner=oldest.owner, created=oldest.created,
+            state=state_of(words, driven=self._sweeping.drives(key)), total=len(parameters), states=dict(words),
+            parameters=sweep.parameters, metric=sweep.metric,
+            points=[
+                _point(sweep.job_key(index), index, values, jobs.get(index), metric)
+                for index, values in enumerate(parameters)
+            ] if points else (),
+        )  # fmt: skip
+
+    # -- changing ------------------------------------------------------------------------------------
+    def create_sweep(self, wanted: SweepSpec) -> SweepView:
+        """Begin it, or go on with it where it is there already and the same."""
+        require(self.identity, Action.CREATE)
+        self._groups()  # a catalogue that has begun to read must not miss what comes
+        sweep = sweep_of_spec(wanted)
+        drive = Sweeps(self._jobs).begin(sweep, self._handing(self._chosen_folder(None), self.identity.name))
+        self._not_anothers(drive.sweep.key)
+        self._sweeping.start(drive)
+        return self.sweep(drive.sweep.key)
+
+    def _not_anothers(self, key: str) -> None:
+        """A sweep is what its first job says: nobody gets at one by a job that only calls itself a point of it."""
+        namespace, _, name = key.partition("/")
+        try:
+            owner = self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0)).owner
+        except NotFoundError:
+            return
+        if not may(self.identity, Action.CHANGE, owner):
+            raise ConflictError(f"there is a sweep {key} already", field="name", hint="give this one another name")
+
+    def resume_sweep(self, key: str) -> SweepView:
+        """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
+        first = self._first(key)
+        folder = first.folder or self._chosen_folder(None)
+        self._sweeping.start(Sweeps(self._jobs).resume(key, self._handing(folder, first.owner)))
+        return self.sweep(key)
+
+    def stop_sweep(self, key: str) -> SweepView:
+        """End whatever has not ended, and hand in nothing more."""
+        self._first(key)
+        self._sweeping.end(key)
+        Sweeps(self._jobs).stop(key, self._mine, self._learn)
+        return self.sweep(key)
+
+    def delete_sweep(self, key: str) -> None:
+        """All its jobs with their logs; those that run are stopped first."""
+        self._first(key)
+        self._sweeping.end(key)
+        Sweeps(self._jobs).delete(key, self._mine)
+
+    def close(self) -> None:
+        """Hand in nothing more."""
+        self._sweeping.close()
+
+    def _first(self, key: str) -> JobRecord:
+        """Its first job that is there, which the caller may change."""
+        jobs = self._groups().get(key)
+        if not jobs:
+            raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
+        record = self._seen(jobs[min(jobs)].key)
+        require(self.identity, Action.CHANGE, record.owner)
+        self._not_anothers(key)
+        return record
+
+    def _mine(self, record: JobRecord) -> bool:
+        return may(self.identity, Action.CHANGE, record.owner)
+
+    def _handing(self, folder: Path, owner: str) -> Handing:
+        return Handing(environment=self._surroundings(), folder=folder, owner=owner, told=self._learn, mine=self._mine)
+
+    def _learn(self, record: JobRecord) -> None:
+        if self._catalogue is not None:
+            self._catalogue.learn(record)
+
+
+def sweep_of_spec(wanted: SweepSpec) -> Sweep:
+    return Sweep(
+        name=wanted.name, namespace=wanted.namespace or "", manifest=wanted.manifest,
+        grid={name: list(values) for name, values in wanted.grid.items()},
+        points=[dict(point) for point in wanted.points], metric=wanted.metric, retries=wanted.retries,
+        at_once=wanted.at_once,
+    )  # fmt: skip
+
+
+def _grouped(entries: Sequence[Entry], sees: Visible) -> Mapping[str, Mapping[int, JobSummary]]:
+    found: dict[str, dict[int, JobSummary]] = {}
+    for entry in entries:
+        job = entry.summary
+        if job.sweep and sees(entry):
+            index = index_of(job.sweep, job.name)
+            if index is not None:
+                found.setdefault(f"{job.namespace}/{job.sweep}", {})[index] = job
+    return found
+
+
+def point_state(job: JobSummary | None) -> str:
+    """That of its job; one that was stopped did not fail."""
+    if job is None:
+        return NOT_SUBMITTED
+    return STOPPED if job.state == names.FAILED and job.reason == names.REASON_STOPPED else job.state
+
+
+def state_of(words: Mapping[str, int], *, driven: bool) -> str:
+    """Of a sweep whose points have these states. `driven`: somebody here hands in those that have no job."""
+    waiting = words.get(NOT_SUBMITTED, 0) + words.get(STOPPED, 0)
+    if any(word not in (NOT_SUBMITTED, *_ENDED) for word in words) or (driven and words.get(NOT_SUBMITTED)):
+        return names.RUNNING
+    if waiting:
+        return STOPPED
+    return names.FAILED if words.get(names.FAILED) else names.SUCCEEDED
+
+
+def _point(
+    key: str, index: int, parameters: Mapping[str, str | int | float | bool], job: JobSummary | None,
+    metric: Callable[[JobSummary | None], float | None],
+) -> SweepPoint:  # fmt: skip
+    if job is None:
+        return SweepPoint(index=index, parameters=parameters, key=key, state=NOT_SUBMITTED)
+    return SweepPoint(
+        index=index, parameters=parameters, key=key, state=point_state(job), cause=job.cause, started=job.started,
+        ended=job.ended, attempts=job.attempt, metric=metric(job),
+    )  # fmt: skip

@@ -1,0 +1,26 @@
+"""A real API server, on which tests play the operator and the kubelet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cluster.cluster import Cluster
+
+from oarsman.backends.kube import ClusterJobs
+from oarsman.engines.kube.client import load_access
+
+from .played import Played
+
+
+@pytest.fixture
+def jobs(served: Cluster, api_namespace: str) -> Iterator[ClusterJobs]:
+    found = ClusterJobs(load_access(kubeconfig=Path(str(served.kubeconfig))), namespace=api_namespace)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def played(jobs: ClusterJobs) -> Played:
+    return Played(jobs)

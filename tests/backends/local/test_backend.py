@@ -1,0 +1,151 @@
+"""The faces' door to the jobs, where no supervisor is needed."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from oarsman.backends.base import Amounts
+from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.engines.hosts.local import capacity
+from oarsman.errors import ManifestError, UserError
+from oarsman.job.state import Status
+from oarsman.plan.capacity.gang import Capacity
+from oarsman.status.codec import to_wire
+from oarsman.store.paths import Places
+from oarsman.store.samples import Moment, Sample, Series
+
+from .local_backends import NOW, document, finished
+
+GIB = 1 << 30
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedJobs:
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
+    monkeypatch.setattr(capacity, "measure", lambda: Capacity(cpus=Decimal(4), memory=Decimal(8 * GIB), gpus=0))
+    return EmbeddedJobs(Places(tmp_path / "state"))
+
+
+def started(jobs: EmbeddedJobs, name: str, **given: object) -> str:
+    uid = jobs.submit(document(name, **given), environment={}, folder=Path("/")).job.uid
+    jobs._store.write_status(uid, to_wire(Status(start_time=NOW)), finished=False, now=NOW)
+    return uid
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(jobs: EmbeddedJobs) -> None:
+    with pytest.raises(UserError, match="not valid UTF-8"):
+        jobs.submit(document(), environment={}, folder=Path("/data/\udcff"))
+
+
+def test_a_record_that_cannot_be_read_does_not_hide_the_others(jobs: EmbeddedJobs) -> None:
+    for name in ("old", "new"):
+        jobs.submit(document(name), environment={}, folder=Path("/"))
+    jobs._store.change_document("default/old", {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
+    assert [record.job.name for record in jobs.list()] == ["new"]
+    with pytest.raises(ManifestError):
+        jobs.get("default/old")
+
+
+def test_a_job_belongs_to_whom_it_was_submitted_for(jobs: EmbeddedJobs) -> None:
+    assert jobs.submit(document("hers"), environment={}, folder=Path("/"), owner="ada").owner == "ada"
+    assert jobs.submit(document("mine"), environment={}, folder=Path("/")).owner == getpass.getuser()
+    assert jobs.get("default/hers").owner == "ada"
+
+
+def test_an_edit_is_seen_although_the_document_was_read_before(jobs: EmbeddedJobs) -> None:
+    jobs.submit(document(), environment={}, folder=Path("/"))
+    assert not jobs.get("default/pi").job.run_policy.suspend
+    assert jobs.suspend("default/pi").job.run_policy.suspend
+    assert jobs.list()[0].job.run_policy.suspend
+
+
+def test_many_threads_submit_edit_and_list_at_the_same_time(jobs: EmbeddedJobs) -> None:
+    threads, each = 8, 5
+    before = os.umask(0o027)
+    try:
+
+        def work(number: int) -> None:
+            for step in range(each):
+                record = jobs.submit(document(f"job-{number}-{step}"), environment={}, folder=Path("/"))
+                assert jobs.suspend(record.job.key).job.run_policy.suspend
+                assert record.job.key in {one.job.key for one in jobs.list()}
+                assert jobs.fit(document("other")).ever
+
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(threads)))
+        assert len(jobs.list()) == threads * each
+        assert {stored.environment["OARSMAN_UMASK"] for stored in jobs._store.all()} == {"027"}
+    finally:
+        assert os.umask(before) == 0o027
+
+
+def test_a_host_says_who_holds_what(jobs: EmbeddedJobs) -> None:
+    started(jobs, "big", resources={"cpu": "3", "memory": "2Gi"})
+    started(jobs, "crowd", resources={"cpu": "2"}, annotations={"oarsman.dev/oversubscribe": "true"})
+    jobs.submit(document("waits", resources={"cpu": "2"}), environment={}, folder=Path("/"))
+    finished(jobs, "over", resources={"cpu": "4"})
+    (host,) = jobs.hosts()
+    assert host.state == "ready"
+    assert host.total == Amounts(cpus=4.0, memory_bytes=8 * GIB)
+    assert host.held == Amounts(cpus=3.0, memory_bytes=2 * GIB)
+    assert {holding.key: holding.amounts for holding in host.holdings} == {
+        "default/big": Amounts(cpus=3.0, memory_bytes=2 * GIB),
+        "default/crowd": Amounts(),
+    }
+    assert host.used is not None
+    assert 0 <= host.used.cpus <= 4
+    assert 0 < host.used.memory_bytes <= 8 * GIB
+
+
+def test_a_job_fits_now_or_later_or_never(jobs: EmbeddedJobs) -> None:
+    small, large = document("small", resources={"cpu": "1"}), document("large", resources={"cpu": "5"})
+    now = jobs.fit(small)
+    assert (now.now, now.ever, now.reason) == (True, True, "")
+    assert now.wanted == Amounts(cpus=1.0)
+    started(jobs, "big", resources={"cpu": "4"})
+    later = jobs.fit(small)
+    assert (later.now, later.ever) == (False, True)
+    assert later.reason == "needs 1 CPU, 0 of 4 are free (held by default/big: 4)"
+    assert (later.free.cpus, later.total.cpus) == (0.0, 4.0)
+    never = jobs.fit(large)
+    assert (never.now, never.ever) == (False, False)
+    assert never.reason.startswith("asks for 5 CPUs, the machine has 4")
+    with pytest.raises(ManifestError):
+        jobs.fit({"kind": "MPIJob"})
+
+
+def test_who_comes_last_waits_behind_one_that_has_waited_long(jobs: EmbeddedJobs) -> None:
+    started(jobs, "big", resources={"cpu": "3"})
+    long_ago = datetime.now(UTC) - timedelta(minutes=30)
+    jobs._store.add(
+        uid="u", namespace="default", name="patient", engine="embedded", owner="me", folder="/", environment={},
+        document=document("patient", resources={"cpu": "2"}), now=long_ago,
+    )  # fmt: skip
+    fit = jobs.fit(document("small", resources={"cpu": "1"}))
+    assert (fit.now, fit.reason) == (False, "waits behind default/patient, which has waited 30 min")
+    urgent = document("small", resources={"cpu": "1"}, annotations={"oarsman.dev/priority": "5"})
+    assert jobs.fit(urgent).now
+
+
+def test_a_series_is_read_also_after_the_end_and_from_where_one_was(jobs: EmbeddedJobs) -> None:
+    uid = finished(jobs)
+    assert jobs.usage_series("default/pi") == []
+    folder = jobs._places.job(uid)
+    folder.mkdir(parents=True)
+    series = Series(folder, 5.0)
+    for number in range(3):
+        series.add(Moment(1000.123 + 5 * number, {"a": Sample(1.0, 2), "b": Sample(3.0, 4, 5.0, 6.0, 7.0, 8)}))
+    found = jobs.usage_series("default/pi")
+    assert [(sample.host, sample.cpu_percent) for sample in found] == [("a", 1.0), ("b", 3.0)] * 3
+    assert found[1].received_bytes_per_second == 5.0
+    assert found[1].gpu_memory_bytes == 8
+    for seen, rest in ((found[1].time, 4), (found[3].time, 2), (found[5].time, 0)):
+        assert len(jobs.usage_series("default/pi", since=seen)) == rest

@@ -1,0 +1,63 @@
+"""Faces and supervisors that come and go."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oarsman.backends.local.supervisor_link import Caller
+from oarsman.control.supervisor import Supervisor
+from oarsman.store.paths import Places
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Iterator[Places]:
+    places = Places(tmp_path / "state")
+    places.make()
+    yield places
+    places.socket.unlink(missing_ok=True)
+    places.run.rmdir()
+
+
+def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(places: Places) -> None:
+    heard: list[str] = []
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(places.socket))
+    server.listen()
+
+    def answer_the_second() -> None:
+        for number in range(2):
+            caller, _ = server.accept()
+            with caller:
+                if number == 1:
+                    heard.append(json.loads(caller.recv(100))["poke"])
+                    caller.sendall(b"{}\n")
+
+    thread = threading.Thread(target=answer_the_second)
+    thread.start()
+    Caller(places).poke("uid")
+    thread.join()
+    server.close()
+    assert heard == ["uid"]
+
+
+def test_a_supervisor_that_is_about_to_leave_takes_no_orders(places: Places) -> None:
+    async def story() -> bytes:
+        supervisor = Supervisor(places)
+        server = await asyncio.start_unix_server(supervisor._serve, places.socket)
+        supervisor._stop.set()
+        reader, writer = await asyncio.open_unix_connection(places.socket)
+        writer.write(b'{"poke": "uid"}\n')
+        answer = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        server.close()
+        supervisor._store.close()
+        return answer
+
+    assert asyncio.run(story()) == b""

@@ -1,0 +1,73 @@
+"""Whoever follows something outlasts a server that is started anew, also where that takes its time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+from service.memory_backend import NOON
+
+from oarsman import errors
+from oarsman.client import http
+from oarsman.client.async_remote import OverRest
+from oarsman.client.remote import RemoteService
+from oarsman.service import models, operations
+
+from .rest import event
+
+END = b"event: end\ndata: {}\n\n"
+KEY = "default/pi"
+
+
+class Restarting:
+    """Tells of a first line and is gone; after being asked so often in vain it tells the rest."""
+
+    def __init__(self, in_vain: int) -> None:
+        self._in_vain = in_vain
+        self.asked = 0
+
+    def __call__(self, _: httpx.Request) -> httpx.Response:
+        self.asked += 1
+        if self.asked == 1:
+            return httpx.Response(200, content=event(page(1)))
+        if self.asked <= 1 + self._in_vain:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, content=event(page(2)) + END)
+
+
+def page(number: int) -> models.LogPageView:
+    line = models.LogLineView(after=str(number), time=NOON, rank=0, host="w", stream="out", text=f"line {number}")
+    return models.LogPageView(lines=[line], before=None, after=str(number), attempt=1)
+
+
+def waiting(server: Restarting) -> list[str]:
+    service = RemoteService("http://127.0.0.1:1", transport=httpx.MockTransport(server))
+    return [line.text for found in service.follow_log(KEY) for line in found.lines]
+
+
+def in_an_event_loop(server: Restarting) -> list[str]:
+    async def read() -> list[str]:
+        carrier = OverRest("http://127.0.0.1:1", transport=httpx.MockTransport(server))
+        return [line.text async for found in carrier.stream(operations.follow_log(KEY)) for line in found.lines]
+
+    return asyncio.run(read())
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http, "_FIRST_DELAY", 0.0)
+
+
+@pytest.mark.parametrize("read", [waiting, in_an_event_loop])
+def test_a_log_goes_on_after_a_server_was_away_for_long(read: Callable[[Restarting], list[str]]) -> None:
+    assert read(Restarting(in_vain=5 * http.TRIES)) == ["line 1", "line 2"]
+
+
+@pytest.mark.parametrize("read", [waiting, in_an_event_loop])
+def test_a_server_that_never_comes_back_is_given_up(read: Callable[[Restarting], list[str]]) -> None:
+    gone = Restarting(in_vain=10**6)
+    with pytest.raises(errors.RetryableError, match="cannot be reached"):
+        read(gone)
+    assert gone.asked == http.TRIES_OF_FOLLOWERS

@@ -1,0 +1,351 @@
+"""Environments of this machine: real virtual environments, real pip, a package that lies beside the test."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import sys
+import time
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from oarsman.backends.base import JobRecord
+from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.supervisor_link import Caller
+from oarsman.client.mpijob import MPIJob
+from oarsman.control import environment_build
+from oarsman.control.environments import FIELD, _whole_letters
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, UsageError, UserError
+from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of
+from oarsman.job.state import Status
+from oarsman.service import Desk
+from oarsman.service.models import Create, Identity, Role
+from oarsman.store.environments import INTERRUPTED, Contents, Result, Shelf
+from oarsman.store.paths import Places
+
+pytestmark = pytest.mark.timeout(300)
+PATIENCE = 120.0
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def a_wheel(folder: Path, name: str = "oarlock", value: str = "forty-two") -> Path:
+    """A package of one line, as pip takes it without asking anybody."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    about = f"{name}-1.0.dist-info"
+    files = {
+        f"{name}.py": f"VALUE = {value!r}\n",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/RECORD": "",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for inside, text in files.items():
+            archive.writestr(inside, text)
+    return path
+
+
+@pytest.fixture
+def requirements(tmp_path: Path) -> str:
+    return f"--no-index\n{a_wheel(tmp_path)}\n"
+
+
+@pytest.fixture
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedJobs]:
+    state = tmp_path / "state"
+    monkeypatch.setenv("OARSMAN_STATE", str(state))
+    monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
+    opened = EmbeddedJobs(Places(state))
+    yield opened
+    for record in opened.list():
+        opened.delete(record.job.key)
+        for _ in opened.watch(record.job.key, timeout=PATIENCE):
+            pass
+    for one in opened.environments.list():
+        opened.environments.delete(one.wanted.name)
+    Caller(Places(state)).stop()
+
+
+def until(found: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not found():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def the_end_of_the_build(jobs: EmbeddedJobs, name: str) -> EnvironmentRecord:
+    until(lambda: jobs.environments.get(name).state in ("Ready", "Failed"))
+    return jobs.environments.get(name)
+
+
+def trees(jobs: EmbeddedJobs) -> list[str]:
+    return sorted(path.parent.name for path in Path(os.environ["OARSMAN_STATE"]).glob("environments/contents/*/tree-*"))
+
+
+def submit(jobs: EmbeddedJobs, name: str, script: str, **given: object) -> JobRecord:
+    job = MPIJob(name, command=["python", "-c", script], workers=2, **given)  # type: ignore[arg-type]
+    return jobs.submit(job.to_dict(), environment=dict(os.environ), folder=Path("/"))
+
+
+def status_when(jobs: EmbeddedJobs, record: JobRecord, fits: Callable[[Status], bool]) -> Status:
+    for found in jobs.watch(record.job.key, timeout=PATIENCE):
+        if fits(found.status):
+            return found.status
+    raise AssertionError("the job went away")
+
+
+# -- building ----------------------------------------------------------------------------------------
+
+
+def test_contents_are_built_once_whatever_they_are_called(jobs: EmbeddedJobs, requirements: str) -> None:
+    begun = jobs.environments.put(EnvironmentWanted(name="rowing", requirements=requirements), owner="ada")
+    assert (begun.state in ("Waiting", "Building"), begun.owner) == (True, "ada")
+    ready = the_end_of_the_build(jobs, "rowing")
+    assert (ready.state, ready.message) == ("Ready", "")
+    assert "oarlock==1.0" in ready.packages
+    assert ready.python == ".".join(map(str, sys.version_info[:3]))
+    assert ready.size_bytes is not None
+    assert ready.size_bytes > 1000
+    log = jobs.environments.log("rowing")
+    assert "Successfully installed oarlock-1.0" in log.text
+    assert log.ended
+    assert jobs.environments.log("rowing", after=log.after).text == ""
+
+    same = jobs.environments.put(EnvironmentWanted(name="sculling", requirements=f"\n{requirements}\n"), owner="bob")
+    assert (same.state, same.owner, same.built_at) == ("Ready", "bob", ready.built_at)
+    assert len(trees(jobs)) == 1
+    jobs.environments.delete("rowing")
+    assert jobs.environments.get("sculling").state == "Ready"
+    with pytest.raises(NotFoundError, match="rowing"):
+        jobs.environments.get("rowing")
+    jobs.environments.delete("sculling")
+    assert trees(jobs) == []
+
+
+def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: EmbeddedJobs, tmp_path: Path) -> None:
+    wanted = EnvironmentWanted(name="rowing", requirements=f"--no-index\n--find-links {tmp_path}\noarlock\n")
+    jobs.environments.put(wanted)
+    failed = the_end_of_the_build(jobs, "rowing")
+    assert (failed.state, failed.message) == ("Failed", "No matching distribution found for oarlock")
+    assert "oarlock" in jobs.environments.log("rowing").text
+    with pytest.raises(ManifestError, match="could not be built: No matching distribution") as caught:
+        submit(jobs, "row", "pass", environment="rowing")
+    assert caught.value.field == FIELD
+    a_wheel(tmp_path)
+    jobs.environments.put(wanted)
+    assert the_end_of_the_build(jobs, "rowing").state == "Ready"
+
+
+def test_a_killed_build_is_seen_as_that_at_once_and_taken_up_by_the_next_put(
+    jobs: EmbeddedJobs, requirements: str
+) -> None:
+    wanted = EnvironmentWanted(name="rowing", requirements=requirements)
+    jobs.environments.put(wanted)
+    contents = Shelf(Path(os.environ["OARSMAN_STATE"])).contents(digest_of(wanted))
+    until(lambda: contents.builder.exists() and bool(list(contents.folder.glob("tree-*"))))
+    builder = psutil.Process(json.loads(contents.builder.read_text())["pid"])
+    helpers = builder.children(recursive=True)
+    builder.send_signal(signal.SIGKILL)
+    until(lambda: not contents.building())
+    killed = jobs.environments.get("rowing")
+    assert (killed.state, killed.message) == ("Failed", INTERRUPTED)
+    assert jobs.environments.log("rowing", after=1 << 30).ended
+    psutil.wait_procs(helpers, timeout=PATIENCE)
+    assert not [helper for helper in helpers if helper.is_running()]
+    jobs.environments.put(wanted)
+    assert the_end_of_the_build(jobs, "rowing").state == "Ready"
+    assert len(trees(jobs)) == 1
+
+
+def test_one_that_is_deleted_while_it_is_built_is_not_built_further(jobs: EmbeddedJobs, requirements: str) -> None:
+    wanted = EnvironmentWanted(name="rowing", requirements=requirements)
+    jobs.environments.put(wanted)
+    contents = Shelf(Path(os.environ["OARSMAN_STATE"])).contents(digest_of(wanted))
+    until(contents.builder.exists)
+    builder = psutil.Process(json.loads(contents.builder.read_text())["pid"])
+    jobs.environments.delete("rowing")
+    psutil.wait_procs([builder], timeout=PATIENCE)
+    assert not contents.folder.exists()
+
+
+def test_many_who_want_the_same_at_once_have_it_built_once(jobs: EmbeddedJobs, requirements: str) -> None:
+    names = [f"env-{number}" for number in range(6)]
+    with ThreadPoolExecutor(6) as pool:
+        made = pool.map(
+            lambda name: jobs.environments.put(EnvironmentWanted(name=name, requirements=requirements)), names
+        )
+        assert {one.state for one in made} <= {"Waiting", "Building"}
+    assert {the_end_of_the_build(jobs, name).state for name in names} == {"Ready"}
+    assert len(trees(jobs)) == 1
+
+
+# -- what needs no build -----------------------------------------------------------------------------
+
+
+def test_a_python_that_is_not_here_is_refused_with_those_that_are(jobs: EmbeddedJobs) -> None:
+    with pytest.raises(UserError, match=r"no Python 3\.2 ") as caught:
+        jobs.environments.put(EnvironmentWanted(name="old", python="3.2"))
+    assert ".".join(map(str, sys.version_info[:3])) in (caught.value.hint or "")
+    assert jobs.environments.list() == []
+
+
+def test_a_python_is_found_on_path_and_where_managers_keep_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def a_python(folder: Path, name: str, version: str) -> Path:
+        folder.mkdir(parents=True)
+        (folder / name).write_text(f"#!/bin/sh\necho {version}\n")
+        (folder / name).chmod(0o755)
+        return folder / name
+
+    on_path = a_python(tmp_path / "bin", "python3.2", "3.2.9")
+    managed = a_python(tmp_path / "pyenv/versions/3.1.7/bin", "python3", "3.1.7")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    monkeypatch.setenv("PYENV_ROOT", f"{tmp_path}/pyenv")
+    assert environment_build.find("3.2") == environment_build.find("3.2.9") == str(on_path)
+    assert environment_build.find("3.1") == str(managed)
+    with pytest.raises(UserError):
+        environment_build.find("3.2.1")
+
+
+@pytest.mark.parametrize("name", ["", "No", "../up", "a/b", "x" * 64, "-x"])
+def test_a_name_that_is_none_is_refused(jobs: EmbeddedJobs, name: str) -> None:
+    with pytest.raises(UsageError):
+        jobs.environments.put(EnvironmentWanted(name=name))
+    with pytest.raises(NotFoundError):
+        jobs.environments.get(name)
+
+
+def test_a_job_in_an_environment_that_is_not_there_is_refused_with_those_that_are(
+    jobs: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment_build, "start", _ready_at_once)
+    jobs.environments.put(EnvironmentWanted(name="rowing"))
+    jobs.environments.put(EnvironmentWanted(name="sculling", requirements="x"))
+    for ask in (jobs.fit, lambda document: jobs.submit(document, environment={}, folder=Path("/"))):
+        with pytest.raises(ManifestError, match="there is no environment rowin") as caught:
+            ask(MPIJob("row", command=["true"], environment="rowin").to_dict())
+        assert (caught.value.field, caught.value.hint) == (FIELD, "there are: rowing, sculling")
+    assert jobs.list() == []
+    text = MPIJob("row", command=["true"], environment="rowin").to_yaml()
+    (problem,) = Desk(jobs, Identity(name="ada", role=Role.ADMIN)).preview(Create(manifest=text)).problems
+    assert (problem.field, problem.line) == (FIELD, 1 + text.splitlines().index("    oarsman.dev/environment: rowin"))
+    assert jobs.fit(MPIJob("row", command=["true"], environment="rowing").to_dict()).ever
+
+
+def _ready_at_once(contents: Contents, _lock: int, **_: object) -> None:
+    contents.clear()
+    (contents.tree("tree-1") / "bin").mkdir(parents=True)
+    (contents.tree("tree-1") / "bin" / "python").touch()
+    contents.write_result(Result(ready=True, tree="tree-1", built_at="2026-01-01T00:00:00+00:00"))
+
+
+def test_a_tree_that_somebody_removed_is_not_ready(jobs: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment_build, "start", _ready_at_once)
+    jobs.environments.put(EnvironmentWanted(name="rowing"))
+    (contents,) = Shelf(Path(os.environ["OARSMAN_STATE"])).all_contents()
+    (contents.tree("tree-1") / "bin" / "python").unlink()
+    assert jobs.environments.get("rowing").state == "Failed"
+    assert jobs.environments.put(EnvironmentWanted(name="rowing")).state == "Ready"
+
+
+@pytest.mark.parametrize("text", ["", "plain", "é", "世界", "a🚣"])
+def test_a_letter_of_a_log_is_never_cut_in_two(text: str) -> None:
+    data = text.encode()
+    for cut in range(len(data) + 1):
+        first, taken = _whole_letters(data[:cut], last=False)
+        rest, more = _whole_letters(data[taken:], last=True)
+        assert (first + rest, taken + more) == (text, len(data))
+
+
+def test_a_log_that_ends_with_no_letter_ends_all_the_same() -> None:
+    assert _whole_letters(b"a\xc3", last=True) == ("a\ufffd", 2)
+
+
+def test_the_mpi_of_an_environment_is_that_of_our_own_extras() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert {name: [line] for name, line in environment_build.MPI.items()} == {
+        name: extras[name] for name in environment_build.MPI
+    }
+
+
+# -- jobs in them ------------------------------------------------------------------------------------
+
+
+@pytest.mark.mpi
+def test_a_job_waits_for_its_environment_and_every_rank_runs_in_it(jobs: EmbeddedJobs, requirements: str) -> None:
+    jobs.environments.put(EnvironmentWanted(name="rowing", requirements=requirements))
+    script = "import oarlock, os, sys; print(oarlock.VALUE, sys.prefix == os.environ['VIRTUAL_ENV'])"
+    record = submit(
+        jobs, "row", script, environment="rowing", install="echo made > /dev/null\npython -c 'import oarlock'"
+    )
+    waiting = status_when(jobs, record, lambda status: status.is_true("Queued"))
+    assert waiting.queue is not None
+    assert waiting.queue.reason == "environment rowing is being built"
+    assert jobs.environments.get("rowing").used_by == ("default/row",)
+    with pytest.raises(ConflictError, match="used by 1 of the jobs"):
+        jobs.environments.delete("rowing")
+    ended = status_when(jobs, record, lambda status: status.finished)
+    assert ended.is_true("Succeeded"), ended.cause
+    said = sorted((line.rank, line.text) for line in jobs.logs(record.job.key) if line.rank is not None)
+    assert said == [(0, "forty-two True"), (1, "forty-two True")]
+
+
+@pytest.mark.mpi
+def test_a_job_keeps_what_it_started_with_although_the_name_means_something_else(
+    jobs: EmbeddedJobs, requirements: str, tmp_path: Path
+) -> None:
+    jobs.environments.put(EnvironmentWanted(name="rowing", requirements=requirements))
+    before = the_end_of_the_build(jobs, "rowing").digest
+    go, begun = tmp_path / "go", tmp_path / "begun"
+    script = f"""
+import os, pathlib, time
+pathlib.Path({str(begun)!r}).touch()
+while not os.path.exists({str(go)!r}): time.sleep(0.05)
+import oarlock; print(oarlock.VALUE)"""
+    record = submit(jobs, "row", script, environment="rowing")
+    until(begun.exists)
+    other = a_wheel(tmp_path, "scull", "other")
+    jobs.environments.put(EnvironmentWanted(name="rowing", requirements=f"--no-index\n{other}\n"))
+    assert the_end_of_the_build(jobs, "rowing").digest != before
+    assert before in trees(jobs)
+    go.touch()
+    assert status_when(jobs, record, lambda status: status.finished).is_true("Succeeded")
+    assert {line.text for line in jobs.logs(record.job.key) if line.rank is not None} == {"forty-two"}
+    jobs.delete(record.job.key)
+    for _ in jobs.watch(record.job.key, timeout=PATIENCE):
+        pass
+    jobs.environments.delete("rowing")
+    assert trees(jobs) == []
+
+
+def test_a_job_whose_environment_cannot_be_built_fails_and_says_so(jobs: EmbeddedJobs) -> None:
+    jobs.environments.put(EnvironmentWanted(name="rowing", requirements="--no-index\nno-such-thing\n"))
+    record = submit(jobs, "row", "pass", environment="rowing")
+    ended = status_when(jobs, record, lambda status: status.finished)
+    assert ended.cause is not None
+    assert re.match("environment rowing could not be built: No matching distribution", ended.cause.summary)
+    failed = ended.condition("Failed")
+    assert failed is not None
+    assert failed.reason == "EnvironmentNotReady"
+
+
+@pytest.mark.mpi
+def test_install_commands_that_fail_are_the_cause_and_what_they_wrote_is_in_the_log(jobs: EmbeddedJobs) -> None:
+    record = submit(
+        jobs, "row", "print('never')", install="echo fetching\nsh -c 'echo no disk >&2; exit 3'\necho never"
+    )
+    ended = status_when(jobs, record, lambda status: status.finished)
+    assert ended.cause is not None
+    assert (ended.cause.summary, ended.cause.exit_code) == ("the install commands failed", 3)
+    said = [line.text for line in jobs.logs(record.job.key)]
+    assert "fetching" in said
+    assert "no disk" in said
+    assert "never" not in said

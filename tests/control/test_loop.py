@@ -1,0 +1,80 @@
+"""The loop, with an engine that has trouble."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from oarsman import names
+from oarsman.control.admission import Ledger
+from oarsman.control.loop import Loop
+from oarsman.control.queue import WorkQueue
+from oarsman.engines.contract import Assignment
+from oarsman.errors import RetryableError
+from oarsman.job.observed import Observed
+from oarsman.job.state import Status
+from oarsman.plan.actions import Action
+from oarsman.plan.capacity.gang import Capacity
+from oarsman.status.codec import from_wire
+from oarsman.store.jobs import JobStore
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+class Powerless:
+    """An engine that can do nothing at all."""
+
+    name = "powerless"
+
+    async def start(self, notify: Callable[[str], None]) -> None: ...
+    async def adopt(self, assignment: Assignment) -> None: ...
+    async def observe(self, assignment: Assignment) -> Observed:
+        return Observed(status=assignment.status, admission=assignment.admission, prepared=False)
+
+    async def apply(self, assignment: Assignment, action: Action) -> None:
+        raise RetryableError("no space left on device")
+
+    async def forget(self, uid: str) -> None: ...
+    async def close(self) -> None: ...
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[JobStore]:
+    store = JobStore(tmp_path / "oarsman.db")
+    container = {"name": "c", "command": ["mpirun", "-n", "1", "hostname"]}
+    replica = {"template": {"spec": {"containers": [container]}}}
+    document = {
+        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi"},
+        "spec": {"mpiReplicaSpecs": {"Launcher": replica, "Worker": {"replicas": 1, **replica}}},
+    }  # fmt: skip
+    store.add(uid="u", namespace="default", name="pi", engine="embedded", owner="me", folder="/", document=document,
+              environment={}, now=NOW)  # fmt: skip
+    yield store
+    store.close()
+
+
+def turn(store: JobStore, at: datetime) -> Status:
+    queue = WorkQueue()
+    ledger = Ledger(Capacity(cpus=Decimal(4), memory=Decimal(1 << 30)), queue.add)
+    loop = Loop(store, Powerless(), ledger, queue, changed=lambda _uid: None, now=lambda: at)
+    with pytest.raises(RetryableError):
+        asyncio.run(loop.turn("u"))
+    stored = store.by_uid("u")
+    assert stored is not None
+    return from_wire(stored.status)
+
+
+def test_a_job_that_cannot_be_started_says_why_and_does_not_wait_for_ever(store: JobStore) -> None:
+    for minute in (0, 1):
+        assert not turn(store, NOW + timedelta(minutes=minute)).finished
+    created, event = store.events("u")
+    assert (created.reason, created.count) == (names.REASON_CREATED, 1)
+    assert (event.reason, event.message, event.count) == (names.REASON_TROUBLE, "no space left on device", 2)
+    failed = turn(store, NOW + timedelta(minutes=6)).condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_BARRIER

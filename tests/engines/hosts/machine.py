@@ -1,0 +1,218 @@
+"""A machine for a test: the installed command with a state of its own and one MPI first on PATH.
+
+Everything it starts is ended by its own process numbers, also when the test fails.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import inotify_simple
+import psutil
+
+from oarsman.backends.base import JobRecord, LogQuery
+from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.supervisor_link import Caller
+from oarsman.engines.hosts.core.journal import JournalReader
+from oarsman.engines.hosts.core.journal_state import Seen
+from oarsman.engines.hosts.local.transport import marked
+from oarsman.job.state import Status
+from oarsman.store.paths import Places
+
+ROOT = Path(__file__).resolve().parents[3]
+MPIS = ROOT / ".mpi"
+PATIENCE = 180.0
+EVERY_MPI = ("openmpi5", "openmpi4", "debian", "mpich", "intel")
+
+
+def mpi_folder(name: str) -> Path:
+    """An MPI of the set-up. Debian's is not there where nothing may be installed; its generation still is."""
+    folder = MPIS / name
+    return folder if folder.exists() else MPIS / "openmpi4"
+
+
+class Machine:
+    patience = PATIENCE  # seconds for a job to get where it is expected
+
+    def __init__(self, state: Path, mpi: str = "openmpi5", **environment: str) -> None:
+        bins = [mpi_folder(mpi) / "bin", *([Path("/usr/bin")] if mpi == "debian" else []), ROOT / ".venv/bin"]
+        path = os.pathsep.join([*map(str, bins), os.environ["PATH"]])
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "OARSMAN_STATE")},
+            "PATH": path, "OARSMAN_STATE": str(state), "LANG": "C.UTF-8", "NO_COLOR": "1", **environment,
+        }  # fmt: skip
+        self.folder = state.parent / "work"
+        self.folder.mkdir(exist_ok=True)
+        self.places = Places(state)
+        self._jobs: EmbeddedJobs | None = None
+        self._started: list[subprocess.Popen[str]] = []
+
+    # -- the command ---------------------------------------------------------------------------------
+    def command(self, *words: str) -> list[str]:
+        return [str(ROOT / ".venv/bin/oarsman"), *words]
+
+    def run(self, *words: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*prefix, *self.command(*words)], env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, errors="replace", timeout=PATIENCE,
+        )  # fmt: skip
+
+    def ok(self, *words: str, prefix: tuple[str, ...] = ()) -> str:
+        done = self.run(*words, prefix=prefix)
+        assert done.returncode == 0, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            self.command(*words), env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+        )  # fmt: skip
+        self._started.append(process)
+        return process
+
+    # -- jobs ----------------------------------------------------------------------------------------
+    @property
+    def jobs(self) -> EmbeddedJobs:
+        if self._jobs is None:
+            self._jobs = EmbeddedJobs(self.places)
+        return self._jobs
+
+    def submit(self, document: Mapping[str, Any]) -> str:
+        return self.jobs.submit(document, environment=self.environment, folder=self.folder).job.key
+
+    def until(self, key: str, wanted: Callable[[Status], bool]) -> JobRecord:
+        last: JobRecord | None = None
+        try:
+            for record in self.jobs.watch(key, timeout=self.patience):
+                last = record
+                if wanted(record.status):
+                    return record
+        except TimeoutError:
+            pass
+        raise AssertionError(f"{key} did not get there: {last.status if last else 'it is gone'}\n{self.log_of(key)}")
+
+    def until_finished(self, key: str) -> JobRecord:
+        return self.until(key, lambda status: status.finished)
+
+    def until_ranks(self, key: str, count: int) -> Seen:
+        """Wait until that many ranks have written something: they are past MPI's start."""
+        lines: set[int | None] = set()
+        self.until(key, lambda status: bool(status.attempts) or status.finished)
+        for line in self.jobs.logs(key, LogQuery(follow=True)):
+            lines.add(line.rank)
+            if len(lines - {None}) == count:
+                return self.seen(key)
+        raise AssertionError(f"only ranks {lines} have spoken\n{self.log_of(key)}")
+
+    def seen(self, key: str) -> Seen:
+        seen = Seen()
+        for fact in JournalReader(str(self.places.job(self.uid(key)))).news():
+            seen.learn(fact)
+        return seen
+
+    def until_journal(self, key: str, wanted: Callable[[Seen], bool]) -> Seen:
+        """Wait on the keeper's own notes, without waking a supervisor."""
+        folder = self.places.job(self.uid(key))
+        deadline = time.monotonic() + PATIENCE
+        with inotify_simple.INotify() as notifier:
+            notifier.add_watch(str(folder), inotify_simple.flags.MODIFY)
+            while not wanted(seen := self.seen(key)):
+                assert time.monotonic() < deadline, f"the journal does not say so: {seen}"
+                notifier.read(timeout=1000)
+        return seen
+
+    def uid(self, key: str) -> str:
+        return self.jobs.get(key).job.uid
+
+    def lines(self, key: str, **query: Any) -> list[str]:
+        return [line.text for line in self.jobs.logs(key, LogQuery(**query))]
+
+    def rank_lines(self, key: str) -> list[str]:
+        """What ranks wrote, without the launcher's own remarks."""
+        return [line.text for line in self.jobs.logs(key) if line.rank is not None]
+
+    def log_of(self, key: str) -> str:
+        with contextlib.suppress(Exception):
+            return "\n".join(self.lines(key)) + "\n" + self.places.supervisor_log.read_text()
+        return ""
+
+    # -- processes -----------------------------------------------------------------------------------
+    def supervisor(self) -> psutil.Process:
+        pid = Caller(self.places).pid()
+        assert pid is not None
+        return psutil.Process(pid)
+
+    def processes(self, uid: str) -> list[psutil.Process]:
+        """Everything that carries the job's mark, wherever it went. Zombies have no environment, so no mark."""
+        return marked(uid)
+
+    def nothing_left(self, uid: str) -> None:
+        remaining = self.processes(uid)
+        psutil.wait_procs(remaining, timeout=PATIENCE)
+        assert not self.processes(uid), [process.cmdline() for process in self.processes(uid)]
+
+    def close(self) -> None:
+        """Delete every job, which ends its processes, then end the supervisor."""
+        for process in self._started:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+        if not self.places.database.exists():
+            return
+        for record in self.jobs.list():
+            with contextlib.suppress(Exception):
+                uid = record.job.uid
+                self.jobs.delete(record.job.key)
+                for _ in self.jobs.watch(record.job.key, timeout=PATIENCE):
+                    pass
+                self.nothing_left(uid)
+        Caller(self.places).stop()
+
+
+def mpijob(
+    name: str, command: list[str], *, workers: int = 2, slots: int = 1, annotations: Mapping[str, str] | None = None,
+    run_policy: Mapping[str, Any] | None = None, launcher: Mapping[str, Any] | None = None,
+    worker: Mapping[str, Any] | None = None, **spec: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """A v2beta1 document. A launcher that fails is not tried again unless the test says so."""
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "spec": {
+            "slotsPerWorker": slots,
+            "runPolicy": {"backoffLimit": 0, **(run_policy or {})},
+            "mpiReplicaSpecs": {
+                "Launcher": {
+                    "template": {"spec": {"containers": [{"name": "l", "command": command, **(launcher or {})}]}}
+                },
+                "Worker": {
+                    "replicas": workers,
+                    "template": {"spec": {"containers": [{"name": "w", **(worker or {})}]}},
+                },
+            },
+            **spec,
+        },
+    }
+
+
+def python(program: str) -> list[str]:
+    return ["python3", "-m", "mpi4py", "-c", program]
+
+
+# Says where it is, then waits in MPI for ever.
+WAITS = (
+    "from mpi4py import MPI; import os\n"
+    "world = MPI.COMM_WORLD\n"
+    "print('rank', world.rank, 'of', world.size, 'on', MPI.Get_processor_name(), flush=True)\n"
+    "world.Barrier()\n"
+    "world.recv(source=world.rank)\n"
+)

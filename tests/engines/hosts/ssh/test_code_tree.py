@@ -1,0 +1,383 @@
+from __future__ import annotations
+
+import io
+import os
+import socket
+import tarfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oarsman.engines.hosts.ssh.code.changes import (
+    PIECE,
+    Changes,
+    archive,
+    changes,
+    gone,
+    named,
+    read_answer,
+    read_names,
+)
+from oarsman.engines.hosts.ssh.code.tree import Entry, Kind, Tree, is_ignored, plan_copy, read_patterns
+from oarsman.errors import UserError
+
+LONG_AGO = 1_000_000_000
+
+
+def write(folder: Path, *paths: str, text: str = "x") -> None:
+    for path in paths:
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if path.endswith("/"):
+            file.mkdir()
+        else:
+            file.write_text(text)
+            os.utime(file, (LONG_AGO, LONG_AGO))
+
+
+def paths(tree: Tree) -> list[str]:
+    return [entry.path for entry in tree.entries]
+
+
+# -- what is in it -----------------------------------------------------------------------------------------------
+def test_a_tree_says_of_each_path_what_a_copy_needs(tmp_path: Path) -> None:
+    write(tmp_path, "a/train.py", "run.sh", "empty/", text="12")
+    (tmp_path / "run.sh").chmod(0o755)
+    (tmp_path / "a" / "up").symlink_to("../run.sh")
+    assert plan_copy(tmp_path).entries == (
+        Entry("a", Kind.FOLDER),
+        Entry("a/train.py", Kind.FILE, 2, LONG_AGO),
+        Entry("a/up", Kind.LINK, target="../run.sh"),
+        Entry("empty", Kind.FOLDER),
+        Entry("run.sh", Kind.FILE, 2, LONG_AGO, executable=True),
+    )
+    assert plan_copy(tmp_path).bytes == 4
+
+
+def test_links_that_lead_out_are_not_followed(tmp_path: Path) -> None:
+    write(tmp_path, "code/main.py", "secret/key")
+    (tmp_path / "code" / "out").symlink_to(tmp_path / "secret")
+    (tmp_path / "code" / "loop").symlink_to(".")
+    assert paths(plan_copy(tmp_path / "code")) == ["loop", "main.py", "out"]
+
+
+def test_sockets_and_pipes_are_left_out(tmp_path: Path) -> None:
+    write(tmp_path, "main.py")
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.path.relpath(tmp_path / "socket"))  # its whole name may be too long
+        assert paths(plan_copy(tmp_path)) == ["main.py"]
+
+
+def test_what_no_job_needs_is_left_out_by_default(tmp_path: Path) -> None:
+    write(
+        tmp_path, "main.py", ".git/HEAD", "a/__pycache__/x.pyc", "a/x.pyc", ".venv/bin/python", "venv/bin/python",
+        "node_modules/x/index.js", ".mypy_cache/x", ".pytest_cache/x", ".env",
+    )  # fmt: skip
+    assert paths(plan_copy(tmp_path)) == [".env", "a", "main.py"]
+
+
+def test_what_is_left_out_by_default_can_be_taken_back(tmp_path: Path) -> None:
+    write(tmp_path, "venv/bin/python", "x.pyc")
+    write(tmp_path, ".oarsmanignore", text="!venv\n")
+    assert paths(plan_copy(tmp_path)) == [".oarsmanignore", "venv", "venv/bin", "venv/bin/python"]
+
+
+def test_a_file_that_has_just_changed_is_young(tmp_path: Path) -> None:
+    write(tmp_path, "new", "old")
+    (tmp_path / "new").touch()
+    assert [(entry.path, entry.young) for entry in plan_copy(tmp_path).entries] == [("new", True), ("old", False)]
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Root may read everything."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_cannot_be_read_is_named(tmp_path: Path, what: str) -> None:
+    write(tmp_path, "code/folder/file")
+    for above in (tmp_path, *list(tmp_path.parents)[:-2]):
+        above.chmod(above.stat().st_mode | 0o055)
+    locked = tmp_path / "code" / "folder" / ("file" if what == "file" else "")
+    locked.chmod(0)
+    try:
+        with nobody(), pytest.raises(UserError, match=r"/folder(/file)?: Permission denied") as raised:
+            plan_copy(tmp_path / "code")
+    finally:
+        locked.chmod(0o700)
+    assert ".oarsmanignore" in str(raised.value.hint)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="nowhere: No such file"):
+        plan_copy(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (
+            {"limit_bytes": 3 << 20},
+            "6.1 MiB; at most 3.0 MiB are copied. Largest: data/ (5.0 MiB), big (1.0 MiB), many/ (0.1 MiB)",
+        ),
+        ({"limit_files": 5}, "14 files and folders; at most 5 are copied. Largest: many/ (11), data/ (2), big (1)"),
+    ],
+)
+def test_of_a_folder_that_is_too_large_the_largest_parts_are_named_and_three_ways_out(
+    tmp_path: Path, limits: dict[str, int], said: str
+) -> None:
+    write(tmp_path, "data/set", text="x" * (5 << 20))
+    write(tmp_path, "big", text="x" * (1 << 20))
+    write(tmp_path, *(f"many/{number}" for number in range(10)), text="x" * 10_000)
+    with pytest.raises(UserError) as raised:
+        plan_copy(tmp_path, **limits)
+    assert said in raised.value.message
+    for way in (".oarsmanignore", "oarsman.dev/code: none", "'shared' in the inventory"):
+        assert way in str(raised.value.hint)
+
+
+def test_a_huge_folder_is_not_looked_through_to_its_end(tmp_path: Path) -> None:
+    write(tmp_path, *(f"{number:03}" for number in range(100)))
+    with pytest.raises(UserError, match="11 files and folders or more; at most 2 are copied"):
+        plan_copy(tmp_path, limit_files=2)
+
+
+# -- patterns ----------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("lines", "path", "ignored"),
+    [
+        (["*.ckpt"], "a/b/x.ckpt", True),
+        (["*.ckpt"], "x.ckpt2", False),
+        (["data"], "a/data", True),
+        (["data/"], "data", False),  # a file
+        (["data/"], "data/", True),
+        (["/data"], "data", True),
+        (["/data"], "a/data", False),
+        (["a/data"], "a/data", True),
+        (["a/data"], "b/a/data", False),
+        (["a/*"], "a/b", True),
+        (["a/*"], "a/b/c", False),
+        (["a/**"], "a/b/c", True),
+        (["a/**"], "a/", False),
+        (["**/x"], "x", True),
+        (["**/x"], "a/b/x", True),
+        (["a/**/x"], "a/x", True),
+        (["a/**/x"], "a/b/c/x", True),
+        (["a/**/x"], "ax", False),
+        (["a**b"], "axxb", True),
+        (["a**b"], "ax/b", False),
+        (["?.py"], "a.py", True),
+        (["?.py"], ".py", False),
+        (["a?b"], "a/b", False),
+        (["# x"], "# x", False),
+        (["\\# x"], "# x", True),
+        (["\\!x"], "!x", True),
+        (["\\*"], "*", True),
+        (["\\*"], "x", False),
+        (["[ab]"], "a", False),  # no classes of characters
+        (["[ab]"], "[ab]", True),
+        (["x  "], "x", True),
+        (["x\\ "], "x ", True),
+        (["x\r"], "x", True),
+        (["", "  ", "/", "!"], "x", False),
+        (["*.py", "!main.py"], "a/main.py", False),
+        (["!main.py", "*.py"], "main.py", True),
+    ],
+)
+def test_patterns_mean_what_git_makes_of_them(lines: list[str], path: str, ignored: bool) -> None:
+    assert is_ignored(path.rstrip("/"), path.endswith("/"), read_patterns(lines)) is ignored
+
+
+part = st.text("ab.*?", min_size=1, max_size=4).filter(lambda text: "**" not in text)
+name = st.text("ab.*?\n", min_size=1, max_size=4)
+path_of = st.lists(name, min_size=1, max_size=4)
+
+
+@given(part, path_of)
+def test_a_pattern_without_a_slash_is_about_the_last_name(pattern: str, parts: list[str]) -> None:
+    assert is_ignored("/".join(parts), False, read_patterns([pattern])) == fnmatchcase(parts[-1], pattern)
+
+
+def matches(patterns: list[str], parts: list[str]) -> bool:
+    """Part by part."""
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        if len(patterns) == 1:
+            return bool(parts)
+        return any(matches(patterns[1:], parts[start:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and matches(patterns[1:], parts[1:])
+
+
+@given(st.lists(part | st.just("**"), min_size=1, max_size=4), path_of)
+def test_a_pattern_with_slashes_is_about_the_whole_path(patterns: list[str], parts: list[str]) -> None:
+    expected = matches(patterns, parts)
+    assert is_ignored("/".join(parts), False, read_patterns(["/" + "/".join(patterns)])) == expected
+
+
+@given(st.lists(st.text("ab/*?!#\\ ", max_size=6), max_size=5), path_of)
+def test_any_line_is_a_pattern_or_nothing_and_takes_back_what_it_left_out(lines: list[str], parts: list[str]) -> None:
+    ignored = is_ignored("/".join(parts), True, read_patterns(lines))
+    assert ignored in (True, False)
+    assert not is_ignored("/".join(parts), True, read_patterns([*lines, "!*"]))
+
+
+# -- what a copy needs -------------------------------------------------------------------------------------------
+def tree_of(*entries: Entry) -> Tree:
+    return Tree(Path("/nowhere"), entries)
+
+
+FILE = Entry("a", Kind.FILE, 3, LONG_AGO)
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "sent"),
+    [
+        (FILE, None, True),
+        (FILE, FILE, False),
+        (FILE, Entry("a", Kind.FILE, 4, LONG_AGO), True),
+        (FILE, Entry("a", Kind.FILE, 3, LONG_AGO + 1), True),
+        (FILE, Entry("a", Kind.FILE, 3, LONG_AGO - 1), True),
+        (FILE, Entry("a", Kind.FILE, 3, LONG_AGO, executable=True), True),
+        (FILE, Entry("a", Kind.LINK, target="b"), True),
+        (FILE, Entry("a", Kind.OTHER), True),
+        (Entry("a", Kind.FILE, 3, LONG_AGO, young=True), FILE, True),
+        (Entry("a", Kind.LINK, target="b"), Entry("a", Kind.LINK, target="b"), False),
+        (Entry("a", Kind.LINK, target="b"), Entry("a", Kind.LINK, target="c"), True),
+        (Entry("a", Kind.FOLDER), Entry("a", Kind.FOLDER), False),
+        (Entry("a", Kind.FOLDER), None, True),
+    ],
+)
+def test_only_what_differs_is_sent(here: Entry, there: Entry | None, sent: bool) -> None:
+    needed = changes(tree_of(here), {"a": there} if there else {}, [])
+    assert needed == Changes(sent=(here,) if sent else ())
+    assert needed.nothing is not sent
+
+
+def test_a_folder_in_place_of_a_file_and_the_other_way_round_is_made_room_for() -> None:
+    folder, inside, file = Entry("a", Kind.FOLDER), Entry("a/x", Kind.FILE, 3, LONG_AGO), Entry("b", Kind.FILE)
+    needed = changes(tree_of(folder, inside, file), {"a": FILE, "b": Entry("b", Kind.FOLDER)}, [])
+    assert needed == Changes(sent=(folder, inside, file), in_the_way=(folder,), obstacles=(file,))
+
+
+def test_what_is_seen_through_a_link_is_neither_taken_for_the_copy_nor_removed() -> None:
+    folder, inside = Entry("a", Kind.FOLDER), Entry("a/x", Kind.FILE, 3, LONG_AGO)
+    former = [Entry("b", Kind.FOLDER), Entry("b/y", Kind.FILE)]
+    there = {"a": Entry("a", Kind.LINK, target="/x"), "a/x": inside, "b": Entry("b", Kind.LINK), "b/y": former[1]}
+    assert changes(tree_of(folder, inside), there, former) == Changes(sent=(folder, inside), in_the_way=(folder,))
+
+
+def test_of_what_was_brought_and_is_gone_files_are_removed_and_folders_from_the_deepest() -> None:
+    a, b = Entry("a", Kind.FOLDER), Entry("a/b", Kind.FOLDER)
+    file, link = Entry("a/b/f", Kind.FILE), Entry("l", Kind.FILE)
+    brought = [a, b, file, link, Entry("missing", Kind.FILE)]
+    tree = tree_of(Entry("kept", Kind.FILE))
+    former = gone([*brought, Entry("kept", Kind.FILE)], tree)
+    there = {entry.path: entry for entry in (a, b, file, Entry("l", Kind.LINK, target="x"), *tree.entries)}
+    needed = changes(tree, there, former)
+    assert needed == Changes(former_files=(file, link), former_folders=(b, a))
+    assert needed.removed == 2
+
+
+odd_name = st.binary(min_size=1, max_size=5).filter(lambda text: not set(b"/\0") & set(text) and text.strip(b"."))
+odd_path = st.lists(odd_name, min_size=1, max_size=3).map(lambda parts: os.fsdecode(b"/".join(parts)))
+
+
+@given(st.dictionaries(odd_path, st.sampled_from([Kind.FILE, Kind.FOLDER])))
+def test_the_list_of_what_was_brought_is_read_as_it_was_written(entries: dict[str, Kind]) -> None:
+    brought = [Entry(path, kind) for path, kind in entries.items()]
+    assert read_names(named(brought, folders_marked=True)) == brought
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\0", b"x\0", b"./\0", b".//\0", b"./../x\0", b"./a/../../x\0", b"/etc/passwd\0"]
+)
+def test_a_list_that_is_not_ours_names_nothing_to_remove(text: bytes) -> None:
+    assert read_names(text) == []
+
+
+@given(st.lists(st.dictionaries(odd_path, st.binary(max_size=6).filter(lambda text: b"\0" not in text)), max_size=3))
+def test_names_and_targets_of_any_bytes_are_told_apart(batches: list[dict[str, bytes]]) -> None:
+    """A path with a target is a link, one with an empty target a file."""
+    text, expected = b"", {}
+    for batch in batches:
+        links = {path: target for path, target in batch.items() if target}
+        for path, target in batch.items():
+            mode = b"a1ff" if target else b"81c0"
+            text += mode + b" 7 1000 ./" + os.fsencode(path) + b"//\n"
+            link = Entry(path, Kind.LINK, target=os.fsdecode(target))
+            expected[path] = link if target else Entry(path, Kind.FILE, 7, 1000, executable=True)
+        text += b"\0" + b"".join(b"./" + os.fsencode(path) + b"\0" + links[path] + b"\n\0" for path in links) + b"\0"
+    assert read_answer(text + b"end\0") == expected
+
+
+# -- the archive -------------------------------------------------------------------------------------------------
+def unpacked(pieces: Iterator[bytes]) -> tarfile.TarFile:
+    return tarfile.open(fileobj=io.BytesIO(b"".join(pieces)), errors="surrogateescape")
+
+
+def whole(tree: Tree) -> Iterator[bytes]:
+    return archive(tree, Changes(sent=tree.entries), [])
+
+
+def test_an_archive_holds_what_is_sent_for_the_user_alone_and_ends_with_the_list(tmp_path: Path) -> None:
+    write(tmp_path, "a/x" + "y" * 200, os.fsdecode(b"\xff\n"), "run", text="12")
+    (tmp_path / "run").chmod(0o777)
+    (tmp_path / "link").symlink_to("/" + "z" * 150)
+    tree = plan_copy(tmp_path)
+    with unpacked(whole(tree)) as tar:
+        members = {member.name.removeprefix("tree/"): member for member in tar.getmembers()}
+        assert tar.getnames()[0] == "before"
+        assert tar.getnames()[-1] == "after"
+        assert set(paths(tree)) <= set(members)
+        assert members["link"].linkname == "/" + "z" * 150
+        assert [oct(members[name].mode) for name in ("a", "run", os.fsdecode(b"\xff\n"))] == ["0o700", "0o700", "0o600"]
+        assert members["run"].mtime == LONG_AGO
+        assert tar.extractfile("after").read() == named(tree.entries, folders_marked=True)  # type: ignore[union-attr]
+
+
+def test_pieces_stay_small_however_large_a_file_is(tmp_path: Path) -> None:
+    with (tmp_path / "large").open("wb") as file:
+        file.truncate(20 << 20)
+    assert max(len(piece) for piece in whole(plan_copy(tmp_path))) <= 2 * PIECE
+
+
+@pytest.mark.parametrize("size", [0, 10, 900_000])
+def test_a_file_that_changes_while_it_is_read_is_sent_again_and_breaks_nothing(tmp_path: Path, size: int) -> None:
+    write(tmp_path, "a", text="a" * 700_000)
+    write(tmp_path, "b", text="b")
+    pieces = whole(plan_copy(tmp_path))
+    first = next(pieces)
+    (tmp_path / "a").write_text("c" * size)
+    with unpacked(iter([first, *pieces])) as tar:
+        assert tar.getnames().count("tree/a") == 2
+        assert tar.extractfile("tree/a").read() == b"c" * size  # type: ignore[union-attr]
+        assert tar.extractfile("tree/b").read() == b"b"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("instead", ["nothing", "link", "pipe", "folder"])
+def test_a_file_that_became_something_else_meanwhile_is_passed_over(tmp_path: Path, instead: str) -> None:
+    write(tmp_path, "a", "b")
+    tree = plan_copy(tmp_path)
+    file = tmp_path / "a"
+    file.unlink()
+    make = {"nothing": lambda: None, "link": lambda: file.symlink_to("/etc/passwd"), "pipe": lambda: os.mkfifo(file),
+            "folder": file.mkdir}  # fmt: skip
+    make[instead]()
+    with unpacked(whole(tree)) as tar:
+        assert "tree/a" not in tar.getnames()
+        assert "tree/b" in tar.getnames()

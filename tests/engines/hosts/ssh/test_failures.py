@@ -1,0 +1,140 @@
+"""What goes wrong with hosts over ssh is named, and nothing of a job stays on any of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from ssh_hosts import Host, Rack
+
+from oarsman.job.state import Status
+
+from ..machine import mpijob
+from .ssh_machine import RackMachine
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
+NO_CODE = {"oarsman.dev/code": "none"}
+WAITS = ["sh", "-c", "echo begun; sleep 600"]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, rack: Rack) -> Iterator[RackMachine]:
+    machine = RackMachine(tmp_path / "state", rack)
+    yield machine
+    rack.repair()
+    machine.close()
+
+
+def waiting(machine: RackMachine, name: str, **policy: int) -> str:
+    """A job of 8 ranks over 4 hosts, all of which have begun."""
+    document = mpijob(name, ["mpirun", "-n", "8", *WAITS], workers=4, slots=2, annotations=NO_CODE, run_policy=policy)
+    key = machine.submit(document)
+    machine.until_ranks(key, 8)
+    return key
+
+
+def cause(status: Status) -> str:
+    assert status.cause is not None
+    return status.cause.summary
+
+
+def test_a_rank_that_fails_ends_the_world_on_every_host_and_is_named_with_its_last_words(machine: RackMachine) -> None:
+    program = 'echo begun; [ "$RANK" = 5 ] || exec sleep 600; sleep 1; echo no such dataset >&2; exit 3'
+    key = machine.submit(
+        mpijob("bad", ["mpirun", "-n", "8", "sh", "-c", program], workers=4, slots=2, annotations=NO_CODE)
+    )
+    status = machine.until_finished(key).status
+    assert cause(status) == "rank 5 on bad-worker-2 (node3) exited with code 3: no such dataset"
+    machine.nothing_left()
+
+
+@pytest.mark.parametrize("fault", ["cut", "power_off", "frozen"])
+def test_a_host_that_vanishes_is_named_the_others_are_cleared_and_it_is_used_again(
+    machine: RackMachine, rack: Rack, fault: str
+) -> None:
+    key = waiting(machine, "struck")
+    node3: Host = rack.host("node3")
+    planted = getattr(node3.faults, fault)()
+    status = machine.until_finished(key).status
+    assert "struck-worker-2" in cause(status)
+    assert "node3" in cause(status)
+    others = [host for host in rack if host is not node3]
+    machine.nothing_left_on(others)
+    planted.undo()
+    machine.nothing_left()
+    again = machine.submit(mpijob("again", ["mpirun", "-n", "8", "hostname"], workers=4, slots=2, annotations=NO_CODE))
+    assert machine.until_finished(again).status.is_true("Succeeded")
+    assert sorted(machine.rank_lines(again)) == sorted(2 * [host.name for host in rack])
+
+
+def test_a_job_outlives_its_supervisor(machine: RackMachine) -> None:
+    key = waiting(machine, "steady")
+    machine.supervisor().kill()
+    assert not machine.until_journal(key, lambda seen: seen.keeper is not None).ended
+    machine.jobs.stop(key)
+    machine.until_finished(key)
+    machine.nothing_left()
+
+
+def test_a_keeper_that_is_killed_takes_its_job_from_every_host(machine: RackMachine) -> None:
+    key = waiting(machine, "orphan")
+    keeper = machine.seen(key).keeper
+    assert keeper is not None
+    os.kill(keeper.pid, signal.SIGKILL)
+    machine.until_finished(key)
+    machine.nothing_left()
+
+
+def test_a_machine_that_loses_its_power_leaves_nothing_on_the_hosts(machine: RackMachine) -> None:
+    """The one that submitted: supervisor, keeper, connections, all at once."""
+    key = waiting(machine, "gone")
+    keeper = psutil.Process(machine.seen(key).keeper.pid)  # type: ignore[union-attr]
+    family = [machine.supervisor(), keeper, *keeper.children(recursive=True)]
+    for process in family:
+        process.suspend()
+    for process in family:
+        process.kill()
+    machine.nothing_left()
+    assert machine.until_finished(key).status.is_true("Failed")
+
+
+def test_a_minder_that_is_killed_takes_the_ranks_of_its_host_along(machine: RackMachine, rack: Rack) -> None:
+    key = waiting(machine, "unminded")
+    rack.host("node2").sh("pkill -KILL -u rower -o -f 'IFS= read -r s'")
+    status = machine.until_finished(key).status
+    assert "unminded-worker-1" in cause(status)
+    assert "node2" in cause(status)
+    machine.nothing_left()
+
+
+def test_a_job_whose_host_was_lost_is_tried_again_when_it_is_back(machine: RackMachine, rack: Rack) -> None:
+    key = waiting(machine, "patient", backoffLimit=3)
+    rack.host("node4").reboot()
+    record = machine.until(key, lambda status: len(status.attempts) > 1 and status.attempts[-1].workers is not None)
+    assert not record.status.finished
+    machine.until(key, lambda status: status.is_true("Running"))
+
+
+def test_stopping_clears_every_host(machine: RackMachine) -> None:
+    key = waiting(machine, "stopped")
+    machine.jobs.stop(key)
+    machine.until_finished(key)
+    machine.nothing_left()
+
+
+def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_starts(machine: RackMachine) -> None:
+    with (machine.folder / "data.bin").open("wb") as file:
+        file.truncate(300 << 20)
+    status = machine.until_finished(machine.submit(mpijob("large", ["mpirun", "true"]))).status
+    assert "data.bin (300.0 MiB)" in cause(status)
+    assert ".oarsmanignore" in cause(status)
+
+
+def test_an_mpi_that_the_hosts_do_not_have_is_named_and_nothing_waits_for_it(machine: RackMachine) -> None:
+    document = mpijob("other", ["mpirun", "true"], annotations=NO_CODE, mpiImplementation="MPICH")
+    status = machine.until_finished(machine.submit(document)).status
+    assert cause(status).startswith("node1 has no MPICH (it has Open MPI 4.")

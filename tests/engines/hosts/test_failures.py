@@ -1,0 +1,274 @@
+"""Whatever is killed, the cause names rank and host, and no process stays behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+from collections.abc import Callable
+
+import psutil
+import pytest
+
+from oarsman import names
+from oarsman.backends.base import JobRecord
+from oarsman.engines.hosts.core import cgroups
+from oarsman.job.state import Cause
+from oarsman.store.jobs import JobStore
+
+from .machine import PATIENCE, WAITS, Machine, mpijob, python
+
+pytestmark = pytest.mark.mpi
+MPIS = ("openmpi5", "openmpi4", "mpich")
+
+
+def waiting_job(machine: Machine, name: str, **options: object) -> str:
+    return machine.submit(mpijob(name, ["mpirun", "-n", "2", *python(WAITS)], **options))  # type: ignore[arg-type]
+
+
+def cause_of(record: JobRecord) -> Cause:
+    assert record.status.is_true(names.FAILED), record.status
+    assert record.status.cause is not None
+    return record.status.cause
+
+
+def program_of(pid: int) -> psutil.Process:
+    """The user's program below the stand-in that reported the rank."""
+    (program,) = [child for child in psutil.Process(pid).children() if "mpi4py" in child.cmdline()[:4]]
+    return program
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_killed_rank_is_named_with_its_host(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    machine = machine_with(mpi)
+    key = waiting_job(machine, "rank")
+    seen = machine.until_ranks(key, 2)
+    program_of(seen.ranks[1].pid).kill()
+    cause = cause_of(machine.until_finished(key))
+    assert (cause.rank, cause.host, cause.signal) == (1, "rank-worker-1", signal.SIGKILL)
+    assert "rank 1 on rank-worker-1" in cause.summary
+    machine.nothing_left(machine.uid(key))
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_killed_worker_is_named(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    machine = machine_with(mpi)
+    key = waiting_job(machine, "tree")
+    seen = machine.until_ranks(key, 2)
+    os.kill(seen.hosts["tree-worker-1"].process.pid, signal.SIGKILL)
+    cause = cause_of(machine.until_finished(key))
+    assert cause.host == "tree-worker-1", cause
+    assert "tree-worker-1" in cause.summary
+    machine.nothing_left(machine.uid(key))
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_killed_launcher_ends_every_rank(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    machine = machine_with(mpi)
+    key = waiting_job(machine, "launcher")
+    seen = machine.until_ranks(key, 2)
+    launcher = psutil.Process(seen.hosts["launcher-launcher"].process.pid)
+    for process in launcher.children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):  # gone with its parent
+            process.kill()
+    cause = cause_of(machine.until_finished(key))
+    assert "launcher" in cause.summary
+    assert cause.signal == signal.SIGKILL
+    machine.nothing_left(machine.uid(key))
+
+
+def test_a_killed_supervisor_loses_nothing(machine: Machine) -> None:
+    """The job goes on alone; the next supervisor has all of its lines and its true end."""
+    program = (
+        "from mpi4py import MPI; import os, time\n"
+        "for step in range(40):\n"
+        "    print('step', step, flush=True)\n"
+        "    while step == 20 and not os.path.exists('go'): time.sleep(0.02)\n"
+    )
+    key = machine.submit(mpijob("orphan", ["mpirun", "-n", "2", *python(program)]))
+    machine.until_ranks(key, 2)
+    supervisor = machine.supervisor()
+    supervisor.kill()
+    supervisor.wait(PATIENCE)
+    assert machine.processes(machine.uid(key)), "the job must go on"
+    (machine.folder / "go").touch()
+    record = machine.until_finished(key)  # starts another one
+    assert record.status.is_true(names.SUCCEEDED), machine.log_of(key)
+    assert machine.supervisor().pid != supervisor.pid
+    for rank in (0, 1):
+        assert machine.lines(key, ranks=(rank,)) == [f"step {step}" for step in range(40)]
+    machine.nothing_left(machine.uid(key))
+
+
+def test_a_job_that_ended_while_no_supervisor_was_there_is_reported_truly(machine: Machine) -> None:
+    program = "from mpi4py import MPI; import sys; print('late', flush=True); sys.exit(4)"
+    line = "sleep 1; mpirun -n 1 " + shlex.join(python(program))
+    key = machine.submit(mpijob("late", ["sh", "-c", line]))
+    machine.until(key, lambda status: status.is_true(names.RUNNING))
+    supervisor = machine.supervisor()
+    supervisor.kill()
+    supervisor.wait(PATIENCE)
+    machine.until_journal(key, lambda seen: seen.launcher is not None and seen.launcher.exit is not None)
+    cause = cause_of(machine.until_finished(key))
+    assert (cause.rank, cause.exit_code) == (0, 4)
+
+
+def test_looking_at_a_job_nobody_looks_after_tells_the_truth(machine: Machine) -> None:
+    key = waiting_job(machine, "alone")
+    seen = machine.until_ranks(key, 2)
+    supervisor = machine.supervisor()
+    assert seen.keeper is not None
+    supervisor.kill()
+    supervisor.wait(PATIENCE)
+    program_of(seen.ranks[0].pid).kill()
+    machine.until_journal(key, lambda seen: seen.launcher is not None and seen.launcher.exit is not None)
+    assert "Failed" in machine.ok("list")
+
+
+def test_a_killed_keeper_takes_its_hosts_along(machine: Machine) -> None:
+    key = waiting_job(machine, "keeper", worker={"resources": {"limits": {"memory": "1Gi", "cpu": "1"}}})
+    seen = machine.until_ranks(key, 2)
+    assert seen.keeper is not None
+    os.kill(seen.keeper.pid, signal.SIGKILL)
+    cause = cause_of(machine.until_finished(key))
+    assert cause.summary
+    machine.nothing_left(machine.uid(key))
+    assert not machine.places.job_run(machine.uid(key)).exists()
+    slices = cgroups.find()
+    for parent in {slices.memory, slices.cpu} - {""}:
+        assert not [name for name in os.listdir(parent) if machine.uid(key)[:13] in name]
+
+
+def test_supervisor_and_keeper_killed_together_leave_nothing(machine: Machine) -> None:
+    key = waiting_job(machine, "both")
+    seen = machine.until_ranks(key, 2)
+    supervisor = machine.supervisor()
+    assert seen.keeper is not None
+    for pid in (supervisor.pid, seen.keeper.pid):
+        os.kill(pid, signal.SIGKILL)
+    supervisor.wait(PATIENCE)
+    cause_of(machine.until_finished(key))
+    machine.nothing_left(machine.uid(key))
+
+
+def test_what_a_supervisor_killed_while_deleting_left_goes_with_the_next_one(machine: Machine) -> None:
+    key = waiting_job(machine, "half")
+    seen = machine.until_ranks(key, 2)
+    uid = machine.uid(key)
+    supervisor = machine.supervisor()
+    supervisor.kill()
+    supervisor.wait(PATIENCE)
+    store = JobStore(machine.places.database)
+    store.remove(uid)
+    store.close()
+    machine.ok("run", "-n", "1", "--oversubscribe", "--", "hostname")
+    assert seen.keeper is not None
+    with contextlib.suppress(psutil.NoSuchProcess):
+        psutil.Process(seen.keeper.pid).wait(PATIENCE)
+    machine.nothing_left(uid)
+    assert not machine.places.job(uid).exists()
+    assert not machine.places.job_run(uid).exists()
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_an_exit_code_of_one_rank_is_the_jobs(mpi: str, machine_with: Callable[..., Machine]) -> None:
+    """Hydra says nothing about this at all."""
+    machine = machine_with(mpi)
+    program = (
+        "from mpi4py import MPI; import os; r = MPI.COMM_WORLD.rank; print('here', r, flush=True)\n"
+        "os._exit(3) if r else MPI.COMM_WORLD.Barrier()\n"
+    )
+    done = machine.run("run", "-n", "2", "--name", "three", "--", *python(program))
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "rank 1 on three-worker-1 exited with code 3: here 1" in done.stderr
+
+
+def test_a_failed_attempt_is_tried_again_on_new_hosts(machine: Machine) -> None:
+    """The first attempt loses a worker; the gang starts again, and the second attempt ends well."""
+    flag = machine.folder / "second"
+    program = (
+        "from mpi4py import MPI; import os, time\n"
+        f"second = os.path.exists({str(flag)!r})\n"
+        "print('second' if second else 'first', flush=True)\n"
+        "MPI.COMM_WORLD.Barrier()\n"
+        "if not second: MPI.COMM_WORLD.recv(source=MPI.COMM_WORLD.rank)\n"
+    )
+    document = mpijob("again", ["mpirun", "-n", "2", *python(program)], run_policy={"backoffLimit": 1})
+    key = machine.submit(document)
+    seen = machine.until_ranks(key, 2)
+    flag.touch()
+    os.kill(seen.hosts["again-worker-0"].process.pid, signal.SIGKILL)
+    record = machine.until_finished(key)
+    assert record.status.is_true(names.SUCCEEDED), machine.log_of(key)
+    assert [attempt.outcome for attempt in record.status.attempts] == ["Failed", "Succeeded"]
+    first = record.status.attempts[0].cause
+    assert first is not None
+    assert first.host == "again-worker-0"
+    assert machine.lines(key, attempt=1, ranks=(0, 1)) == ["first", "first"]
+    assert machine.lines(key, attempt=2, ranks=(0, 1)) == ["second", "second"]
+
+
+@pytest.mark.parametrize("halted", ["host", "daemon"])
+def test_a_host_that_falls_silent_is_noticed(halted: str, machine: Machine) -> None:
+    key = waiting_job(machine, "silent", annotations={names.ANNOTATION_SILENCE: "2"})
+    seen = machine.until_ranks(key, 2)
+    host = psutil.Process(seen.hosts["silent-worker-1"].process.pid)
+    target = host if halted == "host" else host.children()[0]
+    target.suspend()
+    cause = cause_of(machine.until_finished(key))
+    assert cause.host == "silent-worker-1"
+    assert "no sign of life" in cause.summary
+    machine.nothing_left(machine.uid(key))
+
+
+def test_a_process_that_left_its_group_ends_with_the_job(machine: Machine) -> None:
+    stray = "import os, time; os.setsid(); time.sleep(1000)"
+    program = (
+        "import subprocess, sys, time\n"
+        f"subprocess.Popen([sys.executable, '-c', {stray!r}], start_new_session=True)\n"
+        "print('strayed', flush=True); time.sleep(1000)\n"
+    )
+    key = machine.submit(mpijob("stray", ["mpirun", "-n", "2", "python3", "-c", program]))
+    machine.until_ranks(key, 2)
+    uid = machine.uid(key)
+    machine.jobs.stop(key)
+    record = machine.until_finished(key)
+    failed = record.status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_STOPPED
+    machine.nothing_left(uid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_command_ends_the_job(number: int, machine: Machine) -> None:
+    command = machine.start("run", "-n", "2", "--name", "held", "--", *python(WAITS))
+    assert command.stdout is not None
+    # mpirun has warnings of its own at times, about a process group that its child has left already.
+    assert any(line.startswith("[rank ") for line in command.stdout)
+    uid = machine.uid("default/held")
+    command.send_signal(number)
+    command.communicate(timeout=PATIENCE)
+    assert command.returncode == 128 + number
+    machine.nothing_left(uid)
+    assert machine.jobs.get("default/held").status.is_true(names.FAILED)
+
+
+def test_a_reader_that_goes_away_ends_the_job(machine: Machine) -> None:
+    """`oarsman run ... | head -1`, also when lines come slowly."""
+    program = "import time\nwhile True: print('tick', flush=True); time.sleep(0.1)"
+    command = machine.start("run", "-n", "1", "--name", "piped", "--", "python3", "-c", program)
+    assert command.stdout is not None
+    assert any("tick" in line for line in command.stdout)
+    uid = machine.uid("default/piped")
+    command.stdout.close()
+    assert command.wait(timeout=PATIENCE) != 0
+    machine.until_finished("default/piped")
+    machine.nothing_left(uid)
+
+
+def test_what_a_missing_program_is_called_and_where(machine: Machine) -> None:
+    done = machine.run("run", "-n", "2", "--name", "typo", "--", "pyhton3", "train.py")
+    assert done.returncode == 127, done.stdout + done.stderr
+    assert "on typo-worker-" in done.stderr
+    assert "pyhton3: command not found" in done.stderr

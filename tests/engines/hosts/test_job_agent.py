@@ -1,0 +1,197 @@
+"""The keeper's loop, with sockets in place of hosts and ranks."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from oarsman.engines.hosts.core import framing
+from oarsman.engines.hosts.core.cgroups import Group
+from oarsman.engines.hosts.core.job_agent import Keeper
+from oarsman.engines.hosts.core.journal import Journal, JournalReader
+from oarsman.engines.hosts.core.launcher import Launcher
+from oarsman.engines.hosts.core.launcher_output import Relayed
+from oarsman.engines.hosts.core.log_lines import Recorder
+from oarsman.engines.hosts.core.process import ProcessId
+from oarsman.engines.hosts.local.host_network import Rack, RunningHost
+
+
+class Stage:
+    """A keeper that has a launcher and one rank."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        spec = {"launcher_host": "a-launcher", "launcher_is_mpirun": True, "grace": 1, "silence": 10}
+        self.keeper = Keeper(
+            str(folder),
+            spec,
+            cast(Rack, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
+            Journal(str(folder)),
+        )
+        ours, self.launcher = socket.socketpair()
+        self.keeper.launcher = Launcher(1, ours, {})
+        self.keeper._watch(ours, self.keeper._launcher_says)
+        ours, self.rank = socket.socketpair()
+        self.keeper.connections.add(ours)
+        self.keeper._watch(ours, self.keeper._serve)
+        facts = {"rank": 0, "size": 1, "local": 0, "host": "a-worker-0", "attempt": 1, "world": "1", "survives": False}
+        framing.send(self.rank, facts)
+        self.turn()
+
+    def turn(self) -> None:
+        ready = self.keeper.selector.select(0)
+        for key, _ in sorted(ready, key=lambda event: event[0].fd):  # the launcher's word comes first
+            key.data(key.fileobj)
+        self.keeper._reap()
+        self.keeper._tick()
+
+    def facts(self) -> list[str]:
+        return [fact["e"] for fact in JournalReader(str(self.folder)).news()]
+
+    def close(self) -> None:
+        self.keeper.selector.close()
+        launcher = [self.keeper.launcher.channel] if self.keeper.launcher is not None else []
+        for sock in (self.launcher, self.rank, *self.keeper.connections, *self.keeper.listeners, *launcher):
+            sock.close()
+        self.keeper.journal.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    stage.close()
+
+
+def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage) -> None:
+    framing.send(stage.launcher, {"exit": 1, "signal": None})
+    framing.send(stage.rank, {"exit": 1, "signal": None, "lines": [], "reason": ""})
+    stage.rank.close()
+    stage.turn()
+    stage.turn()
+    assert stage.facts() == ["rank-start", "rank-end", "launcher-end"]
+
+
+def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickles_in(stage: Stage) -> None:
+    launcher = stage.keeper.launcher
+    assert launcher is not None
+    framing.send(stage.rank, {"exit": 3, "signal": None, "lines": [], "reason": ""})
+    stage.turn()
+    framing.send(stage.launcher, {"exit": 3, "signal": None})
+    read, write = os.pipe()
+    launcher.streams[read] = Recorder(str(stage.folder), rank="-", host="a-launcher", stream="out", merge=False)
+    stage.keeper._watch(read, stage.keeper._pump)
+    stage.turn()
+    stage.keeper.last_pulse = launcher.end_by = 0.0  # the time for it to notice has passed meanwhile
+    stage.turn()
+    os.close(write)
+    stage.turn()
+    (end,) = [fact for fact in JournalReader(str(stage.folder)).news() if fact["e"] == "launcher-end"]
+    assert end["code"] == 3
+
+
+@pytest.fixture
+def far(stage: Stage) -> Iterator[socket.socket]:
+    """The channel of a host elsewhere, which hands on what its ranks write; the launcher and its rank have ended."""
+    ours, theirs = socket.socketpair()
+    group = cast(Group, SimpleNamespace(out_of_memory_kills=lambda: 0))
+    now = time.monotonic()
+    host = RunningHost("a-worker-0", 0, False, ProcessId(0, ""), ours, "", group, "", last_seen=now, up=True)
+    host.hands_on = True
+    stage.keeper.hosts[host.name] = host
+    stage.keeper._watch(ours, lambda _: stage.keeper._hear(host))
+    assert stage.keeper.launcher is not None
+    stage.keeper.launcher.relayed = Relayed(str(stage.folder), str)
+    framing.send(stage.rank, {"exit": 0, "signal": None})
+    stage.turn()
+    framing.send(stage.launcher, {"exit": 0, "signal": None})
+    stage.turn()
+    yield theirs
+    for sock in (ours, theirs):
+        sock.close()
+
+
+def test_a_launcher_is_not_done_before_its_hosts_have_handed_on_all_output(stage: Stage, far: socket.socket) -> None:
+    message, _ = framing.receive(far)
+    assert message == {"do": "sweep", "number": 1}
+    framing.send(far, {"said": "bGFzdCB3b3Jkcw==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+    stage.turn()
+    assert "launcher-end" not in stage.facts()
+    framing.send(far, {"emptied": 1})
+    stage.turn()
+    assert "launcher-end" in stage.facts()
+    assert (stage.folder / "rank-0.out").read_text() == "last words"
+
+
+def test_a_log_that_cannot_be_written_is_said_once_however_much_comes(
+    stage: Stage, far: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Relayed, "feed", full)
+    for _ in range(50):
+        framing.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+        stage.turn()
+    assert stage.facts().count("log-trouble") == 1
+    assert stage.keeper.hosts.sweeps == 2  # one is that of the launcher's end
+
+
+def test_what_a_host_says_before_it_is_lost_counts(stage: Stage, far: socket.socket) -> None:
+    framing.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+    stage.keeper._lost(stage.keeper.hosts["a-worker-0"], "all its processes were killed")
+    stage.turn()
+    assert "launcher-end" in stage.facts()
+    assert (stage.folder / "rank-0.out").read_text() == "x"
+
+
+def test_a_host_that_falls_silent_is_not_waited_for(stage: Stage, far: socket.socket) -> None:
+    assert stage.keeper.launcher is not None
+    stage.keeper.launcher.heard_at = stage.keeper.launcher.drain_until = 0.0
+    stage.turn()
+    assert "launcher-end" in stage.facts()
+
+
+def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -> None:
+    ours, deaf = socket.socketpair()
+    stage.keeper.listeners.add(ours)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(120)
+    try:
+        for attempt in range(3000):
+            stage.keeper._note("first-output", attempt=attempt)
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+        deaf.close()
+
+
+@pytest.mark.parametrize(("runs", "listens", "ends"), [
+    (False, False, True), (True, False, False), (False, True, False),
+])  # fmt: skip
+def test_hosts_on_which_nothing_runs_are_kept_for_a_supervisor_but_not_for_ever(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, runs: bool, listens: bool, ends: bool
+) -> None:
+    seconds = itertools.count(time.monotonic())
+    monkeypatch.setattr(time, "monotonic", lambda: next(seconds))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        if listens:
+            stage.keeper.listeners.add(ours)
+        if not runs:
+            framing.send(stage.launcher, {"exit": 0, "signal": None})
+            framing.send(stage.rank, {"exit": 0, "signal": None, "lines": [], "reason": ""})
+        for turn in range(200):
+            stage.turn()
+            assert turn > 3 or not stage.keeper.ending
+    assert stage.keeper.ending is ends

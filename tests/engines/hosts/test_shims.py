@@ -1,0 +1,137 @@
+"""What the stand-ins make of their words, without starting anything."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from oarsman.engines.hosts.core import host_spec, installed_mpi, prepare, process
+from oarsman.engines.hosts.core.shims import mpirun, rank, ssh
+from oarsman.job.mpi import Family
+
+
+@pytest.mark.parametrize(
+    ("words", "host", "command"),
+    [
+        (["worker-0", "echo", "hi"], "worker-0", "echo hi"),
+        (["-x", "worker-0", "prted"], "worker-0", "prted"),
+        (["-o", "BatchMode=yes", "-p", "2222", "me@worker-0", "true"], "worker-0", "true"),
+        (["worker-0", "-p", "22", "-o", "A=b", "run me"], "worker-0", "run me"),  # as horovodrun writes it
+        (["-q", "--", "worker-0", "true"], "worker-0", "true"),
+        ([], "", ""),
+    ],
+)
+def test_ssh_finds_host_and_command(words: list[str], host: str, command: str) -> None:
+    assert ssh.split(words) == (host, command)
+
+
+@pytest.fixture
+def inside_a_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {
+        "OARSMAN_RUN": str(tmp_path), "OARSMAN_ATTEMPT": "2", "OARSMAN_HOSTS": "a-worker-0 a-worker-1",
+        "OARSMAN_SLOTS": "1", "OARSMAN_MASTER_PORT": "29500", "OARSMAN_FAMILY": "Open MPI 5", "OARSMAN_RANK": "RANK",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, value)
+
+
+def label(through: str = "oe", master: str = "a-worker-0", survives: str = "0") -> str:
+    return f"2:{os.getpid()}:{through}:{master}:29500:{survives}"
+
+
+@pytest.mark.usefixtures("inside_a_job")
+def test_the_rank_stand_in_goes_before_the_program() -> None:
+    assert mpirun.compose("mpirun", ["-np", "2", "-bind-to", "none", "python", "-n", "train.py"]) == [
+        "-np", "2", "--bind-to", "none", "RANK", label(), "python", "-n", "train.py"]  # fmt: skip
+
+
+@pytest.mark.usefixtures("inside_a_job")
+def test_the_slow_component_is_left_out_of_exclusions_only() -> None:
+    assert mpirun.without_slow_start(["-mca", "btl", "^openib", "x"]) == ["-mca", "btl", "^openib,ofi", "x"]
+    assert mpirun.without_slow_start(["--mca", "btl", "tcp,self", "x"]) == ["--mca", "btl", "tcp,self", "x"]
+    assert mpirun.without_slow_start(["--mca", "btl", "^ofi", "x"]) == ["--mca", "btl", "^ofi", "x"]
+
+
+@pytest.mark.usefixtures("inside_a_job")
+def test_the_master_is_where_rank_0_is_planned() -> None:
+    assert label(master="a-worker-1") in mpirun.compose("mpirun", ["-host", "a-worker-1", "-n", "1", "hostname"])
+
+
+@pytest.mark.usefixtures("inside_a_job")
+def test_a_version_question_is_passed_on_as_it_is() -> None:
+    assert mpirun.compose("mpirun", ["--version"]) == ["--version"]
+
+
+@pytest.mark.usefixtures("inside_a_job")
+def test_ranks_may_fail_where_the_user_wants_to_survive_that() -> None:
+    assert label(survives="1") in mpirun.compose("mpirun", ["--with-ft", "ulfm", "-n", "2", "app"])
+    assert label(survives="0") in mpirun.compose("mpirun", ["-n", "2", "app", "--mode", "continuous"])
+
+
+def test_output_goes_through_mpirun_unless_it_ends_in_the_launchers_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, err = (str(os.fstat(fd).st_ino) for fd in (1, 2))
+    monkeypatch.setenv("OARSMAN_LAUNCHER_PIPES", f"{out}:{err}")
+    assert mpirun.streams_to_pass(["-n", "2"]) == ""
+    assert mpirun.streams_to_pass(["--tag-output"]) == "oe"
+    assert mpirun.streams_to_pass(["--output=tag"]) == "oe"
+    monkeypatch.setenv("OARSMAN_LAUNCHER_PIPES", f"0:{err}")
+    assert mpirun.streams_to_pass([]) == "o"
+
+
+def test_a_ranks_path_is_its_hosts_unless_the_user_exported_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OARSMAN_RUN", "/run/x")
+    assert rank.path_of_rank("/usr/bin:/venv/bin:/usr/bin", "/venv/bin:/usr/bin", "/usr/bin") == "/venv/bin:/usr/bin"
+    assert rank.path_of_rank("/run/x/bin:/venv/bin:/usr/bin", "/venv/bin:/usr/bin", "/usr/bin") == "/venv/bin:/usr/bin"
+    assert rank.path_of_rank("/mine:/usr/bin", "/venv/bin:/usr/bin", "/usr/bin") == "/mine:/usr/bin"
+
+
+VERSIONS = {
+    "mpirun (Open MPI) 5.0.11\n\nReport bugs to ...": (Family.OPENMPI5, "5.0.11"),
+    "mpirun (Open MPI) 4.1.4\n\nReport bugs to ...": (Family.OPENMPI4, "4.1.4"),
+    "mpirun.real (OpenRTE) 3.1.0": None,
+    "HYDRA build details:\n    Version:                                 5.0.2\n    CC: cc": (Family.MPICH, "5.0.2"),
+    "Intel(R) MPI Library for Linux* OS, Version 2021.18 Build 20260101 (id: x)": (Family.INTEL, "2021.18"),
+    "a script of somebody's": None,
+}
+
+
+@pytest.mark.parametrize("text", VERSIONS)
+def test_an_mpi_is_known_by_its_own_words(text: str) -> None:
+    assert installed_mpi.read_version(text) == VERSIONS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("$(A)", "1"), ("$$(A)", "$(A)"), ("$(A)$(B)", "12"), ("$(UNKNOWN)", "$(UNKNOWN)"), ("$A", "$A"),
+        ("$$$(A)", "$1"), ("100%$", "100%$"),
+    ],
+)  # fmt: skip
+def test_references_are_expanded_as_kubernetes_does(text: str, expected: str) -> None:
+    assert host_spec.expand(text, {"A": "1", "B": "2"}) == expected
+
+
+def test_a_process_is_known_by_its_start_not_its_number_alone() -> None:
+    me = process.identify(os.getpid())
+    assert me is not None
+    assert process.alive(me)
+    impostor = process.ProcessId(me.pid, "0@another boot")
+    assert not process.alive(impostor)
+    assert not process.send_signal(impostor, 0)
+    assert process.send_signal(me, 0)
+
+
+def test_a_dead_process_is_not_alive() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    assert process.identify(pid) is None  # a zombie counts as gone
+    os.waitpid(pid, 0)
+
+
+def test_stand_ins_start_without_site_packages() -> None:
+    assert prepare.starter()[1:3] == ["-I", "-S"]

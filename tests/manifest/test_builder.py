@@ -1,0 +1,33 @@
+"""A command without a manifest becomes a job that does what was typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from oarsman.engines.hosts.core.host_spec import expand
+from oarsman.manifest.builder import Settings, Shape, document, for_racks
+
+
+@pytest.mark.parametrize("word", ["$$", "a $$ b", "$$$$", "$", "$(date)", "$HOME", "$$(x)"])
+def test_dollars_of_a_command_are_those_that_were_typed(word: str) -> None:
+    made = document(["echo", word], Shape(processes=1), Settings())
+    launcher = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
+    assert [expand(each, {}) for each in launcher["command"]][-1] == word
+
+
+@pytest.mark.parametrize(
+    ("shape", "wanted"),
+    [
+        (Shape(processes=8), (8, 1, False)),
+        (Shape(processes=8, workers=4), (4, 2, True)),
+        (Shape(processes=8, slots=2), (4, 2, False)),
+        (Shape(processes=8, workers=2, slots=8), (2, 8, True)),
+    ],
+)
+def test_on_a_rack_ranks_go_wherever_there_is_a_slot_unless_a_number_of_hosts_is_named(
+    shape: Shape, wanted: tuple[int, int, bool]
+) -> None:
+    found = for_racks(shape)
+    assert (*found.hosts_and_slots, found.spread) == wanted
+    annotations = document(["true"], found, Settings())["metadata"].get("annotations", {})
+    assert annotations.get("oarsman.dev/placement") == ("node" if found.spread else None)

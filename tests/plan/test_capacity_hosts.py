@@ -1,0 +1,438 @@
+"""Gangs on a rack. A row of machines is written `4 4 2+1g`: slots, and GPUs behind a plus."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from service.spoken.latin import english_words
+
+from oarsman import names
+from oarsman.job.job import Job
+from oarsman.job.observed import Admission, Place
+from oarsman.job.role import Container, Resources, Role
+from oarsman.plan.capacity import hosts
+from oarsman.plan.capacity.gang import Capacity
+from oarsman.plan.capacity.hosts import Gang, Machine, Placed, admit, extend, fit, gang_of, holds
+from oarsman.service.spoken import in_chinese
+from tests.builders import a_job, at
+
+GIB = 1024**3
+WORDS_OF_OTHERS = ("no route to host", "its clock is wrong", "silent", "disk=ssd", "zone=b")
+
+
+def rack(row: str, *, memory_gib: int = 16) -> list[Machine]:
+    machines = []
+    for number, written in enumerate(row.split(), 1):
+        slots, _, gpus = written.partition("+")
+        gpu_count = int(gpus.removesuffix("g") or 0)
+        machines.append(Machine(name=f"node{number}", slots=int(slots), memory=memory_gib * GIB, gpus=gpu_count))
+    return machines
+
+
+def left_out(machines: Sequence[Machine], **why: str) -> list[Machine]:
+    return [replace(machine, left_out=why.get(machine.name, "")) for machine in machines]
+
+
+def labelled(machines: Sequence[Machine], **labels: dict[str, str]) -> list[Machine]:
+    return [replace(machine, labels=labels.get(machine.name, {})) for machine in machines]
+
+
+def ask(
+    name: str = "pi", workers: int = 1, slots: int = 1, *, gpus: int = 0, memory_gib: int = 0, minutes: float = 0,
+    launcher_slots: int = 0, apart: bool = False, **given: Any,
+) -> Gang:  # fmt: skip
+    need = Capacity(cpus=Decimal(slots), memory=Decimal(memory_gib * GIB), gpus=gpus)
+    launcher = Capacity(cpus=Decimal(launcher_slots), memory=Decimal(0))
+    return Gang(
+        key=f"default/{name}", waited=timedelta(minutes=minutes), launcher=names.launcher_name(name),
+        workers=tuple(names.worker_name(name, i) for i in range(workers)), worker_need=need, launcher_need=launcher,
+        launcher_apart=apart, cpus=need.cpus * workers + launcher.cpus, memory=need.memory * workers,
+        gpus=gpus * workers, **given,
+    )  # fmt: skip
+
+
+def runs(name: str, *nodes: int, slots: int = 1, **given: Any) -> Placed:
+    """A job with one worker on each of these nodes, its launcher beside the first."""
+    gang = ask(name, len(nodes), slots, **given)
+    return Placed(gang=gang, placement=places(gang, (nodes[0], *nodes)))
+
+
+def places(gang: Gang, nodes: Sequence[int]) -> tuple[Place, ...]:
+    members = (gang.launcher, *gang.workers)
+    return tuple(Place(member=m, machine=f"node{n}") for m, n in zip(members, nodes, strict=True))
+
+
+def where(placement: Sequence[Place], *, launcher: bool = False) -> str:
+    """`1 1 2`: the nodes of the workers, in order."""
+    seats = [seat for seat in placement if launcher or not seat.member.endswith("-launcher")]
+    return " ".join(seat.machine.removeprefix("node") for seat in seats)
+
+
+def answer(gang: Gang, machines: Sequence[Machine], *running: Placed) -> Admission:
+    [decision] = admit([gang], running, machines)
+    return decision.admission
+
+
+def assert_has_chinese(reason: str) -> None:
+    said = in_chinese(reason)
+    assert said != reason
+    assert english_words(said, WORDS_OF_OTHERS) == [], said
+
+
+# -- where -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("row", "gang", "running", "nodes"),
+    [
+        pytest.param("4 4", ask(workers=6), [], "1 1 1 1 2 2", id="one machine is filled first"),
+        pytest.param("4 4", ask(workers=3, slots=2), [], "1 1 2", id="a worker is not cut in two"),
+        pytest.param("1 4", ask(workers=4), [], "2 2 2 2", id="as few machines as possible"),
+        pytest.param("1 2 3 3", ask(workers=5), [], "2 2 3 3 3", id="of the smallest choices the earliest"),
+        pytest.param("4 4", ask(workers=3), [runs("r", 1, slots=3)], "2 2 2", id="what is held is not free"),
+        pytest.param("4 4+2g", ask(workers=2, gpus=1), [], "2 2", id="GPUs count"),
+        pytest.param("4 4 4", ask(workers=4, spread=True), [], "1 2 3 1", id="by node"),
+        pytest.param("1 2 9", ask(workers=6, spread=True), [], "1 2 3 2 3 3", id="by node, the full ones left out"),
+        pytest.param("4 4", ask(workers=2, launcher_slots=1, slots=2), [], "1 2", id="a launcher takes room"),
+        pytest.param("2 3", ask(workers=2, launcher_slots=1, slots=2), [], "2 1", id="only one takes the launcher"),
+        pytest.param("2 3 4", ask(workers=2, launcher_slots=1, slots=2, spread=True), [], "2 1", id="and by node"),
+        pytest.param("4 4", ask(workers=8, slots=9, oversubscribe=True), [], "1 2 1 2 1 2 1 2", id="crowded evenly"),
+        pytest.param("8 4", ask(workers=6, oversubscribe=True), [], "1 1 2 1 1 2", id="by what they have"),
+        pytest.param("4 4", ask(oversubscribe=True), [runs("r", 1, slots=2)], "2", id="crowded where least is"),
+        pytest.param("4 4", ask(oversubscribe=True), [runs("r", 1, oversubscribe=True)], "2", id="beside the crowd"),
+        pytest.param("4+1g 4+1g", ask(workers=2, gpus=1, oversubscribe=True), [], "1 2", id="GPUs are not shared"),
+    ],
+)  # fmt: skip
+def test_every_worker_has_a_machine(row: str, gang: Gang, running: list[Placed], nodes: str) -> None:
+    decision = answer(gang, rack(row), *running)
+    assert decision.admitted, decision.reason
+    assert where(decision.placement) == nodes
+
+
+def test_the_launcher_sits_beside_the_first_worker() -> None:
+    decision = answer(ask("pi", 2, 2, launcher_slots=1), rack("2 3"))
+    assert decision.placement == (
+        Place(member="pi-launcher", machine="node2"), Place(member="pi-worker-0", machine="node2"),
+        Place(member="pi-worker-1", machine="node1"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("workers", "nodes"), [(0, "1"), (2, "1 1 2"), (3, "1 1 2 2")])
+def test_a_launcher_that_takes_ranks_has_a_place_of_its_own(workers: int, nodes: str) -> None:
+    decision = answer(ask("pi", workers, 2, launcher_slots=2, apart=True), rack("4 4"))
+    assert where(decision.placement, launcher=True) == nodes
+
+
+@pytest.mark.parametrize(("workers", "nodes"), [(1, "1 3"), (2, "2 1 3")])
+def test_by_node_such_a_launcher_leaves_the_machines_to_workers_if_it_must(workers: int, nodes: str) -> None:
+    decision = answer(ask("pi", workers, 2, launcher_slots=1, apart=True, spread=True), rack("3 1 2"))
+    assert where(decision.placement, launcher=True) == nodes
+
+
+@pytest.mark.parametrize(
+    ("selector", "nodes"),
+    [
+        ({"disk": "ssd"}, "2 2"), ({"disk": "ssd", "zone": "b"}, "3 3"), ({"kubernetes.io/hostname": "node3"}, "3 3"),
+        ({}, "1 1"),
+    ],
+)  # fmt: skip
+def test_workers_go_where_the_labels_are(selector: dict[str, str], nodes: str) -> None:
+    machines = labelled(rack("4 4 4"), node2={"disk": "ssd"}, node3={"disk": "ssd", "zone": "b"})
+    assert where(answer(ask(workers=2, selector=selector), machines).placement) == nodes
+
+
+# -- who ---------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("waiting", "running", "starts"),
+    [
+        pytest.param([ask("a", 8)], [], "a", id="the whole rack"),
+        pytest.param([ask("a", 2, 3), ask("b", 1, 2)], [], "a", id="no machine has two slots left"),
+        pytest.param([ask("a", 2, 3), ask("b", 2, 1)], [], "a b", id="one slot on each"),
+        pytest.param([ask("young", 8), ask("old", 8, minutes=1)], [], "old", id="older first"),
+        pytest.param([ask("old", 8, minutes=9), ask("vip", 8, priority=1)], [], "vip", id="priority before age"),
+        pytest.param([ask("big", 8, minutes=9), ask("small", 1)], [runs("r", 1)], "small", id="passing over"),
+        pytest.param([ask("big", 8, minutes=10), ask("small", 1)], [runs("r", 1)], "", id="none past a long wait"),
+        pytest.param([ask("huge", 9, minutes=60), ask("b", 8)], [], "b", id="the impossible block nobody"),
+        pytest.param([ask("w", 8)], [runs("o", 1, 2, slots=9, oversubscribe=True)], "w", id="who crowds holds nothing"),
+        pytest.param([ask("m", 2, memory_gib=9)], [runs("r", 1, memory_gib=8)], "", id="memory counts"),
+    ],
+)  # fmt: skip
+def test_who_may_start(waiting: list[Gang], running: list[Placed], starts: str) -> None:
+    decisions = admit(waiting, running, rack("4 4"))
+    started = [decision.key.removeprefix("default/") for decision in decisions if decision.admission.admitted]
+    assert " ".join(started) == starts
+
+
+def test_a_job_that_waits_for_a_machine_that_is_away_holds_nobody_up() -> None:
+    machines = left_out(rack("4 4"), node2="no route to host")
+    big, small = admit([ask("big", 8, minutes=60), ask("small", 1)], [], machines)
+    assert (big.admission.admitted, big.admission.impossible) == (False, False)
+    assert small.admission.admitted
+
+
+# -- why not -----------------------------------------------------------------------------------------------
+OTHER = runs("other", 3, slots=3)
+LEFT_OUT = left_out(rack("4 4"), node2="no route to host")
+ALL_OUT = left_out(rack("1 " * 10), **{f"node{n}": f"silent {n}" for n in range(1, 11)})
+DENIED = left_out(rack("1 1"), node1="node1: it does not let us log in", node2="node2 (10.0.0.2): no answer on port 22")
+
+
+@pytest.mark.parametrize(
+    ("machines", "gang", "running", "reason"),
+    [
+        (rack("4+1g 4+2g 4+2g"), ask(workers=4, slots=2, gpus=1), [OTHER],
+         "needs 4 workers with 2 slots and 1 GPU each; 3 fit now: "
+         "node3 has 1 of 4 slots free (held by default/other: 3)"),
+        (rack("4 4"), ask(workers=4, slots=2), [runs("a", 1), runs("b", 1)],
+         "needs 4 workers with 2 slots each; 3 fit now: "
+         "node1 has 2 of 4 slots free (held by default/a: 1, default/b: 1)"),
+        (rack("4"), ask(slots=4), [runs("a", 1)],
+         "needs 1 worker with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)"),
+        (rack("2 2"), ask(workers=2, slots=2), [runs("a", 1)],
+         "needs 2 workers with 2 slots each; 1 fits now: node1 has 1 of 2 slots free (held by default/a: 1)"),
+        (rack("2 2"), ask(workers=2, slots=2), [runs("a", 1, 2)],
+         "needs 2 workers with 2 slots each; none fits now: node1 has 1 of 2 slots free (held by default/a: 1)"),
+        (rack("1+1g"), ask(gpus=1, oversubscribe=True), [runs("a", 1, gpus=1)],
+         "needs 1 worker with 1 GPU; it does not fit now: node1 has 0 of 1 GPU free (held by default/a: 1)"),
+        (rack("8"), ask(memory_gib=12), [runs("a", 1, memory_gib=8)],
+         "needs 1 worker with 1 slot and 12 GiB of memory; it does not fit now: "
+         "node1 has 8 of 16 GiB of memory free (held by default/a: 8)"),
+        (rack("4"), ask(workers=0, launcher_slots=4, apart=True), [runs("a", 1)],
+         "needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)"),
+        (rack("4 4"), ask(workers=3, slots=2, launcher_slots=2, apart=True), [runs("a", 1)],
+         "needs 1 launcher and 3 workers with 2 slots each; 3 fit now: "
+         "node1 has 3 of 4 slots free (held by default/a: 1)"),
+        (rack("3"), ask(workers=1, slots=2, launcher_slots=1), [runs("a", 1)],
+         "needs 1 worker with 2 slots and 1 launcher with 1 slot; it does not fit now: "
+         "node1 has 2 of 3 slots free (held by default/a: 1)"),
+        (rack("8"), ask(workers=8, owner="ada"), [runs("a", 1, owner="ada"), runs("b", 1, slots=3, owner="eve")],
+         "needs 8 workers with 1 slot each; 4 fit now: node1 has 4 of 8 slots free (held by others: 3, default/a: 1)"),
+        (LEFT_OUT, ask(workers=8), [],
+         "asks for 8 slots, the rack has 4; --oversubscribe starts it all the same; "
+         "node2 is left out: no route to host"),
+        (LEFT_OUT, ask(workers=4), [runs("a", 1)],
+         "needs 4 workers with 1 slot each; 3 fit now: node1 has 3 of 4 slots free (held by default/a: 1); "
+         "node2 is left out: no route to host"),
+        (ALL_OUT, ask(), [],
+         f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
+         "2 more hosts are left out"),
+        (ALL_OUT[:9], ask(), [],
+         f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
+         "1 more host is left out"),
+        (DENIED, ask(), [], "no host can be used now; node1: it does not let us log in; "
+         "node2 (10.0.0.2): no answer on port 22"),
+    ],
+)  # fmt: skip
+def test_a_waiting_job_is_told_what_it_waits_for(
+    machines: list[Machine], gang: Gang, running: list[Placed], reason: str
+) -> None:
+    decision = answer(gang, machines, *running)
+    assert decision.reason == reason
+    assert_has_chinese(reason)
+    assert (decision.position, decision.impossible, decision.placement) == (1, False, ())
+
+
+def test_a_machine_that_is_left_out_is_not_mentioned_where_it_would_not_help() -> None:
+    machines = left_out(rack("4 1"), node2="no route to host")
+    assert "left out" not in answer(ask(slots=4), machines, runs("a", 1)).reason
+
+
+@pytest.mark.parametrize(
+    ("machines", "workers", "about"),
+    [
+        (LEFT_OUT, 4, names.REASON_WAITING),
+        (LEFT_OUT, 8, names.REASON_NO_HOSTS),
+        (ALL_OUT, 1, names.REASON_NO_HOSTS),
+        (rack("4 4"), 8, names.REASON_WAITING),
+        (rack("4 4"), 9, names.REASON_NEVER_FITS),
+    ],
+)
+def test_a_job_waits_for_room_or_for_hosts_or_never_fits(machines: list[Machine], workers: int, about: str) -> None:
+    assert answer(ask(workers=workers), machines, runs("a", 1)).about == about
+
+
+UNKNOWN = [Machine(name="node1", slots=None, memory=None, gpus=None, left_out="silent")]
+
+
+@pytest.mark.parametrize("gang", [ask(), ask(slots=64), ask(gpus=8), ask(workers=100, memory_gib=500)])
+def test_a_host_whose_size_is_not_known_turns_nobody_away_for_good(gang: Gang) -> None:
+    found = answer(gang, UNKNOWN)
+    assert (found.admitted, found.impossible) == (False, False)
+    assert found.reason == "no host can be used now; node1 is left out: silent"
+    assert fit(gang, [], [], UNKNOWN).total == Capacity(cpus=Decimal(0), memory=Decimal(0))
+
+
+def test_a_known_size_counts_where_the_rest_is_not_known() -> None:
+    machine = Machine(name="node1", slots=2, memory=None, gpus=None, left_out="silent")
+    assert answer(ask(slots=3), [machine]).impossible
+    assert not answer(ask(slots=2, gpus=1), [machine]).impossible
+
+
+def test_behind_a_long_wait_the_reason_names_it() -> None:
+    decisions = admit([ask("big", 8, minutes=12), ask("small")], [runs("r", 1)], rack("4 4"))
+    assert decisions[1].admission.reason == "waits behind default/big, which has waited 12 min"
+
+
+WAY_OUT = "; --oversubscribe starts it all the same"
+
+
+@pytest.mark.parametrize(
+    ("machines", "gang", "reason"),
+    [
+        ([], ask(), "the rack has no hosts"),
+        (rack("8 4"), ask(slots=16), f"no host has 16 slots for one worker (node1 has most: 8){WAY_OUT}"),
+        (rack("8 8 8 8"), ask(workers=40), f"asks for 40 slots, the rack has 32{WAY_OUT}"),
+        (rack("8+2g 8+1g"), ask(gpus=4), "no host has 4 GPUs for one worker (node1 has most: 2)"),
+        (rack("8 8"), ask(gpus=1), "no host has 1 GPU for one worker (none has any)"),
+        (rack("8 8"), ask(gpus=1, oversubscribe=True), "no host has 1 GPU for one worker (none has any)"),
+        (rack("8+2g 8+2g"), ask(workers=5, gpus=1), "asks for 5 GPUs, the rack has 4"),
+        (rack("8"), ask(memory_gib=17),
+         f"no host has 17 GiB of memory for one worker (node1 has most: 16){WAY_OUT}"),
+        (rack("8 4+1g"), ask(slots=8, gpus=1),
+         f"no host has 8 slots and 1 GPU together for one worker{WAY_OUT}"),
+        (rack("5 5"), ask(workers=3, slots=3),
+         f"even with nothing else on them, the hosts have room for 2 of 3 workers{WAY_OUT}"),
+        (rack("4 4"), ask(slots=4, launcher_slots=1),
+         f"no host has 5 slots for the launcher and a worker (node1 has most: 4){WAY_OUT}"),
+        (rack("4 4"), ask(workers=0, launcher_slots=5, apart=True),
+         f"no host has 5 slots for the launcher (node1 has most: 4){WAY_OUT}"),
+        (rack("4 4"), ask(selector={"zone": "b", "disk": "ssd"}),
+         "no host has the labels for one worker: disk=ssd, zone=b"),
+        (labelled(rack("4 8"), node1={"disk": "ssd"}), ask(slots=5, selector={"disk": "ssd"}),
+         f"no host with its labels has 5 slots for one worker (node1 has most: 4){WAY_OUT}"),
+        (labelled(rack("4 8"), node1={"disk": "ssd"}), ask(workers=5, selector={"disk": "ssd"}),
+         f"asks for 5 slots, the hosts with its labels have 4{WAY_OUT}"),
+    ],
+)  # fmt: skip
+def test_what_can_never_fit_is_impossible(machines: list[Machine], gang: Gang, reason: str) -> None:
+    decision = answer(gang, machines)
+    assert (decision.reason, decision.impossible, decision.placement) == (reason, True, ())
+    assert_has_chinese(reason)
+
+
+# -- scaling what runs ---------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("row", "nodes", "gang", "others", "after"),
+    [
+        pytest.param("4 4", [1, 1, 2], ask(workers=4), [], "1 2 1 1", id="its own machines first"),
+        pytest.param("2 4 4", [1, 1, 1], ask(workers=4), [runs("r", 2, slots=3)], "1 1 3 3", id="few new ones"),
+        pytest.param("4 4 4", [1, 1, 2], ask(workers=4, spread=True), [], "1 2 3 1", id="by node"),
+        pytest.param("4 4", [1, 1, 2], ask(workers=1), [], "1", id="the highest leave"),
+        pytest.param("4 4", [2, 2, 1], ask(workers=2), [], "2 1", id="nothing changed"),
+        pytest.param("1 4", [1, 1], ask(workers=3, oversubscribe=True), [], "1 2 2", id="crowded evenly"),
+    ],
+)  # fmt: skip
+def test_a_running_job_keeps_its_places_when_it_is_scaled(
+    row: str, nodes: list[int], gang: Gang, others: list[Placed], after: str
+) -> None:
+    before = places(ask(workers=len(nodes) - 1), nodes)
+    answered = extend(before, gang, others, rack(row))
+    assert answered.admitted, answered.reason
+    assert where(answered.placement) == after
+    assert [seat.member for seat in answered.placement] == [gang.launcher, *gang.workers]
+
+
+@pytest.mark.parametrize(
+    ("machines", "reason"),
+    [
+        (rack("4 4"), "needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free "
+         "(held by default/pi: 2, default/r: 2)"),
+        (left_out(rack("4 4 8"), node3="its clock is wrong"), "needs 3 more workers with 2 slots each; 2 fit now: "
+         "node1 has 0 of 4 slots free (held by default/pi: 2, default/r: 2); node3 is left out: its clock is wrong"),
+    ],
+)  # fmt: skip
+def test_more_workers_get_their_places_together_or_not_at_all(machines: list[Machine], reason: str) -> None:
+    before = places(ask(workers=1, slots=2), [1, 1])
+    answered = extend(before, ask(workers=4, slots=2), [runs("r", 1, slots=2)], machines)
+    assert (answered.admitted, answered.placement, answered.reason) == (False, before, reason)
+    assert_has_chinese(reason)
+
+
+# -- what a job asks for ------------------------------------------------------------------------------------
+def a_role(replicas: int = 1, template: dict[str, Any] | None = None, **requests: int) -> Role:
+    amounts = {name.replace("gpu", "nvidia.com/gpu"): Decimal(amount) for name, amount in requests.items()}
+    container = Container(name="c", resources=Resources(requests=amounts))
+    return Role(containers=(container,), replicas=replicas, template=template or {})
+
+
+def needs(gang: Gang) -> tuple[str, str]:
+    return tuple(f"{n.cpus} {n.memory} {n.gpus}" for n in (gang.launcher_need, gang.worker_need))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("launcher", "worker", "as_worker", "expected"),
+    [
+        pytest.param(a_role(), a_role(3), False, ("0 0 0", "2 0 0"), id="slots where nothing is said"),
+        pytest.param(a_role(), a_role(3, cpu=5, gpu=1), False, ("0 0 0", "5 0 1"), id="CPUs where they are"),
+        pytest.param(a_role(), a_role(3, cpu=1), False, ("0 0 0", "2 0 0"), id="never fewer slots than processes"),
+        pytest.param(a_role(cpu=1, memory=7), a_role(3), False, ("1 7 0", "2 0 0"), id="a launcher that asks"),
+        pytest.param(a_role(), a_role(3, memory=9), True, ("2 0 0", "2 9 0"), id="a launcher that takes ranks"),
+        pytest.param(a_role(memory=7), None, False, ("2 7 0", "0 0 0"), id="a launcher alone"),
+    ],
+)
+def test_a_gang_asks_member_by_member(
+    launcher: Role, worker: Role | None, as_worker: bool, expected: tuple[str, str]
+) -> None:
+    job = Job(name="pi", launcher=launcher, worker=worker, slots_per_worker=2, run_launcher_as_worker=as_worker)
+    gang = gang_of(job, at(0))
+    assert needs(gang) == expected
+    assert gang.launcher_apart == (as_worker or worker is None)
+    assert gang.cpus == gang.launcher_need.cpus + 3 * gang.worker_need.cpus
+
+
+def test_labels_and_the_way_of_placing_come_from_the_manifest() -> None:
+    template = {"spec": {"nodeSelector": {"disk": "ssd"}}}
+    job = replace(a_job(), worker=a_role(2, template), annotations={names.ANNOTATION_PLACEMENT: "node"}, owner="ada")
+    gang = gang_of(job, at(90))
+    assert (gang.selector, gang.launcher_selector, gang.spread) == ({"disk": "ssd"}, {}, True)
+    assert (gang.key, gang.owner, gang.waited) == ("default/pi", "ada", timedelta(seconds=90))
+    assert not gang_of(a_job(), at(0)).spread
+
+
+def test_what_a_job_holds_is_summed_by_machine() -> None:
+    job = runs("pi", 1, 1, 2, slots=2, gpus=1, launcher_slots=1)
+    assert holds(job) == {
+        "node1": Capacity(cpus=Decimal(5), memory=Decimal(0), gpus=2),
+        "node2": Capacity(cpus=Decimal(2), memory=Decimal(0), gpus=1),
+    }
+    crowding = replace(job, gang=replace(job.gang, oversubscribe=True))
+    assert {name: (held.cpus, held.gpus) for name, held in holds(crowding).items()} == {
+        "node1": (0, 2),
+        "node2": (0, 1),
+    }
+
+
+def test_a_preview_says_what_the_queue_will() -> None:
+    machines, running = left_out(rack("4 4 4"), node3="away"), [runs("r", 1, slots=3)]
+    found = fit(ask(workers=4), [], running, machines)
+    assert (found.now, found.ever, where(found.placement)) == (True, True, "2 2 2 2")
+    assert (found.wanted.cpus, found.free.cpus, found.total.cpus) == (4, 5, 8)
+    later = fit(ask(workers=4), [ask("before", 4, minutes=1)], running, machines)
+    assert (later.now, later.ever, later.placement) == (False, True, ())
+    assert later.reason.startswith("needs 4 workers with 1 slot each; 1 fits now: node2 has 0 of 4 slots free")
+    assert not fit(ask(slots=5), [], running, machines).ever
+
+
+def test_what_many_jobs_ask_alike_is_gone_through_once_and_each_is_told_the_same_as_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    times = {"never": 0, "short": 0}
+    for name in times:
+        real = getattr(hosts, name)
+
+        def counted(*given: Any, name: str = name, real: Any = real) -> Any:
+            times[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(hosts, name, counted)
+    machines, running = rack("4 4"), runs("big", 1, 1, 1, 2, 2, 2)
+    crowd = [ask(f"job-{number:03}", 3) for number in range(100)] + [ask("small", 2), ask("huge", 99)]
+    told = {decision.key: decision.admission for decision in admit(crowd, [running], machines)}
+    assert [key for key, admission in told.items() if admission.admitted] == ["default/small"]
+    assert times == {"never": 3, "short": 1}
+    for gang in (crowd[0], crowd[99], crowd[101]):
+        alone = answer(gang, machines, running)
+        assert (told[gang.key].reason, told[gang.key].about) == (alone.reason, alone.about)

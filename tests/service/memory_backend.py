@@ -1,0 +1,272 @@
+"""A service in memory: jobs become what a test says, and whoever watches them is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any
+
+from oarsman.errors import ConflictError, NotFoundError
+from oarsman.manifest import documents, job_from_document, to_yaml
+from oarsman.service import models as m
+from oarsman.service.contract import ALL_JOBS, ALL_LINES
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ENDS = ("Succeeded", "Failed")
+Waiting = Callable[[Callable[[], bool]], None]
+
+
+class MemoryService:
+    def __init__(self) -> None:
+        self.change = threading.Condition()
+        self.kept: dict[str, m.Job] = {}
+        self.lines: dict[str, list[m.LogLineView]] = {}
+        self.created: list[m.Create] = []
+        self.asked: list[str] = []  # the names of the methods called
+        self.closed = False
+        self._numbers = count(1)
+
+    # -- for tests -----------------------------------------------------------------------------------
+    def become(self, key: str, state: str, **more: Any) -> None:
+        """The job is in another state; `more` are fields of Job, or of its summary."""
+        with self.change:
+            job = self.kept[key]
+            summary = {"state": state, "revision": next(self._numbers)}
+            if state in ENDS:
+                summary["ended"] = NOON + timedelta(seconds=90)
+            if state == "Running":
+                summary["started"] = NOON
+            fields = {name: more.pop(name) for name in list(more) if name in m.Job.model_fields}
+            condition = m.ConditionView(type=state, status=True, reason=state, message="", since=NOON)
+            self.kept[key] = job.model_copy(
+                update={
+                    "summary": job.summary.model_copy(update={**summary, **more}), "conditions": [condition], **fields
+                }
+            )  # fmt: skip
+            self.change.notify_all()
+
+    def say(self, key: str, *texts: str, rank: int | None = 0, stream: str = "out") -> None:
+        with self.change:
+            lines = self.lines[key]
+            for text in texts:
+                lines.append(
+                    m.LogLineView(after=str(len(lines) + 1), time=NOON, rank=rank, host="w", stream=stream, text=text)  # type: ignore[arg-type]
+                )
+            self.change.notify_all()
+
+    def add(self, name: str, state: str = "Pending", **summary: Any) -> str:
+        document = {**DOCUMENT, "metadata": {"name": name}}
+        key = self._add(document)
+        self.become(key, state, **summary)
+        return key
+
+    def _add(self, document: Mapping[str, Any]) -> str:
+        job = job_from_document(document)
+        number = next(self._numbers)
+        summary = m.JobSummary(
+            key=job.key, name=job.name, namespace=job.namespace, uid=str(number), engine="embedded", state="Pending",
+            api_version="v2beta1", implementation="OpenMPI", workers=job.workers, workers_ready=0,
+            slots_per_worker=job.slots_per_worker, total_replicas=job.workers + 1, ranks=job.slots,
+            created=NOON + timedelta(seconds=number), owner="ada", revision=number,
+        )  # fmt: skip
+        text = to_yaml([document])
+        with self.change:
+            if job.key in self.kept:
+                raise ConflictError(f"there is a job {job.key} already", field="metadata.name", hint="another name")
+            self.kept[job.key] = m.Job(summary=summary, manifest=text, completed=text)
+            self.lines[job.key] = []
+            self.change.notify_all()
+        return job.key
+
+    def close(self) -> None:
+        self.closed = True
+
+    # -- the methods of Service ------------------------------------------------------------------------
+    def info(self) -> m.ServerInfo:
+        self.asked.append("info")
+        me = m.Identity(name="ada", role=m.Role.USER)
+        return m.ServerInfo(version="1", engine="embedded", home="default", accounts=True, me=me)
+
+    def overview(self) -> m.Overview:
+        return m.Overview(states={"Running": 1}, total=m.AmountsView(cpus=4), held=m.AmountsView(cpus=1))
+
+    def jobs(self, query: m.JobQuery = ALL_JOBS) -> m.JobList:
+        self.asked.append("jobs")
+        found = [job.summary for job in self.kept.values() if not query.states or job.summary.state in query.states]
+        found = [row for row in found if not query.search or query.search in row.name]
+        start = int(query.cursor or 0)
+        end = start + query.limit
+        return m.JobList(items=found[start:end], total=len(found), next=str(end) if end < len(found) else None)
+
+    def job(self, key: str) -> m.Job:
+        with self.change:
+            self.asked.append("job")
+            self.change.notify_all()
+        if key not in self.kept:
+            raise NotFoundError(f"there is no job {key}", hint="look at the list")
+        return self.kept[key]
+
+    def create(self, wanted: m.Create) -> m.Job:
+        self.created.append(wanted)
+        if wanted.manifest is not None:
+            (document,) = documents(wanted.manifest, "manifest")
+        else:
+            document = dict(wanted.document or {})
+        return self.kept[self._add(document)]
+
+    def delete(self, key: str) -> None:
+        self.job(key)
+        with self.change:
+            del self.kept[key]
+            self.change.notify_all()
+
+    def scale(self, key: str, workers: int) -> m.Job:
+        self.become(key, self.job(key).summary.state, workers=workers)
+        return self.kept[key]
+
+    def suspend(self, key: str) -> m.Job:
+        self.become(key, "Suspended")
+        return self.kept[key]
+
+    def resume(self, key: str) -> m.Job:
+        self.become(key, "Running")
+        return self.kept[key]
+
+    def stop(self, key: str) -> m.Job:
+        self.asked.append("stop")
+        if self.job(key).summary.state in ENDS:
+            raise ConflictError(f"{key} has ended")
+        self.become(key, "Failed", reason="StoppedByUser", message="it was stopped")
+        return self.kept[key]
+
+    def rerun(self, key: str) -> m.Job:
+        if self.job(key).summary.state not in ENDS:
+            raise ConflictError(f"{key} has not ended", hint="stop it first")
+        document = self._document(key)
+        self.delete(key)
+        return self.kept[self._add(document)]
+
+    def clone(self, key: str, wanted: m.Clone) -> m.Job:
+        document = _merged(self._document(key), wanted.patch)
+        document["metadata"]["name"] = wanted.name or f"{document['metadata']['name']}-2"
+        return self.kept[self._add(document)]
+
+    def _document(self, key: str) -> dict[str, Any]:
+        (document,) = documents(self.job(key).manifest)
+        return document
+
+    def changes(self, query: m.JobQuery = ALL_JOBS) -> Iterator[m.JobChange]:
+        yield m.JobChange(reset=True)
+        for job in list(self.kept.values()):
+            yield m.JobChange(changed=job.summary)
+
+    def watch(self, key: str) -> Iterator[m.Job]:
+        last: m.Job | None = self.job(key)
+        while last is not None:
+            yield last
+            before = last
+            with self.change:
+                self.change.wait_for(lambda: self.kept.get(key) is not before)  # noqa: B023
+                last = self.kept.get(key)
+
+    def events(self, key: str) -> Sequence[m.EventView]:
+        self.job(key)
+        return [m.EventView(time=NOON, first_time=NOON, severity="Normal", reason="Created", message="made")]
+
+    def _matching(self, key: str, only: m.LogFilter) -> list[m.LogLineView]:
+        self.job(key)
+        lines = [line for line in self.lines[key] if not only.ranks or line.rank in only.ranks]
+        lines = [line for line in lines if only.stream in (None, line.stream)]
+        return [line for line in lines if only.search is None or only.search in line.text]
+
+    def log(
+        self, key: str, only: m.LogFilter = ALL_LINES, *, after: str | None = None, before: str | None = None,
+        limit: int = 500,
+    ) -> m.LogPageView:  # fmt: skip
+        lines = self._matching(key, only)
+        if after is not None:
+            found = [line for line in lines if int(line.after) > int(after)][:limit]
+        else:
+            found = [line for line in lines if before is None or int(line.after) <= int(before)][-limit:]
+        above = int(found[0].after) - 1 if found else 0
+        end = str(len(self.lines[key]))
+        return m.LogPageView(lines=found, before=str(above) if above else None, after=end, attempt=1)
+
+    def follow_log(
+        self, key: str, only: m.LogFilter = ALL_LINES, *, after: str | None = None
+    ) -> Iterator[m.LogPageView]:
+        place = int(after or 0)
+        while True:
+            with self.change:
+                here = place
+                self.change.wait_for(lambda: len(self.lines[key]) > here or self.kept[key].summary.state in ENDS)  # noqa: B023
+                end = len(self.lines[key])
+                over = self.kept[key].summary.state in ENDS
+            found = [line for line in self._matching(key, only) if place < int(line.after) <= end]
+            place = end
+            if found:
+                yield m.LogPageView(lines=found, before=None, after=str(end), attempt=1)
+            if over:
+                return
+
+    def download_log(self, key: str, only: m.LogFilter = ALL_LINES) -> Iterator[bytes]:
+        for line in self._matching(key, only):
+            yield f"{line.text}\n".encode()
+
+    def usage(self, key: str, *, since: datetime | None = None) -> Sequence[m.UsagePoint]:
+        self.job(key)
+        points = [
+            m.UsagePoint(time=NOON + timedelta(seconds=n), host="w", cpu_percent=50, memory_bytes=n) for n in range(3)
+        ]
+        return [point for point in points if since is None or point.time >= since]
+
+    def progress(self, key: str) -> m.Progress:
+        self.job(key)
+        points = [m.MetricPoint(time=NOON + timedelta(seconds=n), value=1 / (n + 1), step=n) for n in range(3)]
+        late = m.RankProgress(rank=1, host="w", state="running", step=1, behind="at step 1, the others at 2")
+        return m.Progress(series=[m.MetricSeries(name="loss", rank=0, points=points)], ranks=[late])
+
+    def preview(self, wanted: m.Create) -> m.PreviewView:
+        (document,) = documents(wanted.manifest) if wanted.manifest else [dict(wanted.document or {})]
+        return m.PreviewView(document=document, ranks=job_from_document(document).slots)
+
+    def templates(self) -> Sequence[m.Template]:
+        return [m.Template(name="hello", title="Hello", manifest="...")]
+
+    def convert(self, document: Mapping[str, Any], api_version: str) -> tuple[str, Sequence[str]]:
+        return to_yaml([{**document, "apiVersion": f"kubeflow.org/{api_version}"}]), ["something"]
+
+    def hosts(self) -> Sequence[m.HostView]:
+        return [m.HostView(name="<b>h</b>", state="ready", total=m.AmountsView(cpus=4), held=m.AmountsView(cpus=1))]
+
+    def queue(self) -> Sequence[m.QueueEntry]:
+        return [m.QueueEntry(key="default/q", position=1, priority=0, reason="no room", since=NOON)]
+
+
+def _merged(document: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(document)
+    for name, value in patch.items():
+        if value is None:
+            made.pop(name, None)
+        elif isinstance(value, Mapping) and isinstance(made.get(name), dict):
+            made[name] = _merged(made[name], value)
+        else:
+            made[name] = value
+    return made
+
+
+DOCUMENT: dict[str, Any] = {
+    "apiVersion": "kubeflow.org/v2beta1",
+    "kind": "MPIJob",
+    "metadata": {"name": "pi"},
+    "spec": {
+        "slotsPerWorker": 1,
+        "mpiReplicaSpecs": {
+            "Launcher": {"template": {"spec": {"containers": [{"name": "l", "command": ["mpirun", "-n", "2", "pi"]}]}}},
+            "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "w"}]}}},
+        },
+    },
+}
+MANIFEST = to_yaml([DOCUMENT])

@@ -1,0 +1,62 @@
+"""Whose sweep it is: nobody gets at somebody else's through a job, or a sweep, of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from console.api.memory import FAILED, MemoryJobs, a_document
+
+from oarsman import names
+from oarsman.errors import ConflictError
+from oarsman.manifest import to_yaml
+from oarsman.service import Desk
+from oarsman.service.models import Create, Identity, Role, SweepSpec
+
+SPEC = SweepSpec(name="s", manifest=to_yaml([a_document("x", slotsPerWorker="{{slots}}")]), grid={"slots": [2, 3]})
+BY_HAND = tuple(replace(c, reason=names.REASON_STOPPED) if c.type == names.FAILED else c for c in FAILED.conditions)
+STOPPED = replace(FAILED, conditions=BY_HAND)
+
+
+def a_desk(jobs: MemoryJobs, name: str) -> Desk:
+    return Desk(jobs, Identity(name=name, role=Role.USER), environment={}, folder=Path("/"))
+
+
+def what_there_is(jobs: MemoryJobs, owner: str) -> dict[str, tuple[str, bool]]:
+    return {one.job.name: (one.job.uid, one.stop_requested) for one in jobs.list() if one.owner == owner}
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        pytest.param(lambda desk: desk.resume_sweep("default/s"), id="resume"),
+        pytest.param(lambda desk: desk.stop_sweep("default/s"), id="stop"),
+        pytest.param(lambda desk: desk.delete_sweep("default/s"), id="delete"),
+        pytest.param(lambda desk: desk.create_sweep(SPEC), id="begin"),
+    ],
+)
+def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable[[Desk], object]) -> None:
+    jobs = MemoryJobs()
+    a_desk(jobs, "ada").create_sweep(SPEC)
+    jobs._put(replace(jobs.get("default/s-0001"), status=STOPPED))
+    before, bob = what_there_is(jobs, "ada"), a_desk(jobs, "bob")
+    document = a_document("s-0007")
+    document["metadata"]["labels"] = {names.LABEL_SWEEP: "s"}
+    bob.create(Create(document=document))
+    with pytest.raises(ConflictError):
+        act(bob)
+    assert what_there_is(jobs, "ada") == before
+    assert list(what_there_is(jobs, "bob")) == ["s-0007"]
+
+
+def test_a_sweep_of_the_same_name_replaces_no_job_of_somebody_else() -> None:
+    jobs = MemoryJobs()
+    a_desk(jobs, "ada").create_sweep(SPEC)
+    jobs._put(replace(jobs.get("default/s-0001"), status=STOPPED))
+    jobs.delete("default/s-0000")
+    before = what_there_is(jobs, "ada")
+    a_desk(jobs, "bob").create_sweep(SPEC)
+    assert what_there_is(jobs, "ada") == before
+    assert list(what_there_is(jobs, "bob")) == ["s-0000"]

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, ReplicaCount, Status
+from oarsman.status.codec import from_wire, to_wire
+from oarsman.status.timeline import STEPS
+from tests.builders import T0, a_status, at
+
+times = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC))
+texts = st.text(max_size=20)
+small = st.integers(0, 300)
+causes = st.builds(
+    Cause, summary=texts, rank=st.none() | small, host=st.none() | texts, exit_code=st.none() | small,
+    signal=st.none() | small, memory_limit_hit=st.booleans(), last_lines=st.lists(texts, max_size=3).map(tuple),
+    hint=st.none() | texts,
+)  # fmt: skip
+counts = st.builds(ReplicaCount, active=small, succeeded=small, failed=small, ready=small)
+attempts = st.builds(
+    Attempt, number=small, started_at=st.none() | times, finished_at=st.none() | times, outcome=texts,
+    cause=st.none() | causes, workers=st.none() | small,
+)  # fmt: skip
+conditions = st.builds(
+    Condition, type=texts, status=st.booleans(), reason=texts, message=texts, last_update_time=times,
+    last_transition_time=times,
+)  # fmt: skip
+statuses = st.builds(
+    Status, conditions=st.lists(conditions, max_size=4).map(tuple), launcher=counts, worker=counts,
+    start_time=st.none() | times, completion_time=st.none() | times, observed_generation=small,
+    attempts=st.lists(attempts, max_size=3).map(tuple), cause=st.none() | causes,
+    queue=st.none() | st.builds(QueuePlace, position=small, reason=texts),
+    timeline=st.dictionaries(st.sampled_from(STEPS), times), retry_at=st.none() | times,
+    placement=st.dictionaries(small, st.sampled_from(["a-worker-0", "a-worker-1", "a-launcher"])),
+    machines=st.dictionaries(st.sampled_from(["a-worker-0", "a-launcher"]), st.sampled_from(["node1", "node2"])),
+)  # fmt: skip
+
+
+@given(statuses)
+def test_a_status_comes_back_from_the_wire_as_it_went(status: Status) -> None:
+    assert from_wire(json.loads(json.dumps(to_wire(status)))) == status
+
+
+def test_upstream_fields_are_where_upstream_tools_look() -> None:
+    status = a_status(launcher=ReplicaCount(active=1), worker=ReplicaCount(active=2, ready=2))
+    assert to_wire(status) == {
+        "phase": status.phase,
+        "conditions": [
+            {
+                "type": "Created",
+                "status": "True",
+                "reason": "MPIJobCreated",
+                "message": "said before",
+                "lastUpdateTime": "2026-01-01T00:00:00Z",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }
+        ],
+        "replicaStatuses": {"Launcher": {"active": 1}, "Worker": {"active": 2, "ready": 2}},
+        "startTime": "2026-01-01T00:00:00Z",
+        "observedGeneration": 1,
+    }
+
+
+def test_a_thousand_ranks_take_one_line_per_host() -> None:
+    placement = {rank: f"x-worker-{rank // 500}" for rank in range(1000)}
+    assert to_wire(Status(placement=placement))["placement"] == {"x-worker-0": "0-499", "x-worker-1": "500-999"}
+
+
+def test_a_status_of_another_operator_is_read() -> None:
+    found: dict[str, object] = {
+        "conditions": [{"type": "Running", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:05Z"}],
+        "replicaStatuses": {"Launcher": {}, "Worker": {"labelSelector": {}}},
+        "lastReconcileTime": None,
+        "somethingElse": 1,
+    }
+    status = from_wire(found)
+    assert not status.is_true("Running")
+    assert status.conditions[0].last_update_time == at(5)
+
+
+def test_nothing_at_all_is_a_new_status() -> None:
+    assert from_wire(None) == from_wire({}) == Status()
+
+
+def test_times_of_other_zones_and_finer_clocks_are_read() -> None:
+    read = from_wire({"startTime": "2026-01-01T01:00:00+01:00", "completionTime": "2026-01-01T00:00:00.123456789Z"})
+    assert read.start_time == T0
+    assert read.completion_time == at(0.123456)
