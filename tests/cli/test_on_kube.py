@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from oarsman import backends
+from oarsman.backends import open_jobs
 from oarsman.backends.kube import install
 from oarsman.backends.kube.install import Settings, documents
 from oarsman.cli.main import cli
@@ -159,8 +159,8 @@ def test_programs_choose_a_cluster_as_the_command_does(tmp_path: Path) -> None:
     }
     path = tmp_path / "config"
     path.write_text(json.dumps(config))
-    assert backends("kube", context="far", kubeconfig=str(path)).home == "lab"
-    assert backends("kube", context="far", kubeconfig=str(path), namespace="other").home == "other"
+    assert open_jobs("kube", context="far", kubeconfig=str(path)).home == "lab"
+    assert open_jobs("kube", context="far", kubeconfig=str(path), namespace="other").home == "other"
 
 
 # -- what is installed -------------------------------------------------------------------------------

@@ -271,7 +271,7 @@ def test_every_record_is_one_object_of_json() -> None:
 SCRIPT = """
 import asyncio, sys
 from oarsman.errors import RetryableError
-from oarsman.backends import log_lines
+from oarsman.control import process
 from oarsman.control.process import run_until_told
 
 async def work():
@@ -282,7 +282,7 @@ async def work():
         await asyncio.sleep({drain})
         print("in order", flush=True)
 
-log_lines.set_up("info")
+process.set_up("info")
 run_until_told(work(), patience={patience})
 print("after", flush=True)
 """

@@ -16,7 +16,7 @@ import pytest
 from cluster.jobs import RESTRICTED_CONTAINER, RESTRICTED_POD, V1, V2BETA1, Object, Submitted, mpijob
 from cluster.kubectl import until
 from cluster.together import Place, together
-from oarsman.backends.kube import ClusterJobs
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.engines.kube.client import load_access
 from oarsman.errors import ConflictError
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted

@@ -108,7 +108,7 @@ def test_nothing_is_decided_anew_while_nothing_changed(tmp_path: Path, monkeypat
         await story.admitted(story.job("a", 3))
         waiting = story.job("b", 1)
         reason = story.ledger.ask(waiting, NOW).reason
-        monkeypatch.setattr("oarsman.control.admission.admit", None)  # type: ignore[attr-defined]
+        monkeypatch.setattr("oarsman.plan.capacity.hosts.admit", None)  # type: ignore[attr-defined]
         assert story.ledger.ask(waiting, NOW).reason == reason
 
     told(tell)

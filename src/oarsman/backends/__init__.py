@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from oarsman.backends.base import Jobs
-    from oarsman.backends.kube import ClusterJobs
+    from oarsman.backends.kube.backend import ClusterJobs
     from oarsman.backends.kube.identity import Reviewer
 
 
@@ -58,7 +58,7 @@ def open_cluster(
     from pathlib import Path
 
     with _the_extra():
-        from oarsman.backends.kube import ClusterJobs
+        from oarsman.backends.kube.backend import ClusterJobs
         from oarsman.engines.kube.client import load_access
     access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context, token=token)
     return ClusterJobs(access, namespace=namespace, namespaces=namespaces)

@@ -19,7 +19,7 @@ from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.backends.base import Jobs
-    from oarsman.backends.kube import ClusterJobs
+    from oarsman.backends.kube.backend import ClusterJobs
     from oarsman.backends.ssh.backend import RackJobs
 
 ENGINES = ("embedded", "ssh", "kube")

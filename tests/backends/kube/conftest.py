@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cluster.cluster import Cluster
 
-from oarsman.backends.kube import ClusterJobs
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.engines.kube.client import load_access
 
 from .played import Played

@@ -6,7 +6,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import JobRecord
-from oarsman.backends.kube import ClusterJobs
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.engines.kube.client import resources
 from oarsman.job.state import Status
 from oarsman.manifest import documents

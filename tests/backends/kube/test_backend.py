@@ -12,7 +12,7 @@ from cluster.cluster import Cluster
 
 from oarsman import names
 from oarsman.backends.base import JobRecord, LogQuery
-from oarsman.backends.kube import ClusterJobs
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.engines.kube.client import load_access, resources
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UnsupportedError, UserError
 from oarsman.job.job import ApiVersion

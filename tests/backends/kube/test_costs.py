@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from oarsman.backends.kube import ClusterJobs
 from oarsman.backends.kube import backend as door
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.engines.kube.client import Kube
 
 from .played import Played, a_document

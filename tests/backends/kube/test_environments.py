@@ -16,9 +16,9 @@ import pytest
 from cluster.kubectl import until
 
 from oarsman import names
-from oarsman.backends.kube import ClusterJobs
 from oarsman.backends.kube import environment_builds as states
 from oarsman.backends.kube import environments as cluster_environments
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.engines.kube import environments as kept
 from oarsman.engines.kube import views
 from oarsman.engines.kube.client import Meta, resources
@@ -256,7 +256,7 @@ def test_a_place_in_the_log_of_an_earlier_build_begins_anew() -> None:
 
 
 def test_shellcheck_has_nothing_to_say_about_the_build() -> None:
-    script = files.files("oarsman.backends.kube") / "environments_build.sh"
+    script = files.files("oarsman.backends.kube") / "environment_build.sh"
     program = Path(sys.executable).with_name("shellcheck")
     done = subprocess.run([str(program), "-S", "warning", str(script)], text=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, "")

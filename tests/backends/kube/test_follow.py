@@ -15,7 +15,8 @@ from cluster.cluster import Cluster
 
 from oarsman import names
 from oarsman.backends.base import Batch
-from oarsman.backends.kube import ClusterJobs, follow, records
+from oarsman.backends.kube import follow, records
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.backends.kube.follow import News
 from oarsman.engines.kube.client import Forbidden, load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating

@@ -14,7 +14,8 @@ from cluster.cluster import Cluster
 
 from oarsman import names
 from oarsman.backends.base import Amounts, HostRecord
-from oarsman.backends.kube import ClusterJobs, fit, nodes
+from oarsman.backends.kube import fit, nodes
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.backends.kube.nodes import Machine, Place, Taint
 from oarsman.engines.kube.client import load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating

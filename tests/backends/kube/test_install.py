@@ -11,7 +11,8 @@ from cluster.cluster import Cluster
 from cluster.kubectl import until
 
 from oarsman import names
-from oarsman.backends.kube import ClusterJobs, doctor, install, lookups
+from oarsman.backends.kube import doctor, install, lookups
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.backends.kube.install import Document, Settings, Step, documents
 from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, Resource, load_access, resources

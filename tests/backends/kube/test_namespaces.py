@@ -14,7 +14,8 @@ from cluster.cluster import Cluster
 from cluster.people import SEE, person
 
 from oarsman.backends.base import Batch
-from oarsman.backends.kube import ClusterJobs, namespaces, records
+from oarsman.backends.kube import namespaces, records
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.backends.kube.identity import Reviewer
 from oarsman.engines.kube.client import Kube, load_access, resources
 from oarsman.engines.kube.client.access import Access

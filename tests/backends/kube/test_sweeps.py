@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oarsman.backends.kube import ClusterJobs
+from oarsman.backends.kube.backend import ClusterJobs
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import builder, to_yaml
 from oarsman.service.sweep_runs import Handing, Sweeps

@@ -12,8 +12,8 @@ import pytest
 
 from oarsman import names
 from oarsman.backends.base import Amounts, JobRecord
-from oarsman.backends.kube import ClusterJobs, nodes
 from oarsman.backends.kube import usage as series
+from oarsman.backends.kube.backend import ClusterJobs, nodes
 from oarsman.backends.kube.usage import Sampler
 from oarsman.engines.kube.client import Unavailable
 from oarsman.manifest import job_from_document

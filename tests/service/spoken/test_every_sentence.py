@@ -74,8 +74,7 @@ FRAGMENTS = {
     },
     "status/messages.py": {"7 min"},
     "control/environments.py": {"there is no"},
-    "backends/kube/environment_builds.py": {"not found"},
-    "backends/kube/fit.py": {
+        "backends/kube/fit.py": {
         " (held by 77)", " and ", " and 7 more jobs", "7 are free, but no node has", "7 of 7",
         "7 the 7 that the worker asks for", "CPU limit", "memory limits", "no node has any", "no node has more than 7",
         "the quota 7 of namespace 7 allows 7", "7 worker7",
@@ -134,7 +133,31 @@ FRAGMENTS = {
     "backends/kube/environments.py": {"namespaces "},
     "backends/kube/errors.py": {"namespaces "},
     "backends/kube/logs.py": {"; its status kept the last 7 lines"},
-    "control/environment_build.py": {"import platform; print(platform.python_version())"},
+    "control/environment_build.py": {
+        "import platform; print(platform.python_version())",
+        "7 ended with 7",
+        "7 failed: 7",
+    },
+    "backends/kube/environment_builds.py": {
+        "not found",
+        '\ncd "$OARSMAN_PLACE" || exit 1\nfor digest in $OARSMAN_DIGESTS; do rm -rf "$digest" "builds/$digest-"*; done\n',
+    },
+    "backends/kube/log_lines.py": {"7 is no place in a log of this job", "hand back what an earlier page said"},
+    "manifest/form/kinds.py": {
+        "horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh ...",
+    },
+    "service/sweeps.py": {
+        "sweep 7",
+        "sweep %s is left as it is: %s",
+        "sweep %s is left as it is",
+        "sweep %s: %s; tried again",
+    },
+    "engines/hosts/ssh/trust/login.py": {
+        "PreferredAuthentications=password,keyboard-interactive",
+        "exit 0\n",
+        "#!/bin/sh\ncase $1 in\n    *yes/no* | *assphrase* | *PIN*) exit 1 ;;\n    {wanted}) kill -0 {asker} && "
+        "IFS= read -r answer <\"${{0%/*}}/answer\" && printf '%s\\n' \"$answer\" ;;\n    *) exit 1 ;;\nesac\n",
+    },
     "service/job_index.py": {"following the jobs failed"},
     "job/sweep.py": {"--grid lr=0.1,0.01", "loss: ([0-9.]+)"},
     "console/security/saved_views.py": {

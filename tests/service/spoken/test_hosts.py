@@ -16,24 +16,36 @@ from service.spoken.latin import english_words
 from service.spoken.test_every_sentence import sentences
 from tests.engines.hosts.ssh.test_inventory import WRONG_FIELDS, WRONG_LINES
 
-CHECKING = "engines/bare/over_ssh/checking"
+DIAGNOSE = "engines/hosts/ssh/diagnose"
 # Parts of sentences, and words for programs.
 FRAGMENTS = {
-    f"{CHECKING}/alike.py": {" ("},
-    f"{CHECKING}/reaching.py": {"host key"},
-    f"{CHECKING}/surroundings.py": set[str](),
-    f"{CHECKING}/ways.py": {
-        "7 has neither ssh nor bash to try it with", "host key", "no answer, as if a firewall dropped it", "no tool",
-        "refused, although an mpirun listens there, as if a firewall did it", "connection timed out",
-        "operation timed out", "connection refused",
-        "7 cannot connect to 7 (7): 7", "whether 7 can connect to 7 was not tried: 7",
+    f"{DIAGNOSE}/judge.py": {
+        " (",
+        "host key",
+        "7 has neither ssh nor bash to try it with",
+        "no answer, as if a firewall dropped it",
+        "no tool",
+        "refused, although an mpirun listens there, as if a firewall did it",
+        "connection timed out",
+        "operation timed out",
+        "connection refused",
+        "7 cannot connect to 7 (7): 7",
+        "whether 7 can connect to 7 was not tried: 7",
     },
-    f"{CHECKING}/network.py": {"trip", "send"},
-    f"{CHECKING}/real_run.py": {
-        "real run", "a host without an MPI has not passed",
-        "ssh -o BatchMode=yes -o ConnectTimeout=10", "it ended with code 7", " (nothing came from 7)",
-        "mpirun over all hosts failed7: 7", "mpirun was not tried: 7", "no host passed", "7 cannot log in to 7",
-        "plain mpirun does not know the port and user of 7", "77exec 7 </dev/null\n", "export PATH=7:$PATH\n",
+    f"{DIAGNOSE}/network.py": {"trip", "send"},
+    f"{DIAGNOSE}/real_run.py": {
+        "real run",
+        "a host without an MPI has not passed",
+        "ssh -o BatchMode=yes -o ConnectTimeout=10",
+        "it ended with code 7",
+        " (nothing came from 7)",
+        "mpirun over all hosts failed7: 7",
+        "mpirun was not tried: 7",
+        "no host passed",
+        "7 cannot log in to 7",
+        "plain mpirun does not know the port and user of 7",
+        "77exec 7 </dev/null\n",
+        "export PATH=7:$PATH\n",
     },
     "engines/hosts/ssh/inventory_file.py": set[str](),
 }  # fmt: skip

@@ -1,5 +1,1 @@
-"""The jobs of a Kubernetes cluster, for the faces."""
-
-from oarsman.backends.kube.backend import ClusterJobs
-
-__all__ = ["ClusterJobs"]
+"""Jobs of a Kubernetes cluster."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecord, JobRecord, LogLine, LogPage, LogQuery
-from oarsman.backends.kube import bridge, fit, follow, identity, log_pages, logs, lookups, nodes, records, usage
+from oarsman.backends.kube import bridge, fit, follow, log_pages, logs, lookups, nodes, records, rights, usage
 from oarsman.backends.kube import namespaces as allowed
 from oarsman.backends.kube.environments import ClusterEnvironments
 from oarsman.backends.kube.errors import in_plain_words
@@ -291,7 +291,7 @@ class ClusterJobs:
 
     def may_change(self, namespaces: Sequence[str | None]) -> bool:
         """Whether the user may change jobs in any of these namespaces; None: in all there are."""
-        return self._ask(lambda kube: identity.may_change(kube, namespaces))
+        return self._ask(lambda kube: rights.may_change(kube, namespaces))
 
     def ask(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
         """For what is about the cluster and not about a job: `doctor` and `install`."""

@@ -7,42 +7,18 @@ accepted it, so what it says of its owner was signed by somebody the server trus
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from oarsman import names
 from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.rights import may
 from oarsman.engines.kube.client import Access, Forbidden, Kube, NotFound, Unauthorized
 from oarsman.engines.kube.client.credentials import Fixed, bearer
-
-_CHANGES: Final = ("create", "patch", "delete")
-
-
-async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
-    """Whether the asker may do that with MPIJobs there; without a namespace: in all of them."""
-    attributes = {"group": names.GROUP, "resource": names.PLURAL, "verb": verb}
-    if namespace:
-        attributes["namespace"] = namespace
-    body = {
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }  # fmt: skip
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answer = await kube.raw("POST", path, body=body, headers=headers)
-    return bool(answer.get("status", {}).get("allowed"))
-
-
-async def may_change(kube: Kube, namespaces: Sequence[str | None]) -> bool:
-    """Anything at all, in any of them. What exactly is refused says why when it is tried."""
-    asked = [may(kube, verb, namespace) for namespace in namespaces for verb in _CHANGES]
-    return any(await asyncio.gather(*asked))
-
 
 LONGEST_TOKEN: Final = 16_384
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # what may follow "Bearer" in a header

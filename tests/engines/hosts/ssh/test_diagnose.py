@@ -375,7 +375,7 @@ def test_the_slow_pair_is_named() -> None:
 
 def test_the_shell_scripts_are_plain() -> None:
     """Hosts have neither bash nor Python: what they are sent begins with a line that says so."""
-    folder = Path(__file__).resolve().parents[4] / "src" / "oarsman" / "engines" / "bare" / "over_ssh" / "checking"
+    folder = Path(__file__).resolve().parents[4] / "src" / "oarsman" / "engines" / "hosts" / "ssh" / "diagnose"
     text = (folder / "ways.sh").read_text()
     assert text.startswith("#!/bin/sh\n")
     assert text.endswith("\nmain\n"), "the shell must have read all of it before it reads its input"

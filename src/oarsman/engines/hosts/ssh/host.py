@@ -1,7 +1,7 @@
 """One host of a job, whose machine is elsewhere: the process here that speaks for it.
 
 To the keeper, and to whoever wants a command run on it, it is what `bare/host.py` is on one machine. It holds one
-connection of the system's ssh, with minder.sh at its other end, and starts commands over that same connection. What
+connection of the system's ssh, with host_agent.sh at its other end, and starts commands over that same connection. What
 ranks and stand-ins on the machine have to say comes back through the minder.
 """
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# agent.sh [OPTIONS] HOST COMMAND...: what a launcher calls instead of ssh. The machine that minds this job has a connection
+# rsh_agent.sh [OPTIONS] HOST COMMAND...: what a launcher calls instead of ssh. The machine that minds this job has a connection
 # to every host already, and starts the command over it.
 while [ $# -gt 0 ]; do
     case $1 in

@@ -92,7 +92,7 @@ def read_names(text: bytes) -> list[Entry]:
 
 
 def read_answer(text: bytes) -> dict[str, Entry]:
-    """Of copying.sh's look: what stat said, then pairs of a link's name and target, then an empty name; and again."""
+    """Of copy.sh's look: what stat said, then pairs of a link's name and target, then an empty name; and again."""
     there: dict[str, Entry] = {}
     fields = iter(text.removesuffix(b"end\0").split(b"\0")[:-1])
     for said in fields:
@@ -121,7 +121,7 @@ _TYPES = {Kind.FILE: tarfile.REGTYPE, Kind.FOLDER: tarfile.DIRTYPE, Kind.LINK: t
 
 
 def archive(tree: Tree, changes: Changes, brought: Iterable[Entry]) -> Iterator[bytes]:
-    """Lists for copying.sh, the tree's part, and last the list of what is there then: with it the archive is whole."""
+    """Lists for copy.sh, the tree's part, and last the list of what is there then: with it the archive is whole."""
     gathered = bytearray()
     for part in _parts(tree, changes, brought):
         gathered += part

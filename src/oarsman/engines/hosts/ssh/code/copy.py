@@ -1,6 +1,6 @@
 """The folder of a job on hosts that do not share it: a copy, of which only what changed is sent.
 
-One ssh call for each host is a conversation with copying.sh there: it says what it has, and takes what differs as tar.
+One ssh call for each host is a conversation with copy.sh there: it says what it has, and takes what differs as tar.
 What jobs wrote into the copy stays: only what an earlier copy brought is ever removed.
 """
 
@@ -32,7 +32,7 @@ __all__ = ["Copied", "Tree", "copy", "is_shared", "plan_copy", "remote_folder"]
 _CONNECTING = 10  # seconds
 _LIFELESS = 30  # seconds; a copy shows life every two
 _LONGEST_ANSWER = 64 << 20  # bytes
-_TOOL_MISSING, _BUSY = 127, 75  # codes of copying.sh
+_TOOL_MISSING, _BUSY = 127, 75  # codes of copy.sh
 _FOR_THE_USER = frozenset({"no-ssh", "denied", "host-key-unknown", "host-key-changed", "unresolvable"})
 
 
