@@ -63,13 +63,15 @@ def many_jobs(table: Table, sizes: Sizes, big: Server, small: Server, ours: Oars
     many, few = in_turn(sizes.rounds, *shows)
     table.add(
         f"jobs page, {sizes.jobs:,} jobs, first rows in Chromium: {_time(many)}",
-        f"the same page, {sizes.few_jobs} jobs: {_time(few)}", many / few,
-    )  # fmt: skip
+        f"the same page, {sizes.few_jobs} jobs: {_time(few)}",
+        many / few,
+    )
     listed, scanned = in_turn(sizes.rounds * 4, lambda: big.get("/jobs", limit=50), lambda: _everything_as_json(ours))
     table.add(
         f"`GET /jobs`, 50 of {sizes.jobs:,}: {_time(listed)}",
-        f"all of them out of SQLite as JSON: {_time(scanned)}", listed / scanned,
-    )  # fmt: skip
+        f"all of them out of SQLite as JSON: {_time(scanned)}",
+        listed / scanned,
+    )
     for page, _, _ in pages:
         page.context.close()
 
@@ -104,8 +106,9 @@ def long_log(table: Table, sizes: Sizes, server: Server, ours: Oarsman, browser:
     size = f"{path.stat().st_size / 2**30:.2g} GiB"
     table.add(
         f"the last {LINES} lines of a log of {size} over REST: {_time(opened)}",
-        f"`tail -n {LINES}` of it: {_time(tailed)}", opened / tailed,
-    )  # fmt: skip
+        f"`tail -n {LINES}` of it: {_time(tailed)}",
+        opened / tailed,
+    )
     page = visitor(browser, server)
     shows = [partial(_newest_line, page, server, name) for name in (long, short)]
     for show in shows:
@@ -113,8 +116,9 @@ def long_log(table: Table, sizes: Sizes, server: Server, ours: Oarsman, browser:
     far, near = in_turn(sizes.rounds, *shows)
     table.add(
         f"its page, until the newest line is shown: {_time(far)}",
-        f"the same page, a log of {LINES} lines: {_time(near)}", far / near,
-    )  # fmt: skip
+        f"the same page, a log of {LINES} lines: {_time(near)}",
+        far / near,
+    )
     page.context.close()
     path.unlink()
 
@@ -139,24 +143,29 @@ def many_readers(table: Table, sizes: Sizes, server: Server, ours: Oarsman, brow
         f" {crowd.processor_seconds / thousands:.2f} s of the server's processor time per 1,000 lines",
         f"one who follows it, {count} times: {count} x {alone.processor_seconds / thousands:.2f} s",
         crowd.processor_seconds / max(alone.processor_seconds * count, 0.01),
-    )  # fmt: skip
+    )
     table.add(
-        "the same", f"{count} `tail -F`: {tails.processor_seconds / thousands:.2f} s",
+        "the same",
+        f"{count} `tail -F`: {tails.processor_seconds / thousands:.2f} s",
         crowd.processor_seconds / max(tails.processor_seconds, 0.01),
-    )  # fmt: skip
+    )
     table.add(
         f"how late lines come over HTTP: median {_time(crowd.median)}, at most {_time(crowd.most)};"
         f" the last on a screen in Chromium: {_time(max(crowd.shown))}",
-        f"`tail -F`: median {_time(tails.median)}, at most {_time(tails.most)}", crowd.median / tails.median,
-    )  # fmt: skip
+        f"`tail -F`: median {_time(tails.median)}, at most {_time(tails.most)}",
+        crowd.median / tails.median,
+    )
 
 
 # -- (d) memory ---------------------------------------------------------------------------------------
 def memory(table: Table, sizes: Sizes, seen: dict[str, int]) -> None:
     rival = bare_memory()
     for what, amount in seen.items():
-        table.add(f"the server's memory {what}: {_mebibytes(amount)}",
-                  f"uvicorn and NiceGUI with an empty page: {_mebibytes(rival)}", amount / rival)  # fmt: skip
+        table.add(
+            f"the server's memory {what}: {_mebibytes(amount)}",
+            f"uvicorn and NiceGUI with an empty page: {_mebibytes(rival)}",
+            amount / rival,
+        )
 
 
 def _time(seconds: float) -> str:
@@ -189,8 +198,9 @@ def main() -> None:
                 seen["after all who followed"] = big.memory
     table.add(
         f"from the start of the server until it lists {sizes.jobs:,} jobs: {_time(ready)}",
-        f"{sizes.few_jobs} jobs: {_time(started)}", ready / started,
-    )  # fmt: skip
+        f"{sizes.few_jobs} jobs: {_time(started)}",
+        ready / started,
+    )
     memory(table, sizes, seen)
     sys.stdout.write(f"{table}\n\nload of the machine before: {before:.1f}, afterwards: {os.getloadavg()[0]:.1f}\n")
 

@@ -82,10 +82,16 @@ def _metrics(address: str) -> dict[str, float]:
 def operator(cluster: Cluster, namespace: str, *command: str) -> Iterator[Operator]:
     health, monitoring = _free_ports(2)
     words = [
-        *(command or ("oarsman",)), "operator", f"--kubeconfig={cluster.kubeconfig}", f"--namespace={namespace}",
-        "--no-leader-elect", "--bind-address=127.0.0.1", f"--health-port={health}", f"--monitoring-port={monitoring}",
+        *(command or ("oarsman",)),
+        "operator",
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--namespace={namespace}",
+        "--no-leader-elect",
+        "--bind-address=127.0.0.1",
+        f"--health-port={health}",
+        f"--monitoring-port={monitoring}",
         "--log-level=warning",
-    ]  # fmt: skip
+    ]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         try:

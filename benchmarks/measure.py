@@ -64,9 +64,16 @@ class Oarsman:
 
     def __call__(self, *words: str, stdout: Any = subprocess.PIPE) -> str:
         done = subprocess.run(
-            ["oarsman", *words], cwd=ROOT, env=self.environment, stdin=subprocess.DEVNULL,
-            stdout=stdout, stderr=subprocess.PIPE, text=True, errors="replace", check=False,
-        )  # fmt: skip
+            ["oarsman", *words],
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            check=False,
+        )
         if done.returncode != 0:
             sys.exit(f"oarsman {' '.join(words)} ended with {done.returncode}:\n{done.stdout or ''}{done.stderr}")
         return done.stdout or ""

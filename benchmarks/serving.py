@@ -27,12 +27,18 @@ from oarsman.manifest import documents
 from oarsman.status.codec import to_wire
 from oarsman.store.jobs import JobStore
 from oarsman.store.logs import merged_path
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 PATIENCE_SECONDS = 120.0
 # What a browser does by itself would only be refused here; a root user has no sandbox.
-QUIET = ("--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync",
-         "--disable-component-update")  # fmt: skip
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--disable-component-update",
+)
 BARE = """
 import uvicorn
 from fastapi import FastAPI
@@ -49,15 +55,15 @@ uvicorn.run(app, port={port}, log_level="warning")
 
 
 # -- the state ----------------------------------------------------------------------------------------
-def places_of(ours: Oarsman) -> Places:
-    return Places(Path(ours.environment["OARSMAN_STATE"]))
+def places_of(ours: Oarsman) -> Paths:
+    return Paths(Path(ours.environment["OARSMAN_STATE"]))
 
 
 def fill(ours: Oarsman, count: int) -> None:
     """Jobs that have succeeded, each a second after the one before, written as a supervisor would."""
-    places = places_of(ours)
-    places.make()
-    store = JobStore(places.database)
+    paths = places_of(ours)
+    paths.make()
+    store = JobStore(paths.database)
     text = MANIFEST.format(name="job", slots=4, workers=4, command='["mpirun", "-n", "16", "python3", "train.py"]')
     (shape,) = documents(text)
     first = datetime.now(UTC) - timedelta(seconds=count + 60)
@@ -67,9 +73,16 @@ def fill(ours: Oarsman, count: int) -> None:
         document["metadata"]["name"] = name
         uid = str(uuid.uuid4())
         store.add(
-            uid=uid, namespace=names.DEFAULT_NAMESPACE, name=name, engine="embedded", owner="somebody", folder="/",
-            document=document, environment={}, now=created,
-        )  # fmt: skip
+            uid=uid,
+            namespace=names.DEFAULT_NAMESPACE,
+            name=name,
+            engine="embedded",
+            owner="somebody",
+            folder="/",
+            document=document,
+            environment={},
+            now=created,
+        )
         store.write_status(uid, to_wire(_succeeded(name, created)), finished=True, now=created)
     store.close()
 
@@ -81,24 +94,32 @@ def job_name(number: int) -> str:
 def _succeeded(name: str, created: datetime) -> Status:
     end = created + timedelta(seconds=40)
     conditions = tuple(
-        Condition(type=kind, status=kind != names.RUNNING, reason=f"MPIJob{kind}", message=f"{name}: {kind}",
-                  last_update_time=end, last_transition_time=end)
+        Condition(
+            type=kind,
+            status=kind != names.RUNNING,
+            reason=f"MPIJob{kind}",
+            message=f"{name}: {kind}",
+            last_update_time=end,
+            last_transition_time=end,
+        )
         for kind in (names.CREATED, names.RUNNING, names.SUCCEEDED)
-    )  # fmt: skip
+    )
     steps = ("submitted", "admitted", "hostsUp", "launched", "firstOutput", "ended")
     return Status(
-        conditions=conditions, start_time=created, completion_time=end,
+        conditions=conditions,
+        start_time=created,
+        completion_time=end,
         attempts=(Attempt(number=1, started_at=created, finished_at=end, outcome="Succeeded", workers=4),),
         timeline=dict.fromkeys(steps, end),
         placement={rank: names.worker_name(name, rank // 4) for rank in range(16)},
-    )  # fmt: skip
+    )
 
 
 def log_of(ours: Oarsman, name: str) -> Path:
     """The merged log of a stored job."""
-    places = places_of(ours)
-    store = JobStore(places.database)
-    path = merged_path(places.job(store.get(f"{names.DEFAULT_NAMESPACE}/{name}").uid), 1)
+    paths = places_of(ours)
+    store = JobStore(paths.database)
+    path = merged_path(paths.job(store.get(f"{names.DEFAULT_NAMESPACE}/{name}").uid), 1)
     store.close()
     return path
 
@@ -121,9 +142,14 @@ class Server:
     def __init__(self, ours: Oarsman) -> None:
         self._started = time.perf_counter()
         self.running = subprocess.Popen(
-            ["oarsman", "serve", "--port", "0"], env=ours.environment, cwd=ours.folder, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            ["oarsman", "serve", "--port", "0"],
+            env=ours.environment,
+            cwd=ours.folder,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self.address, self._link = self._said(), self._said()
         self.process = psutil.Process(self.running.pid)
         self.client = httpx.Client(base_url=self.address, timeout=PATIENCE_SECONDS, trust_env=False)

@@ -24,7 +24,7 @@ import yaml
 from measure import ROOT, Oarsman, in_turn, oarsman
 
 sys.path.append(str(ROOT / "tests"))
-from ssh_hosts import Rack, rack
+from ssh_hosts import HostNetwork, rack
 
 from oarsman.status import timeline
 
@@ -65,10 +65,10 @@ class Table:
 
 @dataclass
 class Racked:
-    """Jobs on the first hosts of a rack, and the same commands by mpirun alone."""
+    """Jobs on the first hosts of an inventory, and the same commands by mpirun alone."""
 
     ours: Oarsman
-    hosts: Rack
+    hosts: HostNetwork
     mpi: str
     numbers: count[int] = field(default_factory=count)
 
@@ -110,7 +110,7 @@ class Racked:
         return {step: datetime.fromisoformat(at) for step, at in found.items()}
 
 
-def inventory_of(ours: Oarsman, hosts: Rack, number: int, mpi: str) -> Path:
+def inventory_of(ours: Oarsman, hosts: HostNetwork, number: int, mpi: str) -> Path:
     """Written once: a file that changed has the hosts asked again."""
     file = ours.folder / f"{mpi}-{number}.json"
     if file.exists():
@@ -121,7 +121,7 @@ def inventory_of(ours: Oarsman, hosts: Rack, number: int, mpi: str) -> Path:
     return file
 
 
-def trust(hosts: Rack) -> None:
+def trust(hosts: HostNetwork) -> None:
     """What mpirun needs: hosts that let each other in, and lists of them in its own form."""
     hosts.trust()
     for name, form in (("hosts", "{} slots={}\n"), ("machines", "{}:{}\n")):
@@ -134,9 +134,14 @@ def until_all_spoke(command: Sequence[str], environment: dict[str, str]) -> floa
     """Seconds until a line of every rank is here; the end is waited for as well."""
     start = time.perf_counter()
     with subprocess.Popen(
-        ["timeout", str(PATIENCE_SECONDS), *command], env=environment, cwd=ROOT, stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        ["timeout", str(PATIENCE_SECONDS), *command],
+        env=environment,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         assert process.stdout is not None
         said = [time.perf_counter() for line in process.stdout if line.rstrip().endswith("begun")]
         _, complaints = process.communicate()
@@ -241,31 +246,37 @@ def talking(table: Table, sizes: Sizes, racked: Racked) -> None:
     ours_each, theirs_each = ((all_ - none) / much * 1e6 for all_, none in ((mine, start), (theirs, their_start)))
     table.add(
         f"{much:,} lines of {RANKS} ranks, {arrived:,} arrived: {mine:.2f} s, of which {start:.2f} s to start",
-        f"`mpirun > file`: {theirs:.2f} s, of which {their_start:.2f} s", mine / theirs,
-    )  # fmt: skip
+        f"`mpirun > file`: {theirs:.2f} s, of which {their_start:.2f} s",
+        mine / theirs,
+    )
     table.add(
-        f"one line, the start taken off: {ours_each:.1f} µs", f"the same by mpirun: {theirs_each:.1f} µs",
+        f"one line, the start taken off: {ours_each:.1f} µs",
+        f"the same by mpirun: {theirs_each:.1f} µs",
         ours_each / theirs_each,
-    )  # fmt: skip
+    )
 
 
 # -- checking -----------------------------------------------------------------------------------------
-def checking(table: Table, sizes: Sizes, ours: Oarsman, hosts: Rack) -> None:
+def checking(table: Table, sizes: Sizes, ours: Oarsman, hosts: HostNetwork) -> None:
     def check(number: int) -> None:
         inventory = inventory_of(ours, hosts, number, "openmpi5")
         done = subprocess.run(
-            ["oarsman", "hosts", "check", "--hosts", inventory], env=ours.environment, capture_output=True, text=True,
+            ["oarsman", "hosts", "check", "--hosts", inventory],
+            env=ours.environment,
+            capture_output=True,
+            text=True,
             check=False,
-        )  # fmt: skip
+        )
         if done.returncode != 0:
             sys.exit(f"hosts check of {number} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
 
     few = sizes.hosts // 4
     many_took, few_took = in_turn(sizes.cold_rounds, lambda: check(sizes.hosts), lambda: check(few))
     table.add(
-        f"`hosts check` of {sizes.hosts} hosts: {many_took:.1f} s", f"of {few} hosts: {few_took:.1f} s",
+        f"`hosts check` of {sizes.hosts} hosts: {many_took:.1f} s",
+        f"of {few} hosts: {few_took:.1f} s",
         many_took / few_took,
-    )  # fmt: skip
+    )
 
 
 def main() -> None:

@@ -9,14 +9,28 @@ FAILURES = Path(__file__).resolve().parents[1] / "docs" / "guide" / "failures.md
 FAILURES_IN_CHINESE = FAILURES.with_suffix(".zh-CN.md")
 # What the errors are called in Chinese; their hints have theirs in the program.
 CHINESE = {
-    "install-commands": "安装命令", "mpich-for-open-mpi": "MPICH 当成 Open MPI",
+    "install-commands": "安装命令",
+    "mpich-for-open-mpi": "MPICH 当成 Open MPI",
     "open-mpi-for-mpich": "Open MPI 当成 MPICH",
-    "cuda-out-of-memory": "CUDA 内存不足", "nccl-timeout": "NCCL 超时", "python-module": "Python 模块",
-    "no-space": "磁盘空间不足", "not-enough-slots": "槽位不足", "root": "root", "hostfile": "hostfile",
-    "mpirun-option": "mpirun 选项", "host-key": "主机公钥", "ssh-key": "ssh 密钥", "name": "名称",
-    "mpi-mismatch": "MPI 不一致", "address-in-use": "端口被占用", "command-not-found": "找不到命令",
-    "btl-tcp": "btl tcp", "no-route": "网络不可达", "connection": "连接", "missing-file": "缺少文件",
-}  # fmt: skip
+    "cuda-out-of-memory": "CUDA 内存不足",
+    "nccl-timeout": "NCCL 超时",
+    "python-module": "Python 模块",
+    "no-space": "磁盘空间不足",
+    "not-enough-slots": "槽位不足",
+    "root": "root",
+    "hostfile": "hostfile",
+    "mpirun-option": "mpirun 选项",
+    "host-key": "主机公钥",
+    "ssh-key": "ssh 密钥",
+    "name": "名称",
+    "mpi-mismatch": "MPI 不一致",
+    "address-in-use": "端口被占用",
+    "command-not-found": "找不到命令",
+    "btl-tcp": "btl tcp",
+    "no-route": "网络不可达",
+    "connection": "连接",
+    "missing-file": "缺少文件",
+}
 
 
 def known_errors() -> str:

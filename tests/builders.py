@@ -81,9 +81,13 @@ def a_rank(rank: int, host: str | None = None, *, code: int | None = None, size:
 
 def a_condition(type_: str, status: bool = True, *, reason: str = "", when: float = 0) -> Condition:
     return Condition(
-        type=type_, status=status, reason=reason or f"MPIJob{type_}", message="said before",
-        last_update_time=at(when), last_transition_time=at(when),
-    )  # fmt: skip
+        type=type_,
+        status=status,
+        reason=reason or f"MPIJob{type_}",
+        message="said before",
+        last_update_time=at(when),
+        last_transition_time=at(when),
+    )
 
 
 def a_status(*, true: tuple[str, ...] = (names.CREATED,), started: float | None = 0, **given: Any) -> Status:

@@ -37,9 +37,12 @@ class MemoryEnvironments:
     def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         before = self.records.get(wanted.name)
         self.records[wanted.name] = EnvironmentRecord(
-            wanted=wanted, state=self.next, owner=before.owner if before else owner or "ada", created_at=T0,
+            wanted=wanted,
+            state=self.next,
+            owner=before.owner if before else owner or "ada",
+            created_at=T0,
             digest=digest_of(wanted),
-        )  # fmt: skip
+        )
         return self.records[wanted.name]
 
     def delete(self, name: str) -> None:

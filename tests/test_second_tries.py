@@ -71,9 +71,14 @@ def test_a_second_try_has_new_servers_and_they_end_with_their_module(tmp_path: P
     mine = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     words = ["-q", "-s", "--reruns=1", "-p", "no:randomly", "-p", "no:cacheprovider", str(package)]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words], env={**mine, "PYTHONPATH": found}, cwd=tmp_path,
-        capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "pytest", *words],
+        env={**mine, "PYTHONPATH": found},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert " 3 rerun " in done.stdout
     told = [line for line in STORY.replace(", ", "\n").splitlines() if line]

@@ -130,9 +130,16 @@ class JobFailed(OarsmanError):
     code = "job-failed"
 
     def __init__(
-        self, message: str, *, hint: str | None = None, rank: int | None = None, host: str | None = None,
-        exit_status: int | None = None, signal: int | None = None, last_lines: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        message: str,
+        *,
+        hint: str | None = None,
+        rank: int | None = None,
+        host: str | None = None,
+        exit_status: int | None = None,
+        signal: int | None = None,
+        last_lines: Sequence[str] = (),
+    ) -> None:
         super().__init__(message, hint=hint)
         self.rank = rank
         self.host = host

@@ -24,7 +24,7 @@ ANNOTATION_NETWORK: Final = "oarsman.dev/network"
 ANNOTATION_OVERSUBSCRIBE: Final = "oarsman.dev/oversubscribe"
 # An integer; the higher one is admitted first. Default 0.
 ANNOTATION_PRIORITY: Final = "oarsman.dev/priority"
-# "node": the workers of a job are spread over the machines of a rack; "slot", the default: one machine is filled first.
+# "node": the workers of a job are spread over the hosts; "slot", the default: one host is filled first.
 ANNOTATION_PLACEMENT: Final = "oarsman.dev/placement"
 # "none": the folder of the job is not copied to hosts that do not share it.
 ANNOTATION_CODE: Final = "oarsman.dev/code"
@@ -32,7 +32,7 @@ ANNOTATION_CODE: Final = "oarsman.dev/code"
 ANNOTATION_MPI: Final = "oarsman.dev/mpi"
 # Seconds a host may be silent before it counts as lost. Default 10.
 ANNOTATION_SILENCE: Final = "oarsman.dev/host-silence-seconds"
-# The file with the hosts of the rack that a job is for; noted when it is submitted with --on ssh.
+# The file with the SSH hosts that a job is for; noted when it is submitted with --on ssh.
 ANNOTATION_INVENTORY: Final = "oarsman.dev/inventory"
 # What the job is about, in the words of whoever made it; shown by the console.
 ANNOTATION_DESCRIPTION: Final = "oarsman.dev/description"

@@ -17,8 +17,15 @@ from tests.console.api.running import OARSMAN, Served, served
 expect.set_options(timeout=100_000)  # a busy machine takes its time
 
 # What a browser does by itself would only be refused here; a root user has no sandbox.
-QUIET = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync")  # fmt: skip
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +78,15 @@ def new_link(server: Served) -> str:
 
 def oarsman(server: Served, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
-        [OARSMAN, *words], env=server.environment, text=True, capture_output=True, timeout=100, check=False,
-        stdin=subprocess.DEVNULL, cwd=Path(server.environment["OARSMAN_STATE"]).parent,
-    )  # fmt: skip
+        [OARSMAN, *words],
+        env=server.environment,
+        text=True,
+        capture_output=True,
+        timeout=100,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        cwd=Path(server.environment["OARSMAN_STATE"]).parent,
+    )
     assert code is None or done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done
 

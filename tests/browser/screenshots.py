@@ -1,4 +1,4 @@
-"""Every page in both languages and both themes, on a desk and on a phone: `make screenshots`, then look at them.
+"""Every page in both languages and both themes, on a service and on a phone: `make screenshots`, then look at them.
 
 The jobs are real ones, so that each page has something to show.
 """
@@ -92,8 +92,26 @@ def some_jobs(server: Served, folder: Path) -> Iterator[None]:
     oarsman(server, "run", "-n", "2", "--name", "benchmarks-lost-a-rank", "--", "sh", "-c", failing, code=None)
     oarsman(server, "env", "build", "analysis", "-r", str(folder / "requirements.txt"), code=None)
     tried = 'awk "BEGIN { print \\"loss: \\" ({{lr}} * 5 + 1 / {{batch}} + 0.003 / {{lr}}) }"; [ {{lr}} != 1 ]'
-    oarsman(server, "sweep", "run", "--name", "learning-rates", "--grid", "lr=1,0.1,0.03,0.01", "--grid", "batch=16,32",
-            "--metric", "loss: ([0-9.]+)", "-n", "1", "--", "sh", "-c", tried, code=None)  # fmt: skip
+    oarsman(
+        server,
+        "sweep",
+        "run",
+        "--name",
+        "learning-rates",
+        "--grid",
+        "lr=1,0.1,0.03,0.01",
+        "--grid",
+        "batch=16,32",
+        "--metric",
+        "loss: ([0-9.]+)",
+        "-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        tried,
+        code=None,
+    )
     oarsman(server, "submit", "-n", "4", "--cpus", "500m", "--name", "training", "--", sys.executable, str(program))
     oarsman(server, "submit", "-n", "2", "--cpus", "1", "--name", "waits-for-room", "--", "hostname")
     try:
@@ -108,9 +126,10 @@ def _pictures(browser: Browser, server: Served, look: tuple[str, str, str], want
     language, theme, screen = look
     width, height = SCREENS[screen]
     context = browser.new_context(
-        locale={"en": "en-US", "zh": "zh-CN"}[language], color_scheme="dark" if theme == "dark" else "light",
+        locale={"en": "en-US", "zh": "zh-CN"}[language],
+        color_scheme="dark" if theme == "dark" else "light",
         viewport={"width": width, "height": height},
-    )  # fmt: skip
+    )
     page = context.new_page()
     page.set_default_timeout(60_000)
     page.goto(new_link(server))

@@ -41,9 +41,13 @@ def test_the_example_is_made_in_the_form_runs_and_a_clone_with_one_change_fails_
     page.get_by_label("Folder on this machine").fill(str(folder))
     step(page, "Resources")
     for label, amount in (
-        ("CPU of a worker", "200m"), ("Memory of a worker", "256Mi"), ("CPU of the launcher", "100m"),
-        ("Memory of the launcher", "256Mi"), ("vGPU of a worker", ""), ("GPU memory of a worker", ""),
-    ):  # fmt: skip
+        ("CPU of a worker", "200m"),
+        ("Memory of a worker", "256Mi"),
+        ("CPU of the launcher", "100m"),
+        ("Memory of the launcher", "256Mi"),
+        ("vGPU of a worker", ""),
+        ("GPU memory of a worker", ""),
+    ):
         page.get_by_label(label, exact=True).fill(amount)
     expect(page.get_by_text("every slot is used").first).to_be_visible()
     expect(page.get_by_text("Fits: it can start now.")).to_be_visible()
@@ -135,9 +139,11 @@ def test_a_manifest_goes_through_form_and_text_and_keeps_every_field(opened: Ope
     name, workers = original["metadata"]["name"], original["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     expect(page.get_by_label("Name", exact=True)).to_have_value(name)
     changes = (
-        ("Basics", "Name", "another", name), ("Run", "Working folder", "/elsewhere", ""),
-        ("Resources", "Number of workers", str(workers + 1), str(workers)), ("Advanced", "Retries", "5", None),
-    )  # fmt: skip
+        ("Basics", "Name", "another", name),
+        ("Run", "Working folder", "/elsewhere", ""),
+        ("Resources", "Number of workers", str(workers + 1), str(workers)),
+        ("Advanced", "Retries", "5", None),
+    )
     for section, label, changed, _ in changes:
         step(page, section)
         before = page.get_by_label(label, exact=True)

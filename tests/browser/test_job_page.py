@@ -125,8 +125,9 @@ def test_each_attempt_has_its_log_and_the_manifest_is_shown_as_given_and_complet
 ) -> None:
     tried = tmp_path / "tried"
     program = f"if test -e {tried}; then echo second try; else touch {tried}; echo first try; exit 3; fi"
-    wanted = mpijob("retried", ["mpirun", "-n", "1", "sh", "-c", program], workers=1, run_policy={"backoffLimit": 1},
-                    worker=SMALL)  # fmt: skip
+    wanted = mpijob(
+        "retried", ["mpirun", "-n", "1", "sh", "-c", program], workers=1, run_policy={"backoffLimit": 1}, worker=SMALL
+    )
     wanted["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "OnFailure"
     submit(server, tmp_path, wanted)
     page = opened("/jobs/default/retried")
@@ -153,8 +154,11 @@ def test_each_attempt_has_its_log_and_the_manifest_is_shown_as_given_and_complet
 
 
 def test_a_thousand_ranks_are_one_stop_of_the_tab_key(server: Served, opened: Opened, tmp_path: Path) -> None:
-    submit(server, tmp_path, mpijob("wide", ["mpirun", "-n", "1000", "true"], workers=10, slots=100,
-                                    run_policy={"suspend": True}))  # fmt: skip
+    submit(
+        server,
+        tmp_path,
+        mpijob("wide", ["mpirun", "-n", "1000", "true"], workers=10, slots=100, run_policy={"suspend": True}),
+    )
     page = opened("/jobs/default/wide?tab=Ranks")
     cells = page.locator(".oarsman-grid button")
     expect(cells).to_have_count(1000)
@@ -200,8 +204,19 @@ def elastic(folder: Path, name: str) -> dict[str, Any]:
     runner = folder / "horovodrun"
     runner.write_text("#!/bin/sh\nwhile /etc/mpi/discover_hosts.sh; do sleep 0.2; done\n")
     runner.chmod(0o755)
-    command = [str(runner), "-np", "1", "--min-np", "1", "--max-np", "4", "--host-discovery-script",
-               "/etc/mpi/discover_hosts.sh", "python3", "train.py"]  # fmt: skip
+    command = [
+        str(runner),
+        "-np",
+        "1",
+        "--min-np",
+        "1",
+        "--max-np",
+        "4",
+        "--host-discovery-script",
+        "/etc/mpi/discover_hosts.sh",
+        "python3",
+        "train.py",
+    ]
     return mpijob(name, command, workers=2, worker=SMALL)
 
 

@@ -262,8 +262,11 @@ def test_on_a_phone_nothing_has_to_be_scrolled_sideways(
     oarsman(server, "submit", "-n", "512", "--workers", "1", "--name", "large", "--", "sleep", "600")
     page = opened(path)
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
-    shown = {"/": page.get_by_role("link", name="Suspended"), "/jobs": page.locator(".oarsman-row-card"),
-             "/hosts": page.locator(".oarsman-row-card")}[path]  # fmt: skip
+    shown = {
+        "/": page.get_by_role("link", name="Suspended"),
+        "/jobs": page.locator(".oarsman-row-card"),
+        "/hosts": page.locator(".oarsman-row-card"),
+    }[path]
     expect(shown.first).to_be_visible()
     page.wait_for_function("document.documentElement.scrollWidth <= innerWidth")
     expect_no_markup(page)
@@ -306,12 +309,13 @@ def asleep(server: Served, folder: Path, *names: str, description: str = "", que
     policy = {"suspend": True, **({"schedulingPolicy": {"queue": queue}} if queue else {})}
     jobs = [
         {
-            "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
             "metadata": {"name": name, "annotations": {"oarsman.dev/description": description}},
             "spec": {"runPolicy": policy, "mpiReplicaSpecs": replicas},
         }
         for name in names
-    ]  # fmt: skip
+    ]
     file = folder / "asleep.yaml"
     file.write_text(yaml.safe_dump_all(jobs))
     oarsman(server, "submit", str(file))

@@ -93,7 +93,7 @@ def test_a_host_that_a_check_left_out_says_why_in_the_readers_language(opened: O
     for language, word, why, summary, hint in (
         ("en-US", "left out", "nothing listens on port 22", "failures: 1", "start sshd there, or correct the port"),
         ("zh-CN", "未使用", "端口 22 没有程序在监听", "失败：1", "请在那里启动 sshd，或更正端口"),
-    ):  # fmt: skip
+    ):
         unfit = card(opened("/hosts", language), "node4")
         expect(unfit.get_by_text(word)).to_be_visible()
         expect(unfit).to_contain_text(why)

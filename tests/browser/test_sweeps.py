@@ -28,8 +28,26 @@ def test_results_are_looked_at_sorted_and_downloaded(server: Served, opened: Ope
     page = opened("/sweeps")
     expect(page.get_by_text("There are no sweeps yet.")).to_be_visible()
     body = 'echo "loss: {{lr}}"; [ {{lr}} != 0.3 ] || { echo "$SWEEP_WORD" >&2; exit 3; }'
-    oarsman(server, "sweep", "run", "--name", "rates", "--grid", "lr=0.2,0.3,0.1", "--grid", f"word={MARKUP}",
-            "--metric", "loss: ([0-9.]+)", "-n", "1", "--", "sh", "-c", body, code=1)  # fmt: skip
+    oarsman(
+        server,
+        "sweep",
+        "run",
+        "--name",
+        "rates",
+        "--grid",
+        "lr=0.2,0.3,0.1",
+        "--grid",
+        f"word={MARKUP}",
+        "--metric",
+        "loss: ([0-9.]+)",
+        "-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        body,
+        code=1,
+    )
     card = page.get_by_role("article", name="rates")
     expect(card.get_by_role("progressbar")).to_have_attribute("aria-label", "3 of 3 ended, 1 failed")
     card.get_by_role("link", name="rates").click()

@@ -13,6 +13,7 @@ from memory_environments import MemoryEnvironments
 
 from oarsman import names
 from oarsman.backends.base import (
+    EVERYTHING,
     Amounts,
     Batch,
     EventRecord,
@@ -58,22 +59,36 @@ def a_status(*true: str, attempts: int = 1, cause: Cause | None = None, **given:
     """A status in which these conditions are true."""
     ended = names.SUCCEEDED in true or names.FAILED in true
     conditions = tuple(
-        Condition(type=kind, status=True, reason=f"MPIJob{kind}", message=f"it is {kind.lower()}",
-                  last_update_time=at(1), last_transition_time=at(1))
+        Condition(
+            type=kind,
+            status=True,
+            reason=f"MPIJob{kind}",
+            message=f"it is {kind.lower()}",
+            last_update_time=at(1),
+            last_transition_time=at(1),
+        )
         for kind in (names.CREATED, *true)
-    )  # fmt: skip
+    )
     given.setdefault("start_time", at(1))
     given.setdefault("completion_time", at(4.5) if ended else None)
     return Status(
-        conditions=conditions, attempts=tuple(Attempt(number=n + 1, started_at=at(1)) for n in range(attempts)),
-        cause=cause, **given,
-    )  # fmt: skip
+        conditions=conditions,
+        attempts=tuple(Attempt(number=n + 1, started_at=at(1)) for n in range(attempts)),
+        cause=cause,
+        **given,
+    )
 
 
 SUCCEEDED = a_status(names.SUCCEEDED)
 RUNNING = a_status(names.RUNNING)
-CAUSE = Cause(summary="rank 1 on pi-worker-0 exited with code 3", rank=1, host="pi-worker-0", exit_code=3,
-              last_lines=("Traceback", "ValueError: no"), hint="look at rank 1")  # fmt: skip
+CAUSE = Cause(
+    summary="rank 1 on pi-worker-0 exited with code 3",
+    rank=1,
+    host="pi-worker-0",
+    exit_code=3,
+    last_lines=("Traceback", "ValueError: no"),
+    hint="look at rank 1",
+)
 FAILED = a_status(names.FAILED, cause=CAUSE)
 
 
@@ -108,16 +123,27 @@ class FakeJobs:
 
     def add(self, name: str = "pi", status: Status = RUNNING, namespace: str = "default", **given: Any) -> JobRecord:
         record = JobRecord(
-            job=a_job(name, namespace), status=status, created_at=T0, owner="ada", folder=Path("/home/ada"),
-            engine="embedded", revision=7, **given,
-        )  # fmt: skip
+            job=a_job(name, namespace),
+            status=status,
+            created_at=T0,
+            owner="ada",
+            folder=Path("/home/ada"),
+            engine="embedded",
+            revision=7,
+            **given,
+        )
         self.records[record.job.key] = record
         return record
 
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        self,
+        document: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        replace: bool = False,
         owner: str | None = None,
-    ) -> JobRecord:  # fmt: skip
+    ) -> JobRecord:
         job = job_from_document(document)
         self.calls.append(("submit", job.key, replace))
         if job.key in self.records and not replace:
@@ -179,9 +205,14 @@ class FakeJobs:
         yield Batch(records=tuple(self.list(namespace)), whole=True)
 
     def log_page(
-        self, key: str, query: LogQuery = LogQuery(), *, after: str | None = None,  # noqa: B008 - as the protocol
-        before: str | None = None, limit: int = 500,
-    ) -> LogPage:  # fmt: skip
+        self,
+        key: str,
+        query: LogQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int = 500,
+    ) -> LogPage:
         """Places are the numbers of lines."""
         self.get(key)
         lines = self.lines.get(query.attempt or 1, ())
@@ -189,12 +220,18 @@ class FakeJobs:
         start, end = (start, min(end, start + limit)) if after is not None else (max(0, end - limit), end)
         return LogPage(
             lines=tuple(PlacedLine(str(number + 1), lines[number]) for number in range(start, end)),
-            before=str(start) if start else None, after=str(end), attempt=query.attempt or 1,
-        )  # fmt: skip
+            before=str(start) if start else None,
+            after=str(end),
+            attempt=query.attempt or 1,
+        )
 
     def log_follow(
-        self, key: str, query: LogQuery = LogQuery(), *, after: str | None = None  # noqa: B008 - as the protocol
-    ) -> Iterator[LogPage]:  # fmt: skip
+        self,
+        key: str,
+        query: LogQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+    ) -> Iterator[LogPage]:
         yield self.log_page(key, query, after=after or "0", limit=10_000)
 
     def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:

@@ -50,14 +50,38 @@ def test_problems_as_data(jobs: FakeJobs) -> None:
 
 
 ODD = [
-    b"", b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\xf0\x9f", b"%YAML 9.9\n---\n", b"- " * 5000, b"{" * 5000,
+    b"",
+    b"\x00",
+    b"\xff\xfe",
+    b"\xef\xbb\xbf",
+    b"\xf0\x9f",
+    b"%YAML 9.9\n---\n",
+    b"- " * 5000,
+    b"{" * 5000,
     b"[" * 5000,
-    b"a: &a [*a]", b"? ? ? ?", b"!!python/object:os.system {}", b"&x *x", b"---\n---\n---\n", b"kind: List\nitems: 3",
-    b"kind: MPIJob", b"\tkind: MPIJob", b"a: 1\na: 1", b"kind: MPIJob\nmetadata: []\nspec: 7", "名: 字".encode(),
-    b'name: "\\ud800"', b"x: 99999999999999999999999999999999999999999999", b"x: 0o777", b"x: .inf", b"'", b'"\\x',
-    MANIFEST.encode("utf-16"), MANIFEST.replace("pi", "\x1b[2J").encode(), MANIFEST.replace("4", "9" * 400).encode(),
-    MANIFEST.replace("replicas: 2", "replicas: 99999999999").encode(), MANIFEST.encode()[:200],
-]  # fmt: skip
+    b"a: &a [*a]",
+    b"? ? ? ?",
+    b"!!python/object:os.system {}",
+    b"&x *x",
+    b"---\n---\n---\n",
+    b"kind: List\nitems: 3",
+    b"kind: MPIJob",
+    b"\tkind: MPIJob",
+    b"a: 1\na: 1",
+    b"kind: MPIJob\nmetadata: []\nspec: 7",
+    "名: 字".encode(),
+    b'name: "\\ud800"',
+    b"x: 99999999999999999999999999999999999999999999",
+    b"x: 0o777",
+    b"x: .inf",
+    b"'",
+    b'"\\x',
+    MANIFEST.encode("utf-16"),
+    MANIFEST.replace("pi", "\x1b[2J").encode(),
+    MANIFEST.replace("4", "9" * 400).encode(),
+    MANIFEST.replace("replicas: 2", "replicas: 99999999999").encode(),
+    MANIFEST.encode()[:200],
+]
 
 
 def _is_fine(jobs: FakeJobs, raw: bytes) -> None:
@@ -131,12 +155,19 @@ def stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 
 PREVIEW = SimpleNamespace(
-    mpi="Open MPI 4.1.4 at /usr/bin/mpirun", hosts=("pi-worker-0", "pi-worker-1"),
+    mpi="Open MPI 4.1.4 at /usr/bin/mpirun",
+    hosts=("pi-worker-0", "pi-worker-1"),
     ranks={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1", 3: "pi-worker-1"},
-    hostfile="pi-worker-0 slots=2\npi-worker-1 slots=2\n", discover_hosts="#!/bin/sh\necho pi-worker-0:2\n",
-    environment={"B": "2", "A": "1"}, launch_line="mpirun -np 4 ./pi", rewritten="mpirun --np 4 ./pi",
-    objects=("worker pi-worker-0",), not_honoured=("image pi",), fit=None, machines={},
-)  # fmt: skip
+    hostfile="pi-worker-0 slots=2\npi-worker-1 slots=2\n",
+    discover_hosts="#!/bin/sh\necho pi-worker-0:2\n",
+    environment={"B": "2", "A": "1"},
+    launch_line="mpirun -np 4 ./pi",
+    rewritten="mpirun --np 4 ./pi",
+    objects=("worker pi-worker-0",),
+    not_honoured=("image pi",),
+    fit=None,
+    machines={},
+)
 
 
 def test_a_plan_shows_everything_and_changes_nothing(
@@ -146,10 +177,18 @@ def test_a_plan_shows_everything_and_changes_nothing(
     result = oarsman(jobs, "plan", manifest)
     assert result.exit_code == 0
     for fact in (
-        "1 launcher + 2 workers = 3", "2 hosts x 2 = 4", "  pi-worker-1  2      2-3\n", "  pi-worker-1 slots=2\n",
-        "  mpirun -np 4 ./pi\n", "  mpirun --np 4 ./pi\n", "  A=1\n  B=2\n", "  worker pi-worker-0\n", "  image pi\n",
-        "Open MPI 4.1.4", "  echo pi-worker-0:2\n",
-    ):  # fmt: skip
+        "1 launcher + 2 workers = 3",
+        "2 hosts x 2 = 4",
+        "  pi-worker-1  2      2-3\n",
+        "  pi-worker-1 slots=2\n",
+        "  mpirun -np 4 ./pi\n",
+        "  mpirun --np 4 ./pi\n",
+        "  A=1\n  B=2\n",
+        "  worker pi-worker-0\n",
+        "  image pi\n",
+        "Open MPI 4.1.4",
+        "  echo pi-worker-0:2\n",
+    ):
         assert fact in result.stdout
     assert jobs.calls == []
     data = json.loads(oarsman(jobs, "plan", manifest, "-o", "json").stdout)

@@ -137,9 +137,12 @@ def test_nothing_is_written_after_the_printer_is_closed() -> None:
 def test_stderr_and_stdout_keep_their_order_in_one_file(tmp_path: Path) -> None:
     path = tmp_path / "both"
     with (
-        open(path, "a", encoding="utf-8") as out, open(path, "a", encoding="utf-8") as err,
-        redirect_stdout(out), redirect_stderr(err), logview.Printer(split=True, tags=False) as printer,
-    ):  # fmt: skip
+        open(path, "a", encoding="utf-8") as out,
+        open(path, "a", encoding="utf-8") as err,
+        redirect_stdout(out),
+        redirect_stderr(err),
+        logview.Printer(split=True, tags=False) as printer,
+    ):
         for number in range(6):
             printer.write(a_line(str(number), stream="err" if number % 2 else "out"))
     assert path.read_text("utf-8").split() == list("012345")

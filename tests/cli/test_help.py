@@ -67,8 +67,11 @@ def test_the_first_page_lists_every_verb_in_a_section(jobs: FakeJobs) -> None:
     for words in ([], ["--help"], ["-h"]):
         text = oarsman(jobs, *words).stdout
         assert [line for line in text.splitlines() if line.rstrip(":") in ("Run", "Look", "Change", "Check")] == [
-            "Run:", "Look:", "Change:", "Check:",
-        ]  # fmt: skip
+            "Run:",
+            "Look:",
+            "Change:",
+            "Check:",
+        ]
         assert all(f"\n  {name} " in text for name in main.VERBS)
 
 

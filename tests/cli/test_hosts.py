@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from oarsman.backends.ssh.backend import RackJobs
+from oarsman.backends.ssh.backend import SshBackend
 from oarsman.cli import messages
 from oarsman.cli.chinese import CATALOGUE
 from oarsman.cli.hosts_check import folded
@@ -43,11 +43,30 @@ case $1 in --version) echo 'mpirun (Open MPI) 4.1.4' ;; *) uname -n ;; esac
 """
 MPI = HostMpi(launcher="/usr/bin/mpirun", real="/usr/bin/mpirun", family=Family.OPENMPI4, version="4.1.4", in_path=True)
 FACTS = HostFacts(
-    hostname="node1", user="rower", uid=5001, home="/home/rower", system="Linux", architecture="x86_64", processors=8,
-    memory=64 << 30, memory_available=32 << 30, load=0.5, clock=1000.0, gpus=("A", "A"), path="/usr/bin",
-    login_path="/usr/bin", mpis=(MPI,), folder="/home/rower/.oarsman", folder_problem="", folder_free=1 << 40,
-    temporary_free=1 << 40, addresses=(), reached="10.0.0.1", rdma=(), complete=True,
-)  # fmt: skip
+    hostname="node1",
+    user="rower",
+    uid=5001,
+    home="/home/rower",
+    system="Linux",
+    architecture="x86_64",
+    processors=8,
+    memory=64 << 30,
+    memory_available=32 << 30,
+    load=0.5,
+    clock=1000.0,
+    gpus=("A", "A"),
+    path="/usr/bin",
+    login_path="/usr/bin",
+    mpis=(MPI,),
+    folder="/home/rower/.oarsman",
+    folder_problem="",
+    folder_free=1 << 40,
+    temporary_free=1 << 40,
+    addresses=(),
+    reached="10.0.0.1",
+    rdma=(),
+    complete=True,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -97,8 +116,18 @@ def test_a_list_has_a_row_for_each_host_and_says_why_one_cannot_be_used(rack: In
     know(rack)
     lines = call("list").stdout.splitlines()
     assert lines[0].split() == [
-        "NAME", "STATE", "SLOTS", "FREE", "USED", "LOAD", "MEMORY", "GPUS", "MPI", "CHECKED", "REASON",
-    ]  # fmt: skip
+        "NAME",
+        "STATE",
+        "SLOTS",
+        "FREE",
+        "USED",
+        "LOAD",
+        "MEMORY",
+        "GPUS",
+        "MPI",
+        "CHECKED",
+        "REASON",
+    ]
     assert " ".join(lines[1].split()) == "node1 ready 4 4 0 0.50 32 GiB/64 GiB 2 Open MPI 4.1.4 5s -"
     assert " ".join(lines[2].split()) == "dead1 refused - - 0 - - - - 0s dead1: nothing listens on port 22"
     assert asked(tmp_path) == ["dead1"], "answers of the last minute are repeated; what was in the way may be gone"
@@ -168,16 +197,27 @@ def test_every_step_can_be_had(rack: Inventory) -> None:
     assert (found["ok"], found["leftOut"]) == (False, {})
     steps = [(step["host"], step["step"]) for step in found["findings"]]
     assert [step for host, step in steps if host == "node1"] == [
-        "name", "port", "host key", "login", "PATH", "folder", "disk", "GPUs", "user", "MPI", "clock",
-    ]  # fmt: skip
+        "name",
+        "port",
+        "host key",
+        "login",
+        "PATH",
+        "folder",
+        "disk",
+        "GPUs",
+        "user",
+        "MPI",
+        "clock",
+    ]
     assert [step for host, step in steps if host == "dead1"] == ["name", "port"]
     assert {"host", "other", "step", "level", "message", "hint"} == set(found["findings"][0])
 
 
 def test_a_quiet_check_says_failures_alone(rack: Inventory) -> None:
     assert call("check", "-q").stdout.splitlines() == [
-        "fail    dead1: nothing listens on port 22", "  hint: start sshd there, or correct the port",
-    ]  # fmt: skip
+        "fail    dead1: nothing listens on port 22",
+        "  hint: start sshd there, or correct the port",
+    ]
 
 
 def test_a_host_that_fails_is_left_out_on_request_until_it_passes(rack: Inventory, tmp_path: Path) -> None:
@@ -233,8 +273,14 @@ def test_a_check_is_chinese_for_chinese_readers(rack: Inventory, monkeypatch: py
 def test_on_a_terminal_there_are_signs(rack: Inventory) -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "oarsman.cli", "hosts", "check"]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-                          env={**os.environ, "OARSMAN_LANG": "en", "TERM": "xterm"}) as process:  # fmt: skip
+    with subprocess.Popen(
+        command,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        env={**os.environ, "OARSMAN_LANG": "en", "TERM": "xterm"},
+    ) as process:
         os.close(theirs)
         seen = b""
         while True:
@@ -256,8 +302,9 @@ def test_the_same_about_many_hosts_is_said_once() -> None:
 
     found = folded([a_warning("node1"), a_warning("node2"), a_warning("node3", "no answer")])
     assert [finding.message for finding in found] == [
-        "node11 cannot log in to node1, node2: no key", "node11 cannot log in to node3: no answer",
-    ]  # fmt: skip
+        "node11 cannot log in to node1, node2: no key",
+        "node11 cannot log in to node3: no answer",
+    ]
 
 
 # -- which hosts -------------------------------------------------------------------------------------
@@ -300,7 +347,7 @@ def test_what_is_known_comes_back_as_it_was(rack: Inventory) -> None:
     assert known["dead1"].trouble == Trouble(
         "refused", "dead1: nothing listens on port 22", "start sshd there, or correct the port"
     )
-    assert RackJobs(str(rack.file)).held() == {}
+    assert SshBackend(str(rack.file)).held() == {}
 
 
 def test_inventories_do_not_meet(rack: Inventory, tmp_path: Path) -> None:

@@ -113,17 +113,33 @@ def test_an_unknown_job_brings_the_nearest_names(jobs: FakeJobs) -> None:
 
 
 def test_a_description_tells_the_whole_story(jobs: FakeJobs) -> None:
-    jobs.add("pi", a_status(
-        names.FAILED, cause=FAILED.cause, attempts=2, placement={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1"},
-        timeline={"submitted": at(0), "hostsUp": at(0.5), "ended": at(4)},
-    ))  # fmt: skip
+    jobs.add(
+        "pi",
+        a_status(
+            names.FAILED,
+            cause=FAILED.cause,
+            attempts=2,
+            placement={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1"},
+            timeline={"submitted": at(0), "hostsUp": at(0.5), "ended": at(4)},
+        ),
+    )
     jobs.happened = (EventRecord(time=at(60), first_time=at(1), severity="Warning", reason="R", message="m", count=3),)
     text = oarsman(jobs, "describe", "pi").stdout
     for fact in (
-        "1 launcher + 2 workers = 3", "2 hosts x 2 = 4", "-np 4", "mpirun -n 4 ./pi", "by ada", "/home/ada",
-        "MPIJobFailed", "cause: rank 1 on pi-worker-0 exited with code 3", "| ValueError: no", "hint: look at rank 1",
-        "m (x3)", "+0.5s", "+3.5s",
-    ):  # fmt: skip
+        "1 launcher + 2 workers = 3",
+        "2 hosts x 2 = 4",
+        "-np 4",
+        "mpirun -n 4 ./pi",
+        "by ada",
+        "/home/ada",
+        "MPIJobFailed",
+        "cause: rank 1 on pi-worker-0 exited with code 3",
+        "| ValueError: no",
+        "hint: look at rank 1",
+        "m (x3)",
+        "+0.5s",
+        "+3.5s",
+    ):
         assert fact in text
     rows = [line.split(maxsplit=1) for line in text.splitlines()]
     assert ["pi-worker-0", "0-1"] in rows
@@ -139,11 +155,39 @@ def test_a_description_of_a_job_nothing_is_known_of_yet(jobs: FakeJobs) -> None:
 
 def test_log_options_become_one_query(jobs: FakeJobs) -> None:
     jobs.add("pi")
-    oarsman(jobs, "logs", "-f", "pi", "--rank", "0", "--rank", "2", "--worker", "1", "--stderr", "--since", "5m",
-            "--tail", "9", "--attempt", "2")  # fmt: skip
-    assert jobs.calls == [("logs", LogQuery(
-        ranks=(0, 2), workers=(1,), stream="err", since=NOW - timedelta(minutes=5), tail=9, attempt=2, follow=True,
-    ))]  # fmt: skip
+    oarsman(
+        jobs,
+        "logs",
+        "-f",
+        "pi",
+        "--rank",
+        "0",
+        "--rank",
+        "2",
+        "--worker",
+        "1",
+        "--stderr",
+        "--since",
+        "5m",
+        "--tail",
+        "9",
+        "--attempt",
+        "2",
+    )
+    assert jobs.calls == [
+        (
+            "logs",
+            LogQuery(
+                ranks=(0, 2),
+                workers=(1,),
+                stream="err",
+                since=NOW - timedelta(minutes=5),
+                tail=9,
+                attempt=2,
+                follow=True,
+            ),
+        )
+    ]
     assert oarsman(jobs, "logs", "pi", "--launcher", "--rank", "0").exit_code == 2
 
 
@@ -213,8 +257,12 @@ def test_logs_have_times_tags_and_a_form_for_programs(jobs: FakeJobs) -> None:
     assert line.startswith("2026-01-01T")
     first = json.loads(oarsman(jobs, "logs", "pi", "-o", "json").stdout_bytes.splitlines()[0])
     assert first == {
-        "time": "2026-01-01T08:00:02.000000Z", "rank": 0, "host": "pi-worker-0", "stream": "out", "text": "héllo",
-    }  # fmt: skip
+        "time": "2026-01-01T08:00:02.000000Z",
+        "rank": 0,
+        "host": "pi-worker-0",
+        "stream": "out",
+        "text": "héllo",
+    }
 
 
 def test_events_of_one_job_and_of_all(jobs: FakeJobs) -> None:
@@ -231,15 +279,25 @@ def test_events_of_one_job_and_of_all(jobs: FakeJobs) -> None:
     assert oarsman(jobs, "events").stdout.split()[2] == "NAME"
     found = json.loads(oarsman(jobs, "events", "pi", "-o", "json").stdout)["items"]
     assert [(e["reason"], e["lastTimestamp"]) for e in found] == [
-        ("Early", "2026-01-01T08:00:01.000000Z"), ("Late", "2026-01-01T08:00:09.000000Z"),
-    ]  # fmt: skip
+        ("Early", "2026-01-01T08:00:01.000000Z"),
+        ("Late", "2026-01-01T08:00:09.000000Z"),
+    ]
 
 
 def test_top_shows_what_hosts_use(jobs: FakeJobs) -> None:
     jobs.add("pi")
     jobs.add("done", SUCCEEDED)
-    jobs.uses = (HostUsage(host="pi-worker-0", role="worker", processes=2, cpu_percent=198.7, memory_bytes=3 << 20,
-                           memory_limit_bytes=4 << 30, gpus=(0, 1)),)  # fmt: skip
+    jobs.uses = (
+        HostUsage(
+            host="pi-worker-0",
+            role="worker",
+            processes=2,
+            cpu_percent=198.7,
+            memory_bytes=3 << 20,
+            memory_limit_bytes=4 << 30,
+            gpus=(0, 1),
+        ),
+    )
     lines = oarsman(jobs, "top").stdout.splitlines()
     assert lines[1:] == ["pi    pi-worker-0  worker  2          199%  3.0 MiB  4.0 GiB  0,1"]
     assert json.loads(oarsman(jobs, "top", "pi", "-o", "json").stdout)[0]["memoryBytes"] == 3 << 20

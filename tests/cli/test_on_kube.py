@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from oarsman.backends import open_jobs
+from oarsman.backends import open_backend
 from oarsman.backends.kube import install
 from oarsman.backends.kube.install import Settings, documents
 from oarsman.cli.main import cli
@@ -102,10 +102,10 @@ def test_an_image_does_not_go_with_a_manifest(jobs: ClusterFake, manifest: str) 
 
 
 def test_the_operator_is_said_to_finish_what_is_left(jobs: ClusterFake) -> None:
-    from oarsman.cli.waiting import keeper
+    from oarsman.cli.waiting import agent
 
-    assert keeper(Session(engine="kube")) == "the operator"
-    assert keeper(Session()) == "the supervisor"
+    assert agent(Session(engine="kube")) == "the operator"
+    assert agent(Session()) == "the supervisor"
 
 
 def test_a_job_that_nobody_looks_at_is_explained_once(
@@ -159,8 +159,8 @@ def test_programs_choose_a_cluster_as_the_command_does(tmp_path: Path) -> None:
     }
     path = tmp_path / "config"
     path.write_text(json.dumps(config))
-    assert open_jobs("kube", context="far", kubeconfig=str(path)).home == "lab"
-    assert open_jobs("kube", context="far", kubeconfig=str(path), namespace="other").home == "other"
+    assert open_backend("kube", context="far", kubeconfig=str(path)).home == "lab"
+    assert open_backend("kube", context="far", kubeconfig=str(path), namespace="other").home == "other"
 
 
 # -- what is installed -------------------------------------------------------------------------------
@@ -196,8 +196,16 @@ def test_the_objects_can_be_printed_for_another_tool() -> None:
 def test_uninstall_asks_where_somebody_can_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path = tmp_path / "config"
     cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
-    path.write_text(json.dumps({"clusters": [cluster], "users": [], "contexts": [
-        {"name": "x", "context": {"cluster": "c"}}], "current-context": "x"}))  # fmt: skip
+    path.write_text(
+        json.dumps(
+            {
+                "clusters": [cluster],
+                "users": [],
+                "contexts": [{"name": "x", "context": {"cluster": "c"}}],
+                "current-context": "x",
+            }
+        )
+    )
     monkeypatch.setattr(install, "remove", None)  # nothing may be removed
     result = on_kube(FakeJobs(), "uninstall", "--kubeconfig", str(path))
     assert result.exit_code == 2

@@ -41,11 +41,11 @@ def on_ssh(jobs: FakeJobs, *words: str) -> Result:
 def test_the_door_is_opened_with_the_file_that_was_named(monkeypatch: pytest.MonkeyPatch, words: list[str]) -> None:
     opened = []
 
-    def open_jobs(engine: str, **given: Any) -> FakeJobs:
+    def open_backend(engine: str, **given: Any) -> FakeJobs:
         opened.append((engine, given["hosts"]))
         return FakeJobs()
 
-    monkeypatch.setattr("oarsman.backends.open_jobs", open_jobs)
+    monkeypatch.setattr("oarsman.backends.open_jobs", open_backend)
     assert CliRunner().invoke(cli, words, obj=Session()).exit_code == 0
     assert opened == [("ssh", "rack.yaml")]
 
@@ -118,10 +118,16 @@ BETTER = "asks for 4 slots, the rack has 2; node2: no answer on port 22"
 
 
 def test_run_says_of_each_host_in_a_line_why_it_cannot_be_used_whenever_that_changes(manifest: str) -> None:
-    jobs = FakeJobs(story=(
-        without_hosts("its hosts are being asked", 0), without_hosts(DENIED), without_hosts(DENIED, 2),
-        without_hosts(BETTER), RUNNING, SUCCEEDED,
-    ))  # fmt: skip
+    jobs = FakeJobs(
+        story=(
+            without_hosts("its hosts are being asked", 0),
+            without_hosts(DENIED),
+            without_hosts(DENIED, 2),
+            without_hosts(BETTER),
+            RUNNING,
+            SUCCEEDED,
+        )
+    )
     text = Path(manifest).read_text()
     named = text.replace("metadata: {name: pi}", "metadata: {name: pi, annotations: {oarsman.dev/inventory: /a b/h}}")
     Path(manifest).write_text(named)
@@ -173,10 +179,19 @@ def test_whether_the_folder_is_copied_can_be_said_of_a_command_and_of_a_manifest
 
 def a_preview(fit: Fit) -> Preview:
     return Preview(
-        mpi="Open MPI 4.1.4 (/usr/bin/mpirun)", hosts=("pi-worker-0", "pi-worker-1"), ranks={0: "pi-worker-0"},
-        hostfile="10.0.0.1 slots=2\n", discover_hosts="", environment={}, launch_line="mpirun ./pi",
-        rewritten="mpirun ./pi", objects=(), not_honoured=(), fit=fit, machines=fit.machines,
-    )  # fmt: skip
+        mpi="Open MPI 4.1.4 (/usr/bin/mpirun)",
+        hosts=("pi-worker-0", "pi-worker-1"),
+        ranks={0: "pi-worker-0"},
+        hostfile="10.0.0.1 slots=2\n",
+        discover_hosts="",
+        environment={},
+        launch_line="mpirun ./pi",
+        rewritten="mpirun ./pi",
+        objects=(),
+        not_honoured=(),
+        fit=fit,
+        machines=fit.machines,
+    )
 
 
 def planned(monkeypatch: pytest.MonkeyPatch, fit: Fit, *words: str) -> str:

@@ -91,16 +91,35 @@ def test_without_flags_nothing_is_limited_and_everything_is_served(called: Calle
 
 def test_every_flag_of_upstream_is_understood(called: Called) -> None:
     settings = started(
-        called, "-alsologtostderr", "--namespace", "team", "-threadiness=3", "-monitoring-port", "9090",
-        "--gang-scheduling=volcano", "-lock-namespace=kubeflow", "--kube-api-qps=50", "--kube-api-burst", "70",
-        "-controller-queue-rate-limit=20", "-controller-queue-burst=30", "-cluster-domain", "cluster.local.",
+        called,
+        "-alsologtostderr",
+        "--namespace",
+        "team",
+        "-threadiness=3",
+        "-monitoring-port",
+        "9090",
+        "--gang-scheduling=volcano",
+        "-lock-namespace=kubeflow",
+        "--kube-api-qps=50",
+        "--kube-api-burst",
+        "70",
+        "-controller-queue-rate-limit=20",
+        "-controller-queue-burst=30",
+        "-cluster-domain",
+        "cluster.local.",
         "--kubectl-delivery-image=image:1",
-    )  # fmt: skip
+    )
     assert settings == OperatorSettings(
-        namespaces=("team",), threadiness=3, monitoring_port=9090, gang_scheduling="volcano", lock_namespace="kubeflow",
-        qps=50, burst=70, cluster_domain="cluster.local",
+        namespaces=("team",),
+        threadiness=3,
+        monitoring_port=9090,
+        gang_scheduling="volcano",
+        lock_namespace="kubeflow",
+        qps=50,
+        burst=70,
+        cluster_domain="cluster.local",
         kubectl_delivery_image="image:1",
-    )  # fmt: skip
+    )
     assert settings.rate == (50, 70)
 
 
@@ -113,10 +132,17 @@ def test_a_flag_has_one_dash_or_two_and_its_value_behind_it_or_after_it(called: 
 
 @pytest.mark.parametrize(
     ("word", "leads"),
-    [("--leader-elect", True), ("-leader-elect", True), ("--leader-elect=true", True), ("-leader-elect=T", True),
-     ("--leader-elect=1", True), ("--leader-elect=false", False), ("-leader-elect=0", False),
-     ("--no-leader-elect", False)],
-)  # fmt: skip
+    [
+        ("--leader-elect", True),
+        ("-leader-elect", True),
+        ("--leader-elect=true", True),
+        ("-leader-elect=T", True),
+        ("--leader-elect=1", True),
+        ("--leader-elect=false", False),
+        ("-leader-elect=0", False),
+        ("--no-leader-elect", False),
+    ],
+)
 def test_booleans_are_given_as_go_programs_take_them(called: Called, word: str, leads: bool) -> None:
     assert started(called, word).leader_elect is leads
 
@@ -152,9 +178,15 @@ def test_flags_of_klog_are_accepted_and_said_to_mean_nothing(called: Called) -> 
 
 @pytest.mark.parametrize(
     ("words", "level"),
-    [([], "info"), (["-v=2"], "info"), (["-v=4"], "debug"), (["-v=4", "--log-level=error"], "error"),
-     (["-q"], "warning"), (["-v=junk"], "info")],
-)  # fmt: skip
+    [
+        ([], "info"),
+        (["-v=2"], "info"),
+        (["-v=4"], "debug"),
+        (["-v=4", "--log-level=error"], "error"),
+        (["-q"], "warning"),
+        (["-v=junk"], "info"),
+    ],
+)
 def test_the_level_of_the_log(called: Called, words: list[str], level: str) -> None:
     assert started(called, *words).log_level == level
 
@@ -215,10 +247,12 @@ def test_the_lease_lies_in_the_pods_own_namespace_or_upstreams(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("error", "code", "message"),
-    [(ClusterError("somebody has taken the lease"), 75, "somebody has taken the lease"),
-     (UsageError("port 1 is taken", hint="choose another"), 2, "port 1 is taken (choose another)"),
-     (ZeroDivisionError("oh"), 70, "the operator failed")],
-)  # fmt: skip
+    [
+        (ClusterError("somebody has taken the lease"), 75, "somebody has taken the lease"),
+        (UsageError("port 1 is taken", hint="choose another"), 2, "port 1 is taken (choose another)"),
+        (ZeroDivisionError("oh"), 70, "the operator failed"),
+    ],
+)
 def test_what_ends_the_operator_is_a_line_of_its_log(
     called: Called, monkeypatch: pytest.MonkeyPatch, error: Exception, code: int, message: str
 ) -> None:

@@ -22,11 +22,23 @@ class Process:
         self.log = log
         with log.open("w") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "oarsman.cli", "operator", "-alsologtostderr", f"--lock-namespace={namespace}",
-                 "--kubeConfig", str(api.kubeconfig), f"--namespace={namespace}", f"--health-port={self.port}",
-                 f"--monitoring-port={self.port}", "--bind-address=127.0.0.1", "--log-format=json"],
+                [
+                    sys.executable,
+                    "-m",
+                    "oarsman.cli",
+                    "operator",
+                    "-alsologtostderr",
+                    f"--lock-namespace={namespace}",
+                    "--kubeConfig",
+                    str(api.kubeconfig),
+                    f"--namespace={namespace}",
+                    f"--health-port={self.port}",
+                    f"--monitoring-port={self.port}",
+                    "--bind-address=127.0.0.1",
+                    "--log-format=json",
+                ],
                 stderr=file,
-            )  # fmt: skip
+            )
 
     def ask(self, path: str) -> tuple[int, str]:
         try:

@@ -242,13 +242,29 @@ def test_a_call_that_makes_no_sense_says_so(jobs: FakeJobs, words: list[str], me
 
 
 def test_settings_change_a_manifests_job_too(jobs: FakeJobs, manifest: str) -> None:
-    result = oarsman(jobs, "run", manifest, "--name", "tau", "--oversubscribe", "--mpi", "mpich", "--timeout", "2m",
-                     "--priority", "5", "--network", "host")  # fmt: skip
+    result = oarsman(
+        jobs,
+        "run",
+        manifest,
+        "--name",
+        "tau",
+        "--oversubscribe",
+        "--mpi",
+        "mpich",
+        "--timeout",
+        "2m",
+        "--priority",
+        "5",
+        "--network",
+        "host",
+    )
     assert result.exit_code == 0
     job = jobs.get("default/tau").job
     assert job.annotations == {
-        names.ANNOTATION_MPI: "mpich", names.ANNOTATION_NETWORK: "host", names.ANNOTATION_OVERSUBSCRIBE: "true",
+        names.ANNOTATION_MPI: "mpich",
+        names.ANNOTATION_NETWORK: "host",
+        names.ANNOTATION_OVERSUBSCRIBE: "true",
         names.ANNOTATION_PRIORITY: "5",
-    }  # fmt: skip
+    }
     assert job.implementation.value == "MPICH"
     assert job.run_policy.active_deadline_seconds == 120

@@ -40,9 +40,12 @@ def test_a_grid_that_makes_no_sense_is_refused(options: tuple[str, ...]) -> None
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("p.csv", "lr, word\n0.1,a\n2,b c\n"), ("p.json", '[{"lr": 0.1, "word": "a"}, {"lr": 2, "word": "b c"}]'),
-     ("p.yaml", "- {lr: 0.1, word: a}\n- lr: 2\n  word: b c\n")],
-)  # fmt: skip
+    [
+        ("p.csv", "lr, word\n0.1,a\n2,b c\n"),
+        ("p.json", '[{"lr": 0.1, "word": "a"}, {"lr": 2, "word": "b c"}]'),
+        ("p.yaml", "- {lr: 0.1, word: a}\n- lr: 2\n  word: b c\n"),
+    ],
+)
 def test_points_are_read_from_files_of_three_kinds(name: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(text)
@@ -69,8 +72,10 @@ def test_without_waiting_points_are_handed_in_listed_and_completed(jobs: FakeJob
     assert row.split()[:4] == ["s", "Running", "0/2", "-"]
     shown = oarsman(jobs, "sweep", "show", "s").stdout.splitlines()
     assert [line.split() for line in shown] == [
-        ["POINT", "lr", "STATE", "TOOK", "CAUSE"], ["0", "0.1", "Pending", "-", "-"], ["1", "2", "Pending", "-", "-"]
-    ]  # fmt: skip
+        ["POINT", "lr", "STATE", "TOOK", "CAUSE"],
+        ["0", "0.1", "Pending", "-", "-"],
+        ["1", "2", "Pending", "-", "-"],
+    ]
 
 
 def test_a_limit_of_ones_own_leaves_the_rest_and_says_how_to_go_on(jobs: FakeJobs) -> None:

@@ -28,8 +28,16 @@ def environment(tmp_path: Path) -> Mapping[str, str]:
 @pytest.fixture
 def oarsman(environment: Mapping[str, str], tmp_path: Path) -> Iterator[Oarsman]:
     def call(*words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run([OARSMAN, *words], env=dict(environment), cwd=tmp_path, text=True, capture_output=True,
-                              stdin=subprocess.DEVNULL, timeout=150, check=False)  # fmt: skip
+        done = subprocess.run(
+            [OARSMAN, *words],
+            env=dict(environment),
+            cwd=tmp_path,
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=150,
+            check=False,
+        )
         assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}{done.stderr}"
         return done
 
@@ -69,8 +77,17 @@ spec:
 
 def test_of_24_points_22_have_results_and_2_have_causes(oarsman: Oarsman, tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(MANIFEST)
-    given = ("job.yaml", "--name", "many", "--grid", "n=" + ",".join(map(str, range(12))), "--grid", "slots=1,2",
-             "--metric", r"loss: ([0-9.]+)")  # fmt: skip
+    given = (
+        "job.yaml",
+        "--name",
+        "many",
+        "--grid",
+        "n=" + ",".join(map(str, range(12))),
+        "--grid",
+        "slots=1,2",
+        "--metric",
+        r"loss: ([0-9.]+)",
+    )
     done = oarsman("sweep", "run", *given, "-o", "csv", code=1)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert [row["state"] for row in rows].count("Succeeded") == 22
@@ -97,10 +114,30 @@ def test_a_sweep_killed_half_way_goes_on_and_repeats_nothing_that_ended(
     oarsman: Oarsman, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
     """Each point but the first waits for a file, so that the kill comes when exactly one has ended."""
-    given = ["sweep", "run", "--name", "half", "--grid", "n=0,1,2,3,4,5", "--at-once", "2", "-n", "1", "--",
-             "sh", "-c", "until [ {{n}} = 0 ] || [ -e go ]; do sleep 0.05; done; echo {{n}} >> ran"]  # fmt: skip
-    process = subprocess.Popen([OARSMAN, *given], env=dict(environment), cwd=tmp_path, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    given = [
+        "sweep",
+        "run",
+        "--name",
+        "half",
+        "--grid",
+        "n=0,1,2,3,4,5",
+        "--at-once",
+        "2",
+        "-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "until [ {{n}} = 0 ] || [ -e go ]; do sleep 0.05; done; echo {{n}} >> ran",
+    ]
+    process = subprocess.Popen(
+        [OARSMAN, *given],
+        env=dict(environment),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         oarsman_wait(oarsman, "half-0002")  # handed in when the first had ended
         process.send_signal(signal.SIGKILL)
@@ -132,10 +169,31 @@ def oarsman_wait(oarsman: Oarsman, name: str) -> None:
 def test_ctrl_c_stops_what_runs_and_resuming_runs_that_again(
     oarsman: Oarsman, environment: Mapping[str, str], tmp_path: Path
 ) -> None:
-    given = ["sweep", "run", "--name", "cut", "--grid", "n=0,1,2", "--at-once", "1", "-n", "1", "--",
-             "sh", "-c", "until [ -e go ]; do sleep 0.05; done; echo {{n}} >> ran"]  # fmt: skip
-    process = subprocess.Popen([OARSMAN, *given], env=dict(environment), cwd=tmp_path, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    given = [
+        "sweep",
+        "run",
+        "--name",
+        "cut",
+        "--grid",
+        "n=0,1,2",
+        "--at-once",
+        "1",
+        "-n",
+        "1",
+        "--",
+        "sh",
+        "-c",
+        "until [ -e go ]; do sleep 0.05; done; echo {{n}} >> ran",
+    ]
+    process = subprocess.Popen(
+        [OARSMAN, *given],
+        env=dict(environment),
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     try:
         oarsman_wait(oarsman, "cut-0000")
         process.send_signal(signal.SIGINT)
@@ -146,8 +204,10 @@ def test_ctrl_c_stops_what_runs_and_resuming_runs_that_again(
     assert "`oarsman sweep resume cut` goes on with it" in err
     assert {name: state(job) for name, job in jobs(oarsman).items()} == {"cut-0000": "Failed"}
     assert [point["state"] for point in json.loads(oarsman("sweep", "show", "cut", "-o", "json").stdout)["points"]] == [
-        "Stopped", "NotSubmitted", "NotSubmitted"
-    ]  # fmt: skip
+        "Stopped",
+        "NotSubmitted",
+        "NotSubmitted",
+    ]
     (tmp_path / "go").touch()
     oarsman("sweep", "resume", "cut")
     assert sorted((tmp_path / "ran").read_text().split()) == ["0", "1", "2"]

@@ -18,7 +18,7 @@ from oarsman.cli import messages
 from oarsman.cli.chinese import CATALOGUE
 from oarsman.console.security.store import ConsoleStore
 from oarsman.service.models import Role
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 from .fakes import NOW, FakeJobs, oarsman
 
@@ -30,7 +30,7 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))
     yield
     with suppress(FileNotFoundError):
-        Places(tmp_path / "state").run.rmdir()
+        Paths(tmp_path / "state").run.rmdir()
 
 
 def call(*words: str, stdin: str | None = None) -> Result:
@@ -62,15 +62,22 @@ def test_an_account_is_made_listed_changed_and_removed(store: ConsoleStore) -> N
     assert not enters(store, "ben")
     rows = [line.split() for line in call("users", "list").stdout.splitlines()]
     assert [(row[0], row[1], row[-1]) for row in rows] == [
-        ("NAME", "ROLE", "STATE"), ("ann", "admin", "enabled"), ("ben", "viewer", "disabled"),
-    ]  # fmt: skip
+        ("NAME", "ROLE", "STATE"),
+        ("ann", "admin", "enabled"),
+        ("ben", "viewer", "disabled"),
+    ]
     assert call("users", "enable", "ben").exit_code == 0
     assert enters(store, "ben")
     assert call("users", "remove", "ben").stdout == "ben is removed\n"
     assert [account["name"] for account in json.loads(call("users", "list", "-o", "json").stdout)] == ["ann"]
     assert [entry.what for entry in store.audit.page().items] == [
-        "remove account", "change account", "change account", "change account", "add account", "add account",
-    ]  # fmt: skip
+        "remove account",
+        "change account",
+        "change account",
+        "change account",
+        "add account",
+        "add account",
+    ]
     assert {entry.address for entry in store.audit.page().items} == {"command"}
 
 
@@ -188,8 +195,9 @@ def on_terminal(*words: str, typed: list[str]) -> tuple[int, str]:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "oarsman.cli", *words]
     environment = {**os.environ, "OARSMAN_LANG": "en"}
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment,
-                          start_new_session=True) as process:  # fmt: skip
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    ) as process:
         os.close(theirs)
         seen = b""
         while True:

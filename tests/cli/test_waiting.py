@@ -41,8 +41,14 @@ def on_kube(jobs: FakeJobs, *words: str) -> Result:
 
 
 def waiting(message: str, *, attempts: tuple[Attempt, ...] = ()) -> Status:
-    queued = Condition(type=names.QUEUED, status=True, reason=names.REASON_BARRIER, message=message,
-                       last_update_time=at(1), last_transition_time=at(1))  # fmt: skip
+    queued = Condition(
+        type=names.QUEUED,
+        status=True,
+        reason=names.REASON_BARRIER,
+        message=message,
+        last_update_time=at(1),
+        last_transition_time=at(1),
+    )
     return Status(conditions=(queued,), attempts=attempts, timeline={"submitted": at(0)})
 
 
@@ -82,9 +88,7 @@ def test_a_stop_without_an_operator_ends_and_says_what_removes_the_job(
     jobs.released.set()
     assert result.exit_code == 143
     assert ("stop", "default/pi") in jobs.calls
-    assert result.stderr.endswith(
-        "no operator is running, so nobody stops pi; `oarsman delete pi` removes it\n"
-    )  # fmt: skip
+    assert result.stderr.endswith("no operator is running, so nobody stops pi; `oarsman delete pi` removes it\n")
 
 
 def test_a_second_signal_leaves_at_once_although_the_server_does_not_answer(manifest: str) -> None:
@@ -148,8 +152,9 @@ def test_a_description_of_a_job_stopped_while_it_waited_says_what_for() -> None:
     reasons = [replace(c, reason=names.REASON_STOPPED) if c.type == names.FAILED else c for c in stopped.conditions]
     jobs = ClusterFake()
     jobs.add("pi", replace(stopped, conditions=tuple(reasons)))
-    jobs.happened = [EventRecord(time=at(2), first_time=at(2), severity="Warning", reason=names.REASON_BARRIER,
-                                 message=PULL)]  # fmt: skip
+    jobs.happened = [
+        EventRecord(time=at(2), first_time=at(2), severity="Warning", reason=names.REASON_BARRIER, message=PULL)
+    ]
     assert f"cause: stopped\nBefore that it waited: {PULL}\n" in on_kube(jobs, "describe", "pi").stdout
 
 

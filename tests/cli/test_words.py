@@ -52,9 +52,20 @@ def test_what_is_no_moment_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(-1, "0s"), (0, "0s"), (0.04, "0s"), (0.42, "0.4s"), (3, "3s"), (9.96, "10s"), (59.7, "1m"), (185, "3m5s"),
-     (3600, "1h"), (7800, "2h10m"), (270_000, "3d3h")],
-)  # fmt: skip
+    [
+        (-1, "0s"),
+        (0, "0s"),
+        (0.04, "0s"),
+        (0.42, "0.4s"),
+        (3, "3s"),
+        (9.96, "10s"),
+        (59.7, "1m"),
+        (185, "3m5s"),
+        (3600, "1h"),
+        (7800, "2h10m"),
+        (270_000, "3d3h"),
+    ],
+)
 def test_durations_are_written(seconds: float, text: str) -> None:
     assert humanise(seconds) == text
 

@@ -80,7 +80,7 @@ class Rest(httpx.BaseTransport):
             "log": lambda: service.log(
                 key, _filter(query), after=query.get("after"), before=query.get("before"), limit=int(query["limit"])
             ),
-        }  # fmt: skip
+        }
         return _json(answers[verb]() if verb in answers else getattr(service, verb)(key))
 
     def _streamed(self, path: str, request: httpx.Request) -> httpx.Response:
@@ -127,11 +127,14 @@ def _query(query: httpx.QueryParams) -> m.JobQuery:
 def _filter(query: httpx.QueryParams) -> m.LogFilter:
     return m.LogFilter.model_validate(
         {
-            "ranks": [int(rank) for rank in query.get_list("rank")], "launcher": query.get("launcher") == "true",
-            "workers": [int(worker) for worker in query.get_list("worker")], "stream": query.get("stream"),
-            "search": query.get("search"), "attempt": int(query["attempt"]) if "attempt" in query else None,
+            "ranks": [int(rank) for rank in query.get_list("rank")],
+            "launcher": query.get("launcher") == "true",
+            "workers": [int(worker) for worker in query.get_list("worker")],
+            "stream": query.get("stream"),
+            "search": query.get("search"),
+            "attempt": int(query["attempt"]) if "attempt" in query else None,
         }
-    )  # fmt: skip
+    )
 
 
 def _converted(manifest: str, losses: Sequence[str]) -> dict[str, Any]:
@@ -152,9 +155,14 @@ def problem(error: OarsmanError) -> httpx.Response:
         for p in getattr(error, "problems", ())
     ]
     details = m.ProblemDetails(
-        title="wrong", status=status, detail=error.message, code=error.code, field=error.field, hint=error.hint,
+        title="wrong",
+        status=status,
+        detail=error.message,
+        code=error.code,
+        field=error.field,
+        hint=error.hint,
         errors=found,
-    )  # fmt: skip
+    )
     return httpx.Response(status, content=details.model_dump_json(by_alias=True))
 
 

@@ -99,8 +99,9 @@ def test_every_problem_of_a_manifest_comes_back_with_its_place(client: Client) -
     with pytest.raises(ManifestError) as caught:
         client.submit(broken)
     assert {problem.field for problem in caught.value.problems} == {
-        "spec.slotsPerWorker", "spec.mpiReplicaSpecs.Worker.replicas",
-    }  # fmt: skip
+        "spec.slotsPerWorker",
+        "spec.mpiReplicaSpecs.Worker.replicas",
+    }
     assert all(problem.line for problem in caught.value.problems)
 
 
@@ -142,16 +143,25 @@ def test_run_returns_when_the_job_has_succeeded(client: Client, service: MemoryS
 
 def test_a_failed_job_raises_its_cause_in_one_line(client: Client, service: MemoryService) -> None:
     key = service.add("pi")
-    cause = CauseView(summary="exited with code 3: no such file", rank=1, host="pi-worker-0", exit_code=3,
-                      last_lines=["no such file"], hint="look at the path")  # fmt: skip
+    cause = CauseView(
+        summary="exited with code 3: no such file",
+        rank=1,
+        host="pi-worker-0",
+        exit_code=3,
+        last_lines=["no such file"],
+        hint="look at the path",
+    )
     service.become(key, "Failed", cause=cause)
     with pytest.raises(JobFailed) as caught:
         client.job("pi").wait()
     failed = caught.value
     assert str(failed) == "pi failed: rank 1 on pi-worker-0: exited with code 3: no such file"
     assert (failed.rank, failed.host, failed.exit_status, failed.last_lines) == (
-        1, "pi-worker-0", 3, ("no such file",),
-    )  # fmt: skip
+        1,
+        "pi-worker-0",
+        3,
+        ("no such file",),
+    )
     assert failed.hint == "look at the path"
 
 

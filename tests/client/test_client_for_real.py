@@ -1,4 +1,4 @@
-"""Real MPI jobs on this machine: through the desk in this process, and through a real server."""
+"""Real MPI jobs on this machine: through the service in this process, and through a real server."""
 
 from __future__ import annotations
 
@@ -140,9 +140,13 @@ def test_a_log_goes_on_where_it_was_when_its_server_was_killed_and_came_back(tmp
             first.process.wait()
             environment = {**first.environment}
             again = subprocess.Popen(
-                [OARSMAN, "serve", "--port", port], env=environment, cwd=tmp_path, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                [OARSMAN, "serve", "--port", port],
+                env=environment,
+                cwd=tmp_path,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             try:
                 flag.touch()
                 found += [line.text for line in lines]

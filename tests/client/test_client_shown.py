@@ -23,8 +23,9 @@ TAGS = re.compile(r"</?(table|thead|tbody|tr|th|td|p|b|pre|div)( style='[^'<>]*'
 def client() -> Client:
     service = MemoryService()
     key = service.add("pi")
-    cause = CauseView(summary=EVIL, rank=1, host=EVIL, exit_code=3, signal=9, memory_limit_hit=True,
-                      last_lines=[EVIL], hint=EVIL)  # fmt: skip
+    cause = CauseView(
+        summary=EVIL, rank=1, host=EVIL, exit_code=3, signal=9, memory_limit_hit=True, last_lines=[EVIL], hint=EVIL
+    )
     service.become(key, "Failed", cause=cause, message=EVIL, owner=EVIL, reason=EVIL, started=NOON)
     return Client(service=service)
 

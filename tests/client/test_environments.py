@@ -21,7 +21,7 @@ from oarsman.client.client import Client
 from oarsman.client.mpijob import MPIJob
 from oarsman.client.remote import RemoteService
 from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.models import Identity, Role
 
 
@@ -55,14 +55,14 @@ def known(ask: Asking) -> MemoryEnvironments:
     return ask.jobs.environments
 
 
-def desk(jobs: MemoryJobs) -> Desk:
-    return Desk(jobs, Identity(name="ada", role=Role.USER))
+def service(jobs: MemoryJobs) -> JobService:
+    return JobService(jobs, Identity(name="ada", role=Role.USER))
 
 
 @pytest.fixture(params=["local", "remote"])
 def client(request: pytest.FixtureRequest, ask: Asking) -> Iterator[Client]:
     remote = RemoteService(SITE.address, token=ask.tokens["ada"], transport=InThisProcess(ask))
-    with Client(service=desk(ask.jobs) if request.param == "local" else remote) as made:
+    with Client(service=service(ask.jobs) if request.param == "local" else remote) as made:
         yield made
 
 
@@ -74,7 +74,7 @@ def run(request: pytest.FixtureRequest, ask: Asking) -> Callable[[Work], None]:
     async def with_client(work: Work) -> None:
         transport = httpx.ASGITransport(ask.app)
         remote = OverRest(SITE.address, token=ask.tokens["ada"], transport=transport)
-        async with AsyncClient(service=desk(ask.jobs) if request.param == "local" else remote) as client:
+        async with AsyncClient(service=service(ask.jobs) if request.param == "local" else remote) as client:
             await work(client)
 
     return lambda work: asyncio.run(with_client(work))

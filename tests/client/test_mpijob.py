@@ -28,11 +28,26 @@ def container(made: MPIJob, role: str = "Launcher") -> Any:
 
 
 EVERYTHING: dict[str, Any] = {
-    "image": "registry/train:1", "workers": 4, "slots": 2, "env": {"SEED": 7}, "cpus": 2, "memory": "4Gi", "gpus": 1,
-    "gpu_resource": "amd.com/gpu", "clean_pod_policy": "All", "backoff_limit": 2, "deadline": 90.5, "ttl": 60,
-    "labels": {"team": "a"}, "annotations": {"note": "x"}, "volumes": {"/data": "/srv:ro", "/out": "claim"},
-    "priority": 5, "queue": "night", "implementation": "MPICH", "namespace": "lab",
-}  # fmt: skip
+    "image": "registry/train:1",
+    "workers": 4,
+    "slots": 2,
+    "env": {"SEED": 7},
+    "cpus": 2,
+    "memory": "4Gi",
+    "gpus": 1,
+    "gpu_resource": "amd.com/gpu",
+    "clean_pod_policy": "All",
+    "backoff_limit": 2,
+    "deadline": 90.5,
+    "ttl": 60,
+    "labels": {"team": "a"},
+    "annotations": {"note": "x"},
+    "volumes": {"/data": "/srv:ro", "/out": "claim"},
+    "priority": 5,
+    "queue": "night",
+    "implementation": "MPICH",
+    "namespace": "lab",
+}
 
 
 def test_the_document_is_the_one_the_command_would_make() -> None:
@@ -65,8 +80,10 @@ def test_volumes_are_folders_claims_or_sources() -> None:
         ]
         mounts = pod["containers"][0]["volumeMounts"]
         assert [(m["mountPath"], m.get("readOnly")) for m in mounts] == [
-            ("/data", True), ("/out", None), ("/tmp/x", None),
-        ]  # fmt: skip
+            ("/data", True),
+            ("/out", None),
+            ("/tmp/x", None),
+        ]
     assert made.validate() == []
 
 
@@ -89,9 +106,15 @@ def test_problems_come_with_their_field() -> None:
 
 @pytest.mark.parametrize(
     ("fields", "field"),
-    [({"command": []}, "command"), ({"command": "python train.py"}, "command"), ({"workers": 0}, "workers"),
-     ({"slots": 1.5}, "slots"), ({"api_version": "v3"}, "api_version"), ({"volumes": {"data": "x"}}, "volumes")],
-)  # fmt: skip
+    [
+        ({"command": []}, "command"),
+        ({"command": "python train.py"}, "command"),
+        ({"workers": 0}, "workers"),
+        ({"slots": 1.5}, "slots"),
+        ({"api_version": "v3"}, "api_version"),
+        ({"volumes": {"data": "x"}}, "volumes"),
+    ],
+)
 def test_what_makes_no_sense_is_refused_at_once(fields: dict[str, Any], field: str) -> None:
     with pytest.raises(UsageError) as caught:
         MPIJob("train", **{"command": ["true"], **fields})
@@ -124,9 +147,16 @@ def test_a_text_with_problems_is_not_read() -> None:
 def test_a_changed_example_is_still_valid(path: Path) -> None:
     before = MPIJob.from_yaml(path)
     after = before.changed(
-        name="another", workers=3, env={"SEED": 1}, cpus=1, memory="1Gi", deadline=60, labels={"a": "b"}, priority=3,
+        name="another",
+        workers=3,
+        env={"SEED": 1},
+        cpus=1,
+        memory="1Gi",
+        deadline=60,
+        labels={"a": "b"},
+        priority=3,
         clean_pod_policy="All",
-    )  # fmt: skip
+    )
     assert after.validate() == []
     assert before == MPIJob.from_yaml(path)
     assert load(after.to_yaml())[0].workers == 3
@@ -235,11 +265,21 @@ def test_a_function_in_an_image_runs_with_the_images_python() -> None:
 
 @pytest.mark.parametrize(
     ("function", "why"),
-    [(lambda: None, "lambda"), (uses_a_global, "LIMIT"), (uses_a_global_deep_inside, "load"),
-     (has_a_default_from_outside, "LIMIT"), (Thing().method, "not a function defined"), (Thing.method, "method"),
-     (with_decorator, "decorators"), (coroutine, "coroutine"), (counter, "generator"), (closing_over(), "value"),
-     (print, "not a function defined"), (Thing, "not a function defined")],
-)  # fmt: skip
+    [
+        (lambda: None, "lambda"),
+        (uses_a_global, "LIMIT"),
+        (uses_a_global_deep_inside, "load"),
+        (has_a_default_from_outside, "LIMIT"),
+        (Thing().method, "not a function defined"),
+        (Thing.method, "method"),
+        (with_decorator, "decorators"),
+        (coroutine, "coroutine"),
+        (counter, "generator"),
+        (closing_over(), "value"),
+        (print, "not a function defined"),
+        (Thing, "not a function defined"),
+    ],
+)
 def test_a_function_that_does_not_stand_alone_is_refused_with_the_reason(function: Any, why: str) -> None:
     with pytest.raises(UsageError, match=why) as caught:
         MPIJob.from_function(function)

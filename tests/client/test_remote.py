@@ -127,9 +127,17 @@ def _refused(details: dict[str, Any]) -> errors.OarsmanError:
 
 
 @pytest.mark.parametrize(
-    "kind", [errors.NotFoundError, errors.ConflictError, errors.UnsupportedError, errors.UsageError, errors.AccessError,
-             errors.StoreError, errors.UserError],
-)  # fmt: skip
+    "kind",
+    [
+        errors.NotFoundError,
+        errors.ConflictError,
+        errors.UnsupportedError,
+        errors.UsageError,
+        errors.AccessError,
+        errors.StoreError,
+        errors.UserError,
+    ],
+)
 def test_a_problem_is_the_error_of_its_code_with_field_and_hint(kind: type[errors.OarsmanError]) -> None:
     error = _refused({"status": 400, "code": kind.code, "detail": "why", "field": "spec.x", "hint": "do this"})
     assert type(error) is kind
@@ -138,18 +146,28 @@ def test_a_problem_is_the_error_of_its_code_with_field_and_hint(kind: type[error
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(401, errors.AccessError), (403, errors.AccessError), (404, errors.NotFoundError), (409, errors.ConflictError),
-     (418, errors.UserError), (500, errors.TerminalError)],
-)  # fmt: skip
+    [
+        (401, errors.AccessError),
+        (403, errors.AccessError),
+        (404, errors.NotFoundError),
+        (409, errors.ConflictError),
+        (418, errors.UserError),
+        (500, errors.TerminalError),
+    ],
+)
 def test_a_code_nobody_knows_is_judged_by_its_status(status: int, kind: type[errors.OarsmanError]) -> None:
     assert isinstance(_refused({"status": status, "code": "brand-new", "detail": "why"}), kind)
 
 
 def test_mistakes_in_what_was_sent_are_told_with_their_field() -> None:
-    error = _refused({
-        "status": 422, "code": "invalid", "detail": "limit: must be more",
-        "errors": [{"field": "limit", "message": "must be more"}],
-    })  # fmt: skip
+    error = _refused(
+        {
+            "status": 422,
+            "code": "invalid",
+            "detail": "limit: must be more",
+            "errors": [{"field": "limit", "message": "must be more"}],
+        }
+    )
     assert isinstance(error, errors.UserError)
     assert (error.field, error.message) == ("limit", "limit: must be more")
 
@@ -279,10 +297,12 @@ LINES = [f"line {n}\u2028 with \x85 odd \r separators" for n in range(40)]
 PAGES = [
     models.LogPageView(
         lines=[models.LogLineView(after=str(n + 1), time=NOON, rank=0, host="w", stream="out", text=LINES[n])],
-        before=None, after=str(n + 1), attempt=2,
+        before=None,
+        after=str(n + 1),
+        attempt=2,
     )
     for n in range(len(LINES))
-]  # fmt: skip
+]
 
 
 class Cutter:

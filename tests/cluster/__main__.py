@@ -61,11 +61,13 @@ def up(name: str) -> None:
 def next_steps(name: str, kubeconfig: Path, kubectl: Path, images: Iterable[str]) -> str:
     """What to type to see a job run, with the names that are right for this cluster."""
     return NEXT.format(
-        kubeconfig=shlex.quote(str(kubeconfig)), kubectl=shlex.quote(str(kubectl)),
+        kubeconfig=shlex.quote(str(kubeconfig)),
+        kubectl=shlex.quote(str(kubectl)),
         operator=next(image for image in images if "/operator:" in image),
-        kubectl_delivery=NAMES["busy"], mpi=NAMES["openmpi5"],
+        kubectl_delivery=NAMES["busy"],
+        mpi=NAMES["openmpi5"],
         down="make cluster-down" if name == DEFAULT else f"PYTHONPATH=tests python -m cluster down {name}",
-    )  # fmt: skip
+    )
 
 
 def down(name: str) -> None:

@@ -35,8 +35,23 @@ class Certificates:
         )
         self._openssl("req", "-new", "-key", "apiserver.key", "-subj", "/CN=kube-apiserver", "-out", "apiserver.csr")
         (self.folder / "extensions").write_text(f"subjectAltName={alternatives}\nextendedKeyUsage=serverAuth\n")
-        self._openssl("x509", "-req", "-in", "apiserver.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial",
-                      "-days", "3650", "-extfile", "extensions", "-out", "apiserver.crt")  # fmt: skip
+        self._openssl(
+            "x509",
+            "-req",
+            "-in",
+            "apiserver.csr",
+            "-CA",
+            "ca.crt",
+            "-CAkey",
+            "ca.key",
+            "-CAcreateserial",
+            "-days",
+            "3650",
+            "-extfile",
+            "extensions",
+            "-out",
+            "apiserver.crt",
+        )
         lines = []
         for user, groups in {**GROUPS, **{f"system:node:{node}": ("system:nodes",) for node in nodes}}.items():
             self._tokens[user] = secrets.token_hex(16)
@@ -46,11 +61,13 @@ class Certificates:
     def kubeconfig(self, user: str, server: str, path: Path) -> Path:
         authority = base64.b64encode((self.folder / "ca.crt").read_bytes()).decode()
         content = {
-            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
             "clusters": [{"name": "test", "cluster": {"server": server, "certificate-authority-data": authority}}],
             "users": [{"name": user, "user": {"token": self._tokens[user]}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
-        }  # fmt: skip
+        }
         path.touch(mode=0o600)
         path.write_text(json.dumps(content, indent=2) + "\n")  # JSON is YAML
         return path

@@ -64,9 +64,13 @@ class Cluster(Kubectl):
         if not detached:
             # It inherits the lock: the name is free again only when it has done its work.
             self._cleaner = subprocess.Popen(
-                [sys.executable, "-m", "cluster.cleaning", name], stdin=self._reading, pass_fds=[lock.fileno()],
-                env={**os.environ, "PYTHONPATH": str(HERE.parent)}, start_new_session=True, cwd="/",
-            )  # fmt: skip
+                [sys.executable, "-m", "cluster.cleaning", name],
+                stdin=self._reading,
+                pass_fds=[lock.fileno()],
+                env={**os.environ, "PYTHONPATH": str(HERE.parent)},
+                start_new_session=True,
+                cwd="/",
+            )
 
     def _world(self, name: str, *, network: bool) -> World:
         return World(name, self.folder / name, network=network, owner=None if self._detached else self._reading)

@@ -86,51 +86,82 @@ class ControlPlane:
     def _etcd(self) -> list[str | Path]:
         here, peer = (f"http://127.0.0.1:{self._ports[name]}" for name in ("etcd", "peer"))
         return [
-            self._programs["etcd"], "--name=test", f"--data-dir={self.world.work / 'etcd'}", "--unsafe-no-fsync",
-            f"--listen-client-urls={here}", f"--advertise-client-urls={here}", f"--listen-peer-urls={peer}",
-            f"--initial-advertise-peer-urls={peer}", f"--initial-cluster=test={peer}", "--log-level=warn",
-        ]  # fmt: skip
+            self._programs["etcd"],
+            "--name=test",
+            f"--data-dir={self.world.work / 'etcd'}",
+            "--unsafe-no-fsync",
+            f"--listen-client-urls={here}",
+            f"--advertise-client-urls={here}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=test={peer}",
+            "--log-level=warn",
+        ]
 
     def _apiserver(self, services: str) -> list[str | Path]:
         keys = self.certificates.folder
         reconciler = [] if self._addresses else ["--endpoint-reconciler-type=none"]  # a loopback address is no endpoint
         return [
-            self._programs["kube-apiserver"], f"--etcd-servers=http://127.0.0.1:{self._ports['etcd']}",
-            f"--bind-address={'0.0.0.0' if self._addresses else '127.0.0.1'}", f"--advertise-address={self.address}",
-            f"--secure-port={self._ports['secure']}", *reconciler, f"--service-cluster-ip-range={services}",
-            f"--cert-dir={keys}", f"--tls-cert-file={keys / 'apiserver.crt'}",
-            f"--tls-private-key-file={keys / 'apiserver.key'}", f"--client-ca-file={keys / 'ca.crt'}",
+            self._programs["kube-apiserver"],
+            f"--etcd-servers=http://127.0.0.1:{self._ports['etcd']}",
+            f"--bind-address={'0.0.0.0' if self._addresses else '127.0.0.1'}",
+            f"--advertise-address={self.address}",
+            f"--secure-port={self._ports['secure']}",
+            *reconciler,
+            f"--service-cluster-ip-range={services}",
+            f"--cert-dir={keys}",
+            f"--tls-cert-file={keys / 'apiserver.crt'}",
+            f"--tls-private-key-file={keys / 'apiserver.key'}",
+            f"--client-ca-file={keys / 'ca.crt'}",
             f"--service-account-key-file={keys / 'service-accounts.key'}",
             f"--service-account-signing-key-file={keys / 'service-accounts.key'}",
-            "--service-account-issuer=https://kubernetes.default.svc", f"--token-auth-file={keys / 'tokens.csv'}",
-            "--authorization-mode=Node,RBAC", "--allow-privileged=true",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--token-auth-file={keys / 'tokens.csv'}",
+            "--authorization-mode=Node,RBAC",
+            "--allow-privileged=true",
             "--kubelet-preferred-address-types=InternalIP",  # else logs and exec try to resolve the node's name
             "--enable-aggregator-routing=true",  # webhooks are called at their pods: no kube-proxy runs here
             # The controller manager makes service accounts; where there is none, no pod could ever be created.
             *([] if self._programs.find("kube-controller-manager") else ["--disable-admission-plugins=ServiceAccount"]),
             *([f"--enable-admission-plugins={','.join(self._admission)}"] if self._admission else []),
             *([FEATURES] if self._programs.built_here else []),
-        ]  # fmt: skip
+        ]
 
     def _controller_manager(self) -> list[str | Path]:
         keys = self.certificates.folder
         kubeconfig = self.user("system:kube-controller-manager")
         ports = [] if self._addresses else [f"--secure-port={_free_ports(1)[0]}", "--bind-address=127.0.0.1"]
         return [
-            self._programs.find("kube-controller-manager") or "", f"--kubeconfig={kubeconfig}",
-            f"--service-account-private-key-file={keys / 'service-accounts.key'}", f"--root-ca-file={keys / 'ca.crt'}",
-            "--use-service-account-credentials=true", "--leader-elect=false", "--port=0", f"--cert-dir={keys}", *ports,
-            "--node-monitor-period=1s", "--node-monitor-grace-period=20s", "--kube-api-qps=200", "--kube-api-burst=400",
-            f"--cluster-signing-cert-file={keys / 'ca.crt'}", f"--cluster-signing-key-file={keys / 'ca.key'}", FEATURES,
-        ]  # fmt: skip
+            self._programs.find("kube-controller-manager") or "",
+            f"--kubeconfig={kubeconfig}",
+            f"--service-account-private-key-file={keys / 'service-accounts.key'}",
+            f"--root-ca-file={keys / 'ca.crt'}",
+            "--use-service-account-credentials=true",
+            "--leader-elect=false",
+            "--port=0",
+            f"--cert-dir={keys}",
+            *ports,
+            "--node-monitor-period=1s",
+            "--node-monitor-grace-period=20s",
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
+            f"--cluster-signing-cert-file={keys / 'ca.crt'}",
+            f"--cluster-signing-key-file={keys / 'ca.key'}",
+            FEATURES,
+        ]
 
     def _scheduler(self) -> list[str | Path]:
         ports = [] if self._addresses else [f"--secure-port={_free_ports(1)[0]}", "--bind-address=127.0.0.1"]
         return [
-            self._programs.find("kube-scheduler") or "", f"--kubeconfig={self.user('system:kube-scheduler')}",
-            "--leader-elect=false", "--port=0", f"--cert-dir={self.certificates.folder}", *ports, "--kube-api-qps=200",
+            self._programs.find("kube-scheduler") or "",
+            f"--kubeconfig={self.user('system:kube-scheduler')}",
+            "--leader-elect=false",
+            "--port=0",
+            f"--cert-dir={self.certificates.folder}",
+            *ports,
+            "--kube-api-qps=200",
             "--kube-api-burst=400",
-        ]  # fmt: skip
+        ]
 
 
 class Etcd(Program):

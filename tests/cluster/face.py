@@ -31,9 +31,15 @@ class Face:
 
     def says(self, *words: str, code: int | None = 0) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            self.words(*words), env=self.environment, cwd=self.home, text=True, capture_output=True,
-            stdin=subprocess.DEVNULL, timeout=2 * PATIENCE, check=False,
-        )  # fmt: skip
+            self.words(*words),
+            env=self.environment,
+            cwd=self.home,
+            text=True,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=2 * PATIENCE,
+            check=False,
+        )
         assert code is None or done.returncode == code, (
             f"{words} ended with {done.returncode}\n{done.stdout}{done.stderr}"
         )
@@ -41,9 +47,14 @@ class Face:
 
     def starts(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            self.words(*words), env=self.environment, cwd=self.home, text=True, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            self.words(*words),
+            env=self.environment,
+            cwd=self.home,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
 
     def pods(self) -> list[str]:
         return [f"pod/{pod['metadata']['name']}" for pod in self.cluster.get("pods", namespace=self.namespace)["items"]]

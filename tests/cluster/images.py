@@ -43,11 +43,29 @@ def pinned(package: str) -> str:
 def wheels(python: str, into: Path, *requirements: str) -> Path:
     """Packages for another Python, from wheels alone."""
     subprocess.run(
-        [sys.executable, "-m", "pip", "install", "-qq", "--no-input", "--disable-pip-version-check", "--no-compile",
-         "--root-user-action=ignore", "--target", str(into), "--python-version", python, "--only-binary=:all:",
-         "-c", str(ROOT / "constraints.txt"), *requirements],
-        stdin=subprocess.DEVNULL, check=True, umask=0o022,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-qq",
+            "--no-input",
+            "--disable-pip-version-check",
+            "--no-compile",
+            "--root-user-action=ignore",
+            "--target",
+            str(into),
+            "--python-version",
+            python,
+            "--only-binary=:all:",
+            "-c",
+            str(ROOT / "constraints.txt"),
+            *requirements,
+        ],
+        stdin=subprocess.DEVNULL,
+        check=True,
+        umask=0o022,
+    )
     return into
 
 
@@ -120,19 +138,26 @@ def archive(image: Image, into: Path, *, without: frozenset[str] = frozenset()) 
     """An OCI archive; layers whose digests are named are left out, because the receiver has them."""
     digests = [layer.digest() for layer in image.layers()]
     defaults = {"Cmd": ["/bin/bash"], "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"]}
-    config = json.dumps({
-        "architecture": "amd64", "os": "linux", "config": {**defaults, **image.config},
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
-    }).encode()  # fmt: skip
+    config = json.dumps(
+        {
+            "architecture": "amd64",
+            "os": "linux",
+            "config": {**defaults, **image.config},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}" for digest in digests]},
+        }
+    ).encode()
     layer_type = "application/vnd.oci.image.layer.v1.tar"
-    manifest = json.dumps({
-        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "config": _descriptor("application/vnd.oci.image.config.v1+json", config),
-        "layers": [
-            {"mediaType": layer_type, "digest": f"sha256:{digest}", "size": layer.tar.stat().st_size}
-            for layer, digest in zip(image.layers(), digests, strict=True)
-        ],
-    }).encode()  # fmt: skip
+    manifest = json.dumps(
+        {
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "config": _descriptor("application/vnd.oci.image.config.v1+json", config),
+            "layers": [
+                {"mediaType": layer_type, "digest": f"sha256:{digest}", "size": layer.tar.stat().st_size}
+                for layer, digest in zip(image.layers(), digests, strict=True)
+            ],
+        }
+    ).encode()
     entry = _descriptor("application/vnd.oci.image.manifest.v1+json", manifest)
     index = {"schemaVersion": 2, "manifests": [{**entry, "annotations": {"io.containerd.image.name": image.name}}]}
     with tarfile.open(into, "w") as out:
@@ -177,16 +202,20 @@ def operator() -> Image:
             part = folder.with_name(f"{folder.name}.{os.getpid()}")
             wheels("3.11", part, *wanted).rename(folder)
     dependencies = Layer("operator-dependencies", DEBIAN12, files=(("/opt/oarsman/lib", folder),), version=digest)
-    source = Layer(
-        "operator", dependencies, files=(("/opt/oarsman/src", ROOT / "src"),), version=source_hash()
-    )  # fmt: skip
+    source = Layer("operator", dependencies, files=(("/opt/oarsman/src", ROOT / "src"),), version=source_hash())
     source.make()
     _prune(source)
     config = {
-        "Entrypoint": ["python3", "-m", "oarsman.cli"], "User": "65532:65532", "WorkingDir": "/",
-        "Env": ["PATH=/usr/local/bin:/usr/bin:/bin", "PYTHONPATH=/opt/oarsman/src:/opt/oarsman/lib",
-                "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1"],
-    }  # fmt: skip
+        "Entrypoint": ["python3", "-m", "oarsman.cli"],
+        "User": "65532:65532",
+        "WorkingDir": "/",
+        "Env": [
+            "PATH=/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH=/opt/oarsman/src:/opt/oarsman/lib",
+            "PYTHONDONTWRITEBYTECODE=1",
+            "PYTHONUNBUFFERED=1",
+        ],
+    }
     return Image(f"{REGISTRY}/operator:{source.version}", source, config)
 
 

@@ -84,9 +84,11 @@ def mpijob(
     if workers:
         roles["Worker"] = role(workers, working, worker_pod)
     return {
-        "apiVersion": version, "kind": "MPIJob", "metadata": {"name": name, "annotations": dict(annotations or {})},
+        "apiVersion": version,
+        "kind": "MPIJob",
+        "metadata": {"name": name, "annotations": dict(annotations or {})},
         "spec": {"slotsPerWorker": slots, "runPolicy": dict(policy or {}), "mpiReplicaSpecs": roles, **spec},
-    }  # fmt: skip
+    }
 
 
 class Submitted:
@@ -163,9 +165,9 @@ class Submitted:
 
     def wait_for_end(self, timeout: float = PATIENCE) -> Object:
         """Until it has succeeded or failed; the status then."""
-        found: Object = self.until(
-            lambda job: job.get("status", {}).get("phase") in FINISHED, "to end", timeout
-        )["status"]  # fmt: skip
+        found: Object = self.until(lambda job: job.get("status", {}).get("phase") in FINISHED, "to end", timeout)[
+            "status"
+        ]
         return found
 
     def until(self, holds: Callable[[Object], bool], what: str, timeout: float = PATIENCE) -> Object:
@@ -209,9 +211,12 @@ class Submitted:
             for name in self._asked("get", "pods", f"--selector={self.selector()}", "-o", "name").split()
         ]
         operator = self.cluster.kubectl(
-            f"--namespace={OPERATOR_NAMESPACE}", "logs", "--selector=app.kubernetes.io/name=oarsman", "--tail=-1",
+            f"--namespace={OPERATOR_NAMESPACE}",
+            "logs",
+            "--selector=app.kubernetes.io/name=oarsman",
+            "--tail=-1",
             check=False,
-        ).stdout  # fmt: skip
+        ).stdout
         lines = [line for line in operator.splitlines() if self.name in line] or operator.splitlines()
         return "\n".join([*told, "--- log of the operator", *lines[-60:]])
 

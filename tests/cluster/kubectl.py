@@ -24,9 +24,13 @@ class Kubectl:
         self, *words: str, stdin: str | None = None, check: bool = True, timeout: float = 2 * PATIENCE
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [str(self._kubectl_program), f"--kubeconfig={self.kubeconfig}", *words], text=True, capture_output=True,
-            input=stdin or "", timeout=timeout, check=False,
-        )  # fmt: skip
+            [str(self._kubectl_program), f"--kubeconfig={self.kubeconfig}", *words],
+            text=True,
+            capture_output=True,
+            input=stdin or "",
+            timeout=timeout,
+            check=False,
+        )
         if "wait" in words and ".status.conditions accessor error" in done.stderr:
             time.sleep(0.1)  # old clients stumble over what is so new that it has no status yet
             return self.kubectl(*words, stdin=stdin, check=check, timeout=timeout)

@@ -48,10 +48,17 @@ class Layer:
     @property
     def key(self) -> str:
         words = (
-            self.below.key if self.below else "", self.suite, *self.packages, *(place for place, _ in self.files),
-            self.version, *self.folders,
-            *self.links, SLIM, CLEAN_BASE, CLEAN,
-        )  # fmt: skip
+            self.below.key if self.below else "",
+            self.suite,
+            *self.packages,
+            *(place for place, _ in self.files),
+            self.version,
+            *self.folders,
+            *self.links,
+            SLIM,
+            CLEAN_BASE,
+            CLEAN,
+        )
         return f"{self.name}-{hashlib.sha256(repr(words).encode()).hexdigest()[:12]}"
 
     @property
@@ -140,8 +147,10 @@ def _mirror() -> list[str]:
     """Where this machine's own packages come from; debootstrap knows a place if the machine names none."""
     asked = subprocess.run(
         ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages", "Origin: Debian"],
-        capture_output=True, text=True, check=False,
-    ).stdout.split()  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split()
     return [uri for uri in asked if "security" not in uri][:1]
 
 

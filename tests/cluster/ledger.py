@@ -107,8 +107,11 @@ class Ledger:
                 self._cluster.control_plane.world.command(
                     sys.executable, "-ISc", _READER, f"{self._url}/v3/watch", json.dumps(body)
                 ),
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
-            )  # fmt: skip
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
             with self._reader as reader:
                 assert reader.stdout
                 for line in reader.stdout:

@@ -104,8 +104,21 @@ def connect(control_plane: World, node: World, number: int, addresses: Addresses
     me = addresses.node(number)
     # A node that comes back after it was killed finds its cable gone, or about to go with the old namespace.
     control_plane.sh(f"ip link del node{number} 2>/dev/null || true")
-    _ip("link", "add", "name", f"node{number}", "netns", str(control_plane.pid), "type", "veth",
-        "peer", "name", "eth0", "netns", str(node.pid))  # fmt: skip
+    _ip(
+        "link",
+        "add",
+        "name",
+        f"node{number}",
+        "netns",
+        str(control_plane.pid),
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "eth0",
+        "netns",
+        str(node.pid),
+    )
     others = "\n".join(
         f"ip route add {addresses.pods(other)} via {addresses.node(other)}"
         for other in range(1, nodes + 1)

@@ -17,9 +17,13 @@ from cluster.world import Program, World
 
 # The kubelet sets these for the whole machine. It shall find them set already, in files that are only the node's.
 KERNEL = {
-    "vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1,
-    "kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000,
-}  # fmt: skip
+    "vm/overcommit_memory": 1,
+    "vm/panic_on_oom": 0,
+    "kernel/panic": 10,
+    "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1000000,
+    "kernel/keys/root_maxbytes": 25000000,
+}
 
 
 @dataclass(frozen=True)
@@ -45,12 +49,22 @@ class Node:
         self._root = work / "containerd"
         self.containerd = Containerd(world, programs, self._root, pods=True)
         kubeconfig = control_plane.user(f"system:node:{self.name}")
-        self.kubelet = Program(world, "kubelet", [
-            programs["kubelet"], f"--config={work / 'kubelet.json'}", f"--kubeconfig={kubeconfig}",
-            f"--hostname-override={self.name}", f"--node-ip={self.address}", "--container-runtime=remote",
-            f"--container-runtime-endpoint=unix://{SOCKET}", "--root-dir=/var/lib/kubelet",
-            "--cert-dir=/var/lib/kubelet/pki",
-        ], {"AWS_EC2_METADATA_DISABLED": "true"})  # fmt: skip  # it looks for that cloud, too, for four seconds
+        self.kubelet = Program(
+            world,
+            "kubelet",
+            [
+                programs["kubelet"],
+                f"--config={work / 'kubelet.json'}",
+                f"--kubeconfig={kubeconfig}",
+                f"--hostname-override={self.name}",
+                f"--node-ip={self.address}",
+                "--container-runtime=remote",
+                f"--container-runtime-endpoint=unix://{SOCKET}",
+                "--root-dir=/var/lib/kubelet",
+                "--cert-dir=/var/lib/kubelet/pki",
+            ],
+            {"AWS_EC2_METADATA_DISABLED": "true"},
+        )  # it looks for that cloud, too, for four seconds
         self.kube_proxy = Program(world, "kube-proxy", [programs["kube-proxy"], f"--config={work / 'kube-proxy.json'}"])
 
     @property
@@ -120,28 +134,45 @@ class Node:
 
     def _kubelet(self) -> dict[str, Any]:
         return {
-            "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
-            "cgroupDriver": "cgroupfs", "cgroupRoot": f"/{self._group}", "failSwapOn": False,
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{self._group}",
+            "failSwapOn": False,
             # Only this machine reaches it.
             "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
-            "clusterDomain": "cluster.local", "clusterDNS": [self._place.addresses.control_plane], "resolvConf": "",
+            "clusterDomain": "cluster.local",
+            "clusterDNS": [self._place.addresses.control_plane],
+            "resolvConf": "",
             # A fairly full disk is no reason to throw out a test's pods or the images.
             "evictionHard": {"memory.available": "50Mi", "nodefs.available": "0%", "imagefs.available": "0%"},
-            "imageGCHighThresholdPercent": 100, "imageGCLowThresholdPercent": 99,
-            "volumePluginDir": "/var/lib/kubelet/volume-plugins", "maxPods": 200, "serializeImagePulls": False,
-            "kubeAPIQPS": 100, "kubeAPIBurst": 200, "eventRecordQPS": 0, "registryPullQPS": 0,
-            "nodeStatusUpdateFrequency": "4s", "syncFrequency": "10s",
-        }  # fmt: skip
+            "imageGCHighThresholdPercent": 100,
+            "imageGCLowThresholdPercent": 99,
+            "volumePluginDir": "/var/lib/kubelet/volume-plugins",
+            "maxPods": 200,
+            "serializeImagePulls": False,
+            "kubeAPIQPS": 100,
+            "kubeAPIBurst": 200,
+            "eventRecordQPS": 0,
+            "registryPullQPS": 0,
+            "nodeStatusUpdateFrequency": "4s",
+            "syncFrequency": "10s",
+        }
 
     def _kube_proxy(self) -> dict[str, Any]:
         kubeconfig = self._control_plane.certificates.kubeconfig(
             "system:kube-proxy", self._control_plane.server, self.world.work / "kube-proxy.kubeconfig"
         )
         return {
-            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration", "mode": "iptables",
-            "clientConnection": {"kubeconfig": str(kubeconfig)}, "clusterCIDR": self._place.addresses.every_pod,
-            "hostnameOverride": self.name, "bindAddress": self.address, "detectLocalMode": "ClusterCIDR",
+            "apiVersion": "kubeproxy.config.k8s.io/v1alpha1",
+            "kind": "KubeProxyConfiguration",
+            "mode": "iptables",
+            "clientConnection": {"kubeconfig": str(kubeconfig)},
+            "clusterCIDR": self._place.addresses.every_pod,
+            "hostnameOverride": self.name,
+            "bindAddress": self.address,
+            "detectLocalMode": "ClusterCIDR",
             "conntrack": {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"},
             "iptables": {"minSyncPeriod": "0s", "syncPeriod": "30s"},
-        }  # fmt: skip
+        }

@@ -40,8 +40,18 @@ def installed(cluster: Kubectl) -> Iterator[Operator]:
         "extraArgs": [f"--start-barrier={BARRIER_SECONDS}s"],
     }
     # --install: on a cluster that stays, an earlier run may have been killed before it took the release away.
-    _helm(cluster, "upgrade", "oarsman", str(_CHART), "--install", "--create-namespace", "--wait", "--timeout=300s",
-          "--values=-", stdin=json.dumps(values))  # fmt: skip
+    _helm(
+        cluster,
+        "upgrade",
+        "oarsman",
+        str(_CHART),
+        "--install",
+        "--create-namespace",
+        "--wait",
+        "--timeout=300s",
+        "--values=-",
+        stdin=json.dumps(values),
+    )
     try:
         yield Operator(cluster)
     finally:
@@ -53,8 +63,13 @@ def _helm(cluster: Kubectl, *words: str, stdin: str = "") -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
     done = subprocess.run(
         [program, f"--kubeconfig={cluster.kubeconfig}", f"--namespace={NAMESPACE}", *words],
-        input=stdin, text=True, capture_output=True, env=environment, timeout=400, check=False,
-    )  # fmt: skip
+        input=stdin,
+        text=True,
+        capture_output=True,
+        env=environment,
+        timeout=400,
+        check=False,
+    )
     if done.returncode:
         pods = cluster.kubectl(f"--namespace={NAMESPACE}", "describe", "pods", check=False).stdout
         raise RuntimeError(f"helm {words[0]} ended with {done.returncode}: {done.stderr}\n{pods}")

@@ -48,9 +48,13 @@ class Pretended:
             kube, PODS, _Object, namespaces=[namespace], labels=names.LABEL_JOB, changed=self._pod_changed
         )
         self.jobs: Informer[_Object] = Informer(
-            kube, JOBS, _Object, namespaces=[namespace], labels=names.LABEL_JOB,
+            kube,
+            JOBS,
+            _Object,
+            namespaces=[namespace],
+            labels=names.LABEL_JOB,
             changed=None if job_controller else self._job_changed,
-        )  # fmt: skip
+        )
 
     async def __aenter__(self) -> Self:
         for informer in (self.pods, self.jobs):

@@ -34,8 +34,13 @@ class Release:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(("HELM_", "KUBE"))}
         done = subprocess.run(
             [program, f"--kubeconfig={self.cluster.kubeconfig}", f"--namespace={self.namespace}", verb, *words],
-            input=json.dumps(values or {}), text=True, capture_output=True, env=environment, timeout=400, check=False,
-        )  # fmt: skip
+            input=json.dumps(values or {}),
+            text=True,
+            capture_output=True,
+            env=environment,
+            timeout=400,
+            check=False,
+        )
         if check and done.returncode:
             pods = self.cluster.kubectl(f"--namespace={self.namespace}", "describe", "pods", check=False).stdout
             raise RuntimeError(f"helm {verb} ended with {done.returncode}: {done.stderr}\n{pods}")
@@ -44,9 +49,16 @@ class Release:
     def install(self, values: Mapping[str, Any], *words: str) -> str:
         given = _merged(self._image(), values)
         return self.helm(
-            "install", self.name, str(CHART), "--create-namespace", "--wait", "--timeout=300s", "--values=-", *words,
+            "install",
+            self.name,
+            str(CHART),
+            "--create-namespace",
+            "--wait",
+            "--timeout=300s",
+            "--values=-",
+            *words,
             values=given,
-        )  # fmt: skip
+        )
 
     def upgrade(self, values: Mapping[str, Any]) -> str:
         words = ("--reuse-values", "--wait", "--timeout=300s", "--values=-")

@@ -53,9 +53,13 @@ def when_told(place: Place, name: str, **more: Any) -> Object:
     """A job that runs without end, and to its end if it starts when go was said."""
     wait = 'until [ -e /go/now ]; do sleep 0.2; done; exec mpirun -n 2 "$@"'
     return mpijob(
-        name, place.image(), ["sh", "-c", wait, "sh", *HELLO], launcher_pod={"volumes": [GO]},
-        launcher={"volumeMounts": [{"name": "go", "mountPath": "/go"}]}, **more,
-    )  # fmt: skip
+        name,
+        place.image(),
+        ["sh", "-c", wait, "sh", *HELLO],
+        launcher_pod={"volumes": [GO]},
+        launcher={"volumeMounts": [{"name": "go", "mountPath": "/go"}]},
+        **more,
+    )
 
 
 def lists_in(log: str) -> list[list[str]]:
@@ -88,13 +92,27 @@ def made_before_its_workers_were_ready(place: Place, job: Submitted) -> bool:
 def test_an_elastic_job_is_told_hosts_that_can_be_reached_and_no_others(place: Place) -> None:
     config(place, "horovod", horovodrun=HOROVODRUN)
     volume = {"name": "horovod", "configMap": {"name": "horovod", "defaultMode": 0o755}}
-    job = place.submit(mpijob(
-        "elastic", place.image(),
-        ["/opt/horovod/horovodrun", "-np", "2", "--min-np", "1", "--max-np", "3", "--host-discovery-script",
-         "/etc/mpi/discover_hosts.sh", "python3", "train.py"],
-        launcher_pod={"volumes": [volume]},
-        launcher={"volumeMounts": [{"name": "horovod", "mountPath": "/opt/horovod"}]},
-    ))  # fmt: skip
+    job = place.submit(
+        mpijob(
+            "elastic",
+            place.image(),
+            [
+                "/opt/horovod/horovodrun",
+                "-np",
+                "2",
+                "--min-np",
+                "1",
+                "--max-np",
+                "3",
+                "--host-discovery-script",
+                "/etc/mpi/discover_hosts.sh",
+                "python3",
+                "train.py",
+            ],
+            launcher_pod={"volumes": [volume]},
+            launcher={"volumeMounts": [{"name": "horovod", "mountPath": "/opt/horovod"}]},
+        )
+    )
     job.wait_for("Running")
 
     def heard(*indexes: int) -> None:

@@ -98,9 +98,12 @@ def test_dns_knows_a_pod_that_is_not_ready_if_the_service_says_so(
     never = {"readinessProbe": {"exec": {"command": ["false"]}}}
     image = cluster.images["busy"]
     cluster.apply(
-        headless(publishNotReadyAddresses=published), sleeping("waiting", image, container=never),
-        headless("ready"), sleeping("asking", image, service="ready"), namespace=namespace,
-    )  # fmt: skip
+        headless(publishNotReadyAddresses=published),
+        sleeping("waiting", image, container=never),
+        headless("ready"),
+        sleeping("asking", image, service="ready"),
+        namespace=namespace,
+    )
     cluster.wait_for_pods(namespace, "asking")
     cluster.wait_for_pods(namespace, "waiting", phase="Running")
     if published:
@@ -126,9 +129,13 @@ def test_a_service_is_reached_at_its_cluster_address(cluster: Cluster, namespace
     image = cluster.images["busy"]
     nodes = [{"nodeName": node["metadata"]["name"]} for node in _nodes(cluster)[:2]]
     cluster.apply(
-        headless(), service("web", "server", 8000), pod("server", image, "python3", "-m", "http.server", **nodes[0]),
-        sleeping("near", image, **nodes[0]), sleeping("far", image, **nodes[1]), namespace=namespace,
-    )  # fmt: skip
+        headless(),
+        service("web", "server", 8000),
+        pod("server", image, "python3", "-m", "http.server", **nodes[0]),
+        sleeping("near", image, **nodes[0]),
+        sleeping("far", image, **nodes[1]),
+        namespace=namespace,
+    )
     cluster.wait_for_pods(namespace, "server", "near", "far")
     ask = """
 import time, urllib.request
@@ -172,11 +179,14 @@ def things(cluster: Cluster) -> Iterator[str]:
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     names = {"kind": "Thing", "plural": "things", "singular": "thing"}
-    cluster.apply({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "things.test.oarsman"},
-        "spec": {"group": "test.oarsman", "scope": "Namespaced", "names": names, "versions": [version]},
-    })  # fmt: skip
+    cluster.apply(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "things.test.oarsman"},
+            "spec": {"group": "test.oarsman", "scope": "Namespaced", "names": names, "versions": [version]},
+        }
+    )
     cluster.kubectl("wait", "--for=condition=Established", "crd/things.test.oarsman", "--timeout=180s")
     yield "things"
     cluster.kubectl("delete", "crd", "things.test.oarsman", "--timeout=180s")

@@ -16,7 +16,7 @@ import pytest
 from cluster.jobs import RESTRICTED_CONTAINER, RESTRICTED_POD, V1, V2BETA1, Object, Submitted, mpijob
 from cluster.kubectl import until
 from cluster.together import Place, together
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import load_access
 from oarsman.errors import ConflictError
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
@@ -59,13 +59,17 @@ def claim(place: Place) -> Iterator[Path]:
         Path(name).chmod(0o755)
         put_wheel(Path(name) / "wheels")
         volume: Object = {
-            "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": place.namespace},
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": place.namespace},
             "spec": {**both, "capacity": size, "hostPath": {"path": name}, "persistentVolumeReclaimPolicy": "Retain"},
-        }  # fmt: skip
+        }
         wanted: Object = {
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "oarsman-environments"},
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "oarsman-environments"},
             "spec": {**both, "volumeName": place.namespace, "resources": {"requests": size}},
-        }  # fmt: skip
+        }
         place.cluster.apply(volume)
         place.cluster.apply(wanted, namespace=place.namespace)
         try:
@@ -75,15 +79,15 @@ def claim(place: Place) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def a_door(place: Place) -> Iterator[ClusterJobs]:
-    found = ClusterJobs(load_access(kubeconfig=Path(str(place.cluster.kubeconfig))), namespace=place.namespace)
+def a_door(place: Place) -> Iterator[KubeBackend]:
+    found = KubeBackend(load_access(kubeconfig=Path(str(place.cluster.kubeconfig))), namespace=place.namespace)
     try:
         yield found
     finally:
         found.close()
 
 
-def until_is(door: ClusterJobs, name: str, state: str) -> EnvironmentRecord:
+def until_is(door: KubeBackend, name: str, state: str) -> EnvironmentRecord:
     until(lambda: door.environments.get(name).state == state, lambda: str(door.environments.get(name)), 400)
     return door.environments.get(name)
 
@@ -129,7 +133,7 @@ def test_ranks_on_every_host_find_the_environment_first_with_any_mpi_and_either_
         _same_contents_are_not_built_again(place, door, built, folder)
 
 
-def _same_contents_are_not_built_again(place: Place, door: ClusterJobs, built: EnvironmentRecord, folder: Path) -> None:
+def _same_contents_are_not_built_again(place: Place, door: KubeBackend, built: EnvironmentRecord, folder: Path) -> None:
     trees = sorted(tree.name for tree in (folder / "builds").iterdir())
     door.environments.put(EnvironmentWanted(name="other", requirements=REQUIREMENTS, image=place.image("openmpi4")))
     assert until_is(door, "other", "Ready").digest == built.digest

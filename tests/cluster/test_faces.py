@@ -243,8 +243,9 @@ def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) 
     """A script that submits jobs from within: it has what its service account may, in its own namespace."""
     where = f"--namespace={face.namespace}"
     cluster.kubectl(where, "create", "serviceaccount", "student")
-    cluster.kubectl(where, "create", "rolebinding", "student", "--clusterrole=edit",
-                    f"--serviceaccount={face.namespace}:student")  # fmt: skip
+    cluster.kubectl(
+        where, "create", "rolebinding", "student", "--clusterrole=edit", f"--serviceaccount={face.namespace}:student"
+    )
     inner = f"oarsman run -n 1 --image {cluster.images['openmpi4']} --name inner -- echo from within"
     script = 'oarsman() { python3 -m oarsman.cli "$@"; }; export OARSMAN_ON=kube HOME=/tmp; ' + (
         f"{inner} && oarsman list -o name && ! oarsman list --namespace kube-system"

@@ -103,9 +103,10 @@ def test_when_a_worker_is_evicted_nothing_is_left_and_the_job_goes_when_its_time
     policy = {"backoffLimit": 0, "cleanPodPolicy": "All", "ttlSecondsAfterFinished": 15}
     job = second_time_lucky(place, "evicted", policy=policy)
     eviction = {
-        "apiVersion": "policy/v1beta1", "kind": "Eviction",
+        "apiVersion": "policy/v1beta1",
+        "kind": "Eviction",
         "metadata": {"name": job.worker(1), "namespace": place.namespace},
-    }  # fmt: skip
+    }
     path = f"/api/v1/namespaces/{place.namespace}/pods/{job.worker(1)}/eviction"
     place.cluster.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
     status = job.wait_for("Failed")
@@ -305,15 +306,28 @@ def pod_groups(group: str, version: str) -> Object:
     """The least of the definitions that gang schedulers bring."""
     whatever = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     return {
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
         "metadata": {"name": f"podgroups.{group}", "annotations": {"api-approved.kubernetes.io": "unapproved"}},
         "spec": {
-            "group": group, "scope": "Namespaced", "names": {"plural": "podgroups", "kind": "PodGroup"},
-            "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": {
-                "type": "object", "properties": {"spec": whatever, "status": whatever},
-            }}}],
+            "group": group,
+            "scope": "Namespaced",
+            "names": {"plural": "podgroups", "kind": "PodGroup"},
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {"spec": whatever, "status": whatever},
+                        }
+                    },
+                }
+            ],
         },
-    }  # fmt: skip
+    }
 
 
 def define(place: Place, group: str, version: str) -> str:
@@ -329,11 +343,16 @@ def test_a_gang_whose_launcher_waits_for_its_workers_starts(place: Place) -> Non
     """The scheduler of the cluster is called a gang scheduler here: it does not look at pod groups, but pods run."""
     kind = define(place, "scheduling.x-k8s.io", "v1alpha1")
     until_told = ["sh", "-c", "until [ -e /tmp/go ]; do sleep 0.2; done"]
-    job = place.submit(mpijob(
-        "gang", place.image(), until_told, launcherCreationPolicy="WaitForWorkersReady",
-        annotations={"oarsman.dev/gang-scheduler": "default-scheduler"},
-        policy={"schedulingPolicy": {"scheduleTimeoutSeconds": 30}, "cleanPodPolicy": "Running"},
-    ))  # fmt: skip
+    job = place.submit(
+        mpijob(
+            "gang",
+            place.image(),
+            until_told,
+            launcherCreationPolicy="WaitForWorkersReady",
+            annotations={"oarsman.dev/gang-scheduler": "default-scheduler"},
+            policy={"schedulingPolicy": {"scheduleTimeoutSeconds": 30}, "cleanPodPolicy": "Running"},
+        )
+    )
 
     def group() -> Object:
         found: Object = place.cluster.get(kind, "gang", place.namespace)["spec"]
@@ -354,10 +373,14 @@ def test_a_gang_whose_launcher_waits_for_its_workers_starts(place: Place) -> Non
 @together
 def test_the_pod_group_of_volcano_follows_the_edits_of_the_job(place: Place) -> None:
     kind = define(place, "scheduling.volcano.sh", "v1beta1")
-    job = place.submit(mpijob(
-        "erupts", place.image(), annotations={"oarsman.dev/gang-scheduler": "volcano"},
-        policy={"schedulingPolicy": {"queue": "slow"}},
-    ))  # fmt: skip
+    job = place.submit(
+        mpijob(
+            "erupts",
+            place.image(),
+            annotations={"oarsman.dev/gang-scheduler": "volcano"},
+            policy={"schedulingPolicy": {"queue": "slow"}},
+        )
+    )
     job.poll(lambda: len(job.pods()) == 3, "all pods")
     group = place.cluster.get(kind, "erupts", place.namespace)["spec"]
     assert (group["minMember"], group["queue"]) == (3, "slow")

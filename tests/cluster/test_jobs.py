@@ -50,13 +50,20 @@ def launch(ranks: int, program: Sequence[str] = HELLO) -> list[str]:
 def spread(name: str) -> Object:
     """Workers on both nodes, as even as can be."""
     return {
-        "topologySpreadConstraints": [{
-            "maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {
-                "training.kubeflow.org/job-name": name, "training.kubeflow.org/job-role": "worker",
-            }},
-        }],
-    }  # fmt: skip
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "DoNotSchedule",
+                "labelSelector": {
+                    "matchLabels": {
+                        "training.kubeflow.org/job-name": name,
+                        "training.kubeflow.org/job-role": "worker",
+                    }
+                },
+            }
+        ],
+    }
 
 
 def hosts_after_success(job: Submitted) -> list[str]:
@@ -133,9 +140,14 @@ def test_any_user_may_run_a_v1_job_under_the_restricted_profile(place: Place) ->
 def restricted(place: Place, mpi: str, version: str, **spec: Any) -> Object:
     program = ("python3", "-c", HELLO[-1] + "import os; print('user', os.getuid(), flush=True)")
     return mpijob(
-        "nobody", place.image(mpi), launch(2, program), version=version, pod={"securityContext": RESTRICTED_POD},
-        container={"securityContext": RESTRICTED_CONTAINER}, **spec,
-    )  # fmt: skip
+        "nobody",
+        place.image(mpi),
+        launch(2, program),
+        version=version,
+        pod={"securityContext": RESTRICTED_POD},
+        container={"securityContext": RESTRICTED_CONTAINER},
+        **spec,
+    )
 
 
 @together
@@ -176,17 +188,26 @@ def test_the_pi_job_of_the_mpi_operator_runs_as_it_is_written_there(place: Place
     program, sshd, passwd = (
         {"name": "image", "mountPath": path, "subPath": key}
         for path, key in (
-            ("/home/mpiuser/pi.py", "pi.py"), ("/home/mpiuser/.sshd_config", "sshd_config"), ("/etc/passwd", "passwd"),
+            ("/home/mpiuser/pi.py", "pi.py"),
+            ("/home/mpiuser/.sshd_config", "sshd_config"),
+            ("/etc/passwd", "passwd"),
         )
-    )  # fmt: skip
-    job = place.submit(mpijob(
-        "pi", place.image(), ["mpirun", "-n", "2", "python3", "/home/mpiuser/pi.py"],
-        sshAuthMountPath="/home/mpiuser/.ssh", mpiImplementation="OpenMPI", policy={"cleanPodPolicy": "Running"},
-        pod={"volumes": [{"name": "image", "configMap": {"name": "image"}}]},
-        container={"securityContext": {"runAsUser": 1000}, "imagePullPolicy": "IfNotPresent"},
-        launcher={"volumeMounts": [program]}, worker={"volumeMounts": [program, sshd, passwd]},
-        worker_command=("/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config", "-p", "2222"),
-    ))  # fmt: skip
+    )
+    job = place.submit(
+        mpijob(
+            "pi",
+            place.image(),
+            ["mpirun", "-n", "2", "python3", "/home/mpiuser/pi.py"],
+            sshAuthMountPath="/home/mpiuser/.ssh",
+            mpiImplementation="OpenMPI",
+            policy={"cleanPodPolicy": "Running"},
+            pod={"volumes": [{"name": "image", "configMap": {"name": "image"}}]},
+            container={"securityContext": {"runAsUser": 1000}, "imagePullPolicy": "IfNotPresent"},
+            launcher={"volumeMounts": [program]},
+            worker={"volumeMounts": [program, sshd, passwd]},
+            worker_command=("/usr/sbin/sshd", "-De", "-f", "/home/mpiuser/.sshd_config", "-p", "2222"),
+        )
+    )
     job.wait_for("Succeeded")
     assert "workers=2 pi is approximately 3.14159265" in job.log()
 

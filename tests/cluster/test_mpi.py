@@ -49,10 +49,13 @@ def test_ranks_come_to_both_workers_over_ssh(cluster: Cluster, namespace: str, k
         return made
 
     cluster.apply(
-        headless(publishNotReadyAddresses=True), secret("keys", private=private, public=public), member("launcher"),
+        headless(publishNotReadyAddresses=True),
+        secret("keys", private=private, public=public),
+        member("launcher"),
         member("zero", "/usr/sbin/sshd", "-De", nodeName=nodes[0]),
-        member("one", "/usr/sbin/sshd", "-De", nodeName=nodes[1]), namespace=namespace,
-    )  # fmt: skip
+        member("one", "/usr/sbin/sshd", "-De", nodeName=nodes[1]),
+        namespace=namespace,
+    )
     cluster.wait_for_pods(namespace, "launcher", "zero", "one")
     said = cluster.run_in(namespace, "launcher", "sh", "-c", f"{COMMANDS[mpi]} python3 -c '{SUM}'")
     assert sorted(said.splitlines()) == ["rank 0 on zero sum 3", "rank 1 on one sum 3"]
@@ -80,21 +83,27 @@ def test_a_user_without_a_name_reaches_another_pod_over_ssh(
     ]
     container = {
         "securityContext": {
-            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "runAsNonRoot": True,
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsNonRoot": True,
             "capabilities": {"drop": ["ALL"]},
         },
         "volumeMounts": [
-            {"name": "keys", "mountPath": "/keys"}, {"name": "tmp", "mountPath": "/tmp"},
+            {"name": "keys", "mountPath": "/keys"},
+            {"name": "tmp", "mountPath": "/tmp"},
             {"name": "users", "mountPath": "/etc/passwd", "subPath": "passwd"},
         ],
-    }  # fmt: skip
+    }
     spec = {"volumes": volumes, "container": container, "securityContext": {"runAsUser": 12345}}
     image = cluster.images["openmpi4-plain"]
     cluster.apply(
-        headless(publishNotReadyAddresses=True), secret("keys", private=private, public=public),
-        secret("users", passwd=USERS), sleeping("asking", image, **spec),
-        pod("answering", image, *SSHD.split(), **{**spec, "container": dict(container)}), namespace=namespace,
-    )  # fmt: skip
+        headless(publishNotReadyAddresses=True),
+        secret("keys", private=private, public=public),
+        secret("users", passwd=USERS),
+        sleeping("asking", image, **spec),
+        pod("answering", image, *SSHD.split(), **{**spec, "container": dict(container)}),
+        namespace=namespace,
+    )
     cluster.wait_for_pods(namespace, "asking", "answering")
     said = cluster.run_in(namespace, "asking", *SSH.split(), "answering.peers", "id -u; hostname")
     assert said.split() == ["12345", "answering"]

@@ -34,11 +34,25 @@ class World:
         network = ["--net", "--uts", "--ipc"] if self.network else []
         mode = "detached" if self._owner is None else "tied"
         self._unshare = subprocess.Popen(
-            ["unshare", *user, *network, "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
-             sys.executable, "-IS", str(HERE / "init.py"), mode],
-            stdin=subprocess.DEVNULL if self._owner is None else self._owner, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, start_new_session=True,
-        )  # fmt: skip
+            [
+                "unshare",
+                *user,
+                *network,
+                "--mount",
+                "--pid",
+                "--fork",
+                "--kill-child",
+                "--mount-proc",
+                sys.executable,
+                "-IS",
+                str(HERE / "init.py"),
+                mode,
+            ],
+            stdin=subprocess.DEVNULL if self._owner is None else self._owner,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         assert self._unshare.stdout
         assert self._unshare.stderr
         if self._unshare.stdout.readline() != b"ready\n":
@@ -101,9 +115,13 @@ class Program:
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._enter = subprocess.Popen(
-                self.world.command(*self.command), env=self._environment, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=log, start_new_session=True,
-            )  # fmt: skip
+                self.world.command(*self.command),
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
     @property
     def running(self) -> bool:

@@ -34,9 +34,15 @@ def test_ranks_on_a_host_are_told_in_ranges(numbers: Sequence[int], text: str) -
 
 @pytest.mark.parametrize(
     ("state", "exit_code", "word"),
-    [("running", None, "running"), ("exited", 0, "done"), ("exited", 3, "failed"), ("exited", None, "exited"),
-     ("", None, "unknown"), ("<b>", None, "unknown")],
-)  # fmt: skip
+    [
+        ("running", None, "running"),
+        ("exited", 0, "done"),
+        ("exited", 3, "failed"),
+        ("exited", None, "exited"),
+        ("", None, "unknown"),
+        ("<b>", None, "unknown"),
+    ],
+)
 def test_a_rank_has_one_word(state: str, exit_code: int | None, word: str) -> None:
     assert condition(RankProgress(rank=0, host="a", state=state, exit_code=exit_code)) == word
 

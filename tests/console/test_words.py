@@ -43,9 +43,7 @@ def test_every_text_has_its_chinese() -> None:
 def test_every_question_of_the_form_has_its_chinese_and_its_field() -> None:
     steps = [value for name, value in vars(fields).items() if name.isupper() and isinstance(value, tuple)]
     questions = [question for step in steps for question in step if isinstance(question, fields.Question)]
-    shown = [
-        words for q in questions for words in (q.label, q.note, *(label for _, label in q.choices)) if words
-    ]  # fmt: skip
+    shown = [words for q in questions for words in (q.label, q.note, *(label for _, label in q.choices)) if words]
     assert [words for words in shown if words not in CATALOGUE] == []
     assert {question.field for question in questions} == set(form.FIELDS)
 

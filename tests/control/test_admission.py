@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from oarsman.control.admission import Ledger
+from oarsman.control.admission import MachineAdmission
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
 from oarsman.plan.capacity.gang import Capacity
@@ -20,19 +20,21 @@ def a_job(name: str, cpus: int | None) -> Job:
         container["resources"] = {"requests": {"cpu": cpus}}
     replica = {"template": {"spec": {"containers": [container]}}}
     document = {
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name, "uid": f"uid-{name}"},
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name, "uid": f"uid-{name}"},
         "spec": {"mpiReplicaSpecs": {"Launcher": replica}},
-    }  # fmt: skip
+    }
     return job_from_document(document)
 
 
-def ledger(cpus: int) -> tuple[Ledger, list[str]]:
+def admission_control(cpus: int) -> tuple[MachineAdmission, list[str]]:
     told: list[str] = []
-    return Ledger(Capacity(cpus=Decimal(cpus), memory=Decimal(1 << 40)), told.append), told
+    return MachineAdmission(Capacity(cpus=Decimal(cpus), memory=Decimal(1 << 40)), told.append), told
 
 
 def test_room_is_held_until_it_is_given_back() -> None:
-    books, told = ledger(4)
+    books, told = admission_control(4)
     first, second = a_job("first", 3), a_job("second", 2)
     assert books.ask(first, NOW).admitted
     waiting = books.ask(second, NOW)
@@ -46,7 +48,7 @@ def test_room_is_held_until_it_is_given_back() -> None:
 
 
 def test_asking_again_changes_nothing() -> None:
-    books, told = ledger(4)
+    books, told = admission_control(4)
     first = a_job("first", 3)
     assert books.ask(first, NOW).admitted
     told.clear()
@@ -55,13 +57,13 @@ def test_asking_again_changes_nothing() -> None:
 
 
 def test_a_job_found_running_holds_its_room() -> None:
-    books, _ = ledger(4)
+    books, _ = admission_control(4)
     books.hold(a_job("found", 4))
     assert not books.ask(a_job("late", 1), NOW).admitted
 
 
 def test_jobs_without_requests_take_a_cpu_per_slot_but_never_more_than_there_are() -> None:
-    books, _ = ledger(1)
+    books, _ = admission_control(1)
     assert books.ask(a_job("first", None), NOW).admitted
     waiting = books.ask(a_job("second", None), NOW)
     assert not waiting.admitted
@@ -69,7 +71,7 @@ def test_jobs_without_requests_take_a_cpu_per_slot_but_never_more_than_there_are
 
 
 def test_a_running_job_that_shrinks_makes_room() -> None:
-    books, told = ledger(4)
+    books, told = admission_control(4)
     assert books.ask(a_job("wide", 4), NOW).admitted
     late = a_job("late", 2)
     assert not books.ask(late, NOW).admitted

@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from oarsman import names
-from oarsman.control.admission import RackLedger
+from oarsman.control.admission import HostAdmission
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Answer, Ssh
-from oarsman.engines.hosts.ssh.host_facts import Surveys
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.host_facts import KnownInventories
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
@@ -22,7 +22,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Story:
-    """A ledger over three hosts with two slots each."""
+    """A admission over three hosts with two slots each."""
 
     def __init__(self, folder: Path, monkeypatch: object) -> None:
         self.file = folder / "hosts"
@@ -31,13 +31,13 @@ class Story:
         self.asked = 0
         self.concerned: list[str] = []
         self.placed: Mapping[str, str] = {}
-        self.ledger = RackLedger(
-            Surveys(left_out=lambda _: {}, keep=lambda *_: None), self.concerned.append, lambda _: self.placed
+        self.admission_control = HostAdmission(
+            KnownInventories(left_out=lambda _: {}, keep=lambda *_: None), self.concerned.append, lambda _: self.placed
         )
         monkeypatch.setattr(Ssh, "run", self._answer)  # type: ignore[attr-defined]
         monkeypatch.setattr("oarsman.control.admission._AGAIN_SECONDS", 0.0)  # type: ignore[attr-defined]
 
-    async def _answer(self, host: RackHost, _script: str, **_: object) -> Answer:
+    async def _answer(self, host: SshHost, _script: str, **_: object) -> Answer:
         self.asked += 1
         if host.name in self.silent:
             return Answer(255, "", "", Trouble("timeout", f"{host.name}: no answer"))
@@ -47,19 +47,23 @@ class Story:
 
     def job(self, name: str, workers: int, slots: int = 2) -> Job:
         document = {
-            "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
             "metadata": {"name": name, "annotations": {"oarsman.dev/inventory": str(self.file)}},
-            "spec": {"slotsPerWorker": slots, "mpiReplicaSpecs": {
-                "Launcher": {"template": {"spec": {"containers": [{"name": "l", "command": ["mpirun", "true"]}]}}},
-                "Worker": {"replicas": workers, "template": {"spec": {"containers": [{"name": "w"}]}}},
-            }},
-        }  # fmt: skip
+            "spec": {
+                "slotsPerWorker": slots,
+                "mpiReplicaSpecs": {
+                    "Launcher": {"template": {"spec": {"containers": [{"name": "l", "command": ["mpirun", "true"]}]}}},
+                    "Worker": {"replicas": workers, "template": {"spec": {"containers": [{"name": "w"}]}}},
+                },
+            },
+        }
         return replace(job_from_document(document), uid=name, created_at=NOW)
 
     async def admitted(self, job: Job) -> dict[str, str]:
         """Ask until the hosts have answered."""
         for _ in range(10_000):
-            answer = self.ledger.ask(job, NOW)
+            answer = self.admission_control.ask(job, NOW)
             if answer.admitted:
                 return {place.member: place.machine for place in answer.placement}
             await asyncio.sleep(0.01)
@@ -75,7 +79,7 @@ def test_hosts_are_asked_before_anybody_gets_room(tmp_path: Path, monkeypatch: o
 
     async def tell() -> None:
         job = story.job("a", 2)
-        first = story.ledger.ask(job, NOW)
+        first = story.admission_control.ask(job, NOW)
         assert (first.admitted, first.reason) == (False, "its hosts are being asked")
         assert await story.admitted(job) == {"a-launcher": "n1", "a-worker-0": "n1", "a-worker-1": "n2"}
         assert story.asked == 3
@@ -91,12 +95,12 @@ def test_whoever_does_not_fit_waits_until_another_gives_its_room_back(tmp_path: 
     async def tell() -> None:
         first, second = story.job("a", 2), story.job("b", 2)
         await story.admitted(first)
-        assert "held by default/a" in story.ledger.ask(second, NOW).reason
+        assert "held by default/a" in story.admission_control.ask(second, NOW).reason
         story.concerned.clear()
-        story.ledger.release("a")
+        story.admission_control.release("a")
         assert story.concerned == ["b"]
-        assert story.ledger.ask(second, NOW).admitted
-        assert story.ledger.holders == ("b",)
+        assert story.admission_control.ask(second, NOW).admitted
+        assert story.admission_control.holders == ("b",)
 
     told(tell)
 
@@ -107,9 +111,9 @@ def test_nothing_is_decided_anew_while_nothing_changed(tmp_path: Path, monkeypat
     async def tell() -> None:
         await story.admitted(story.job("a", 3))
         waiting = story.job("b", 1)
-        reason = story.ledger.ask(waiting, NOW).reason
+        reason = story.admission_control.ask(waiting, NOW).reason
         monkeypatch.setattr("oarsman.plan.capacity.hosts.admit", None)  # type: ignore[attr-defined]
-        assert story.ledger.ask(waiting, NOW).reason == reason
+        assert story.admission_control.ask(waiting, NOW).reason == reason
 
     told(tell)
 
@@ -123,7 +127,7 @@ def test_a_host_that_does_not_answer_is_left_out_and_asked_again_while_somebody_
     async def tell() -> None:
         job = story.job("a", 3)
         for _ in range(10_000):
-            if "n3" in (reason := story.ledger.ask(job, NOW).reason):
+            if "n3" in (reason := story.admission_control.ask(job, NOW).reason):
                 break
             await asyncio.sleep(0.01)
         assert "no answer" in reason
@@ -138,14 +142,14 @@ def test_a_job_that_ran_before_keeps_its_places_and_may_get_more(tmp_path: Path,
 
     async def tell() -> None:
         story.placed = {"a-launcher": "n2", "a-worker-0": "n2"}
-        story.ledger.hold(story.job("a", 1))
+        story.admission_control.hold(story.job("a", 1))
         assert await story.admitted(story.job("b", 2)) == {"b-launcher": "n1", "b-worker-0": "n1", "b-worker-1": "n3"}
-        more = story.ledger.ask(story.job("a", 2), NOW)
+        more = story.admission_control.ask(story.job("a", 2), NOW)
         assert more.admitted
         assert {place.machine for place in more.placement} == {"n2"}
         assert more.reason
-        story.ledger.release("b")
-        assert len(story.ledger.ask(story.job("a", 2), NOW).placement) == 3
+        story.admission_control.release("b")
+        assert len(story.admission_control.ask(story.job("a", 2), NOW).placement) == 3
 
     told(tell)
 
@@ -155,7 +159,7 @@ def test_an_inventory_that_is_gone_is_a_reason_to_wait(tmp_path: Path, monkeypat
 
     async def tell() -> None:
         story.file.unlink()
-        answer = story.ledger.ask(story.job("a", 1), NOW)
+        answer = story.admission_control.ask(story.job("a", 1), NOW)
         assert not answer.admitted
         assert "hosts" in answer.reason
 
@@ -169,9 +173,9 @@ def test_a_job_waits_for_hosts_that_let_nobody_in_and_starts_when_one_does(tmp_p
 
     async def tell() -> None:
         job = story.job("a", 1, slots=1)
-        assert story.ledger.ask(job, NOW).about == names.REASON_NO_HOSTS
+        assert story.admission_control.ask(job, NOW).about == names.REASON_NO_HOSTS
         for _ in range(10_000):
-            if "n1" in (answer := story.ledger.ask(job, NOW)).reason:
+            if "n1" in (answer := story.admission_control.ask(job, NOW)).reason:
                 break
             await asyncio.sleep(0.01)
         assert (answer.about, answer.impossible) == (names.REASON_NO_HOSTS, False)

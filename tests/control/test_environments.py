@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from oarsman.backends.base import JobRecord
-from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.local.supervisor_link import Caller
 from oarsman.client.mpijob import MPIJob
 from oarsman.control import environment_build
@@ -26,10 +26,10 @@ from oarsman.control.environments import FIELD, _whole_letters
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UsageError, UserError
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.job.state import Status
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.models import Create, Identity, Role
 from oarsman.store.environments import INTERRUPTED, Contents, Result, Shelf
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 pytestmark = pytest.mark.timeout(300)
 PATIENCE = 120.0
@@ -58,11 +58,11 @@ def requirements(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedJobs]:
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBackend]:
     state = tmp_path / "state"
     monkeypatch.setenv("OARSMAN_STATE", str(state))
     monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
-    opened = EmbeddedJobs(Places(state))
+    opened = LocalBackend(Paths(state))
     yield opened
     for record in opened.list():
         opened.delete(record.job.key)
@@ -70,7 +70,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedJo
             pass
     for one in opened.environments.list():
         opened.environments.delete(one.wanted.name)
-    Caller(Places(state)).stop()
+    Caller(Paths(state)).stop()
 
 
 def until(found: Callable[[], bool]) -> None:
@@ -80,21 +80,21 @@ def until(found: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def the_end_of_the_build(jobs: EmbeddedJobs, name: str) -> EnvironmentRecord:
+def the_end_of_the_build(jobs: LocalBackend, name: str) -> EnvironmentRecord:
     until(lambda: jobs.environments.get(name).state in ("Ready", "Failed"))
     return jobs.environments.get(name)
 
 
-def trees(jobs: EmbeddedJobs) -> list[str]:
+def trees(jobs: LocalBackend) -> list[str]:
     return sorted(path.parent.name for path in Path(os.environ["OARSMAN_STATE"]).glob("environments/contents/*/tree-*"))
 
 
-def submit(jobs: EmbeddedJobs, name: str, script: str, **given: object) -> JobRecord:
+def submit(jobs: LocalBackend, name: str, script: str, **given: object) -> JobRecord:
     job = MPIJob(name, command=["python", "-c", script], workers=2, **given)  # type: ignore[arg-type]
     return jobs.submit(job.to_dict(), environment=dict(os.environ), folder=Path("/"))
 
 
-def status_when(jobs: EmbeddedJobs, record: JobRecord, fits: Callable[[Status], bool]) -> Status:
+def status_when(jobs: LocalBackend, record: JobRecord, fits: Callable[[Status], bool]) -> Status:
     for found in jobs.watch(record.job.key, timeout=PATIENCE):
         if fits(found.status):
             return found.status
@@ -104,7 +104,7 @@ def status_when(jobs: EmbeddedJobs, record: JobRecord, fits: Callable[[Status], 
 # -- building ----------------------------------------------------------------------------------------
 
 
-def test_contents_are_built_once_whatever_they_are_called(jobs: EmbeddedJobs, requirements: str) -> None:
+def test_contents_are_built_once_whatever_they_are_called(jobs: LocalBackend, requirements: str) -> None:
     begun = jobs.environments.put(EnvironmentWanted(name="rowing", requirements=requirements), owner="ada")
     assert (begun.state in ("Waiting", "Building"), begun.owner) == (True, "ada")
     ready = the_end_of_the_build(jobs, "rowing")
@@ -129,7 +129,7 @@ def test_contents_are_built_once_whatever_they_are_called(jobs: EmbeddedJobs, re
     assert trees(jobs) == []
 
 
-def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: EmbeddedJobs, tmp_path: Path) -> None:
+def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: LocalBackend, tmp_path: Path) -> None:
     wanted = EnvironmentWanted(name="rowing", requirements=f"--no-index\n--find-links {tmp_path}\noarlock\n")
     jobs.environments.put(wanted)
     failed = the_end_of_the_build(jobs, "rowing")
@@ -144,7 +144,7 @@ def test_a_build_that_fails_says_what_pip_said_and_can_be_tried_again(jobs: Embe
 
 
 def test_a_killed_build_is_seen_as_that_at_once_and_taken_up_by_the_next_put(
-    jobs: EmbeddedJobs, requirements: str
+    jobs: LocalBackend, requirements: str
 ) -> None:
     wanted = EnvironmentWanted(name="rowing", requirements=requirements)
     jobs.environments.put(wanted)
@@ -164,7 +164,7 @@ def test_a_killed_build_is_seen_as_that_at_once_and_taken_up_by_the_next_put(
     assert len(trees(jobs)) == 1
 
 
-def test_one_that_is_deleted_while_it_is_built_is_not_built_further(jobs: EmbeddedJobs, requirements: str) -> None:
+def test_one_that_is_deleted_while_it_is_built_is_not_built_further(jobs: LocalBackend, requirements: str) -> None:
     wanted = EnvironmentWanted(name="rowing", requirements=requirements)
     jobs.environments.put(wanted)
     contents = Shelf(Path(os.environ["OARSMAN_STATE"])).contents(digest_of(wanted))
@@ -175,7 +175,7 @@ def test_one_that_is_deleted_while_it_is_built_is_not_built_further(jobs: Embedd
     assert not contents.folder.exists()
 
 
-def test_many_who_want_the_same_at_once_have_it_built_once(jobs: EmbeddedJobs, requirements: str) -> None:
+def test_many_who_want_the_same_at_once_have_it_built_once(jobs: LocalBackend, requirements: str) -> None:
     names = [f"env-{number}" for number in range(6)]
     with ThreadPoolExecutor(6) as pool:
         made = pool.map(
@@ -189,7 +189,7 @@ def test_many_who_want_the_same_at_once_have_it_built_once(jobs: EmbeddedJobs, r
 # -- what needs no build -----------------------------------------------------------------------------
 
 
-def test_a_python_that_is_not_here_is_refused_with_those_that_are(jobs: EmbeddedJobs) -> None:
+def test_a_python_that_is_not_here_is_refused_with_those_that_are(jobs: LocalBackend) -> None:
     with pytest.raises(UserError, match=r"no Python 3\.2 ") as caught:
         jobs.environments.put(EnvironmentWanted(name="old", python="3.2"))
     assert ".".join(map(str, sys.version_info[:3])) in (caught.value.hint or "")
@@ -216,7 +216,7 @@ def test_a_python_is_found_on_path_and_where_managers_keep_theirs(
 
 
 @pytest.mark.parametrize("name", ["", "No", "../up", "a/b", "x" * 64, "-x"])
-def test_a_name_that_is_none_is_refused(jobs: EmbeddedJobs, name: str) -> None:
+def test_a_name_that_is_none_is_refused(jobs: LocalBackend, name: str) -> None:
     with pytest.raises(UsageError):
         jobs.environments.put(EnvironmentWanted(name=name))
     with pytest.raises(NotFoundError):
@@ -224,7 +224,7 @@ def test_a_name_that_is_none_is_refused(jobs: EmbeddedJobs, name: str) -> None:
 
 
 def test_a_job_in_an_environment_that_is_not_there_is_refused_with_those_that_are(
-    jobs: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch
+    jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(environment_build, "start", _ready_at_once)
     jobs.environments.put(EnvironmentWanted(name="rowing"))
@@ -235,7 +235,7 @@ def test_a_job_in_an_environment_that_is_not_there_is_refused_with_those_that_ar
         assert (caught.value.field, caught.value.hint) == (FIELD, "there are: rowing, sculling")
     assert jobs.list() == []
     text = MPIJob("row", command=["true"], environment="rowin").to_yaml()
-    (problem,) = Desk(jobs, Identity(name="ada", role=Role.ADMIN)).preview(Create(manifest=text)).problems
+    (problem,) = JobService(jobs, Identity(name="ada", role=Role.ADMIN)).preview(Create(manifest=text)).problems
     assert (problem.field, problem.line) == (FIELD, 1 + text.splitlines().index("    oarsman.dev/environment: rowin"))
     assert jobs.fit(MPIJob("row", command=["true"], environment="rowing").to_dict()).ever
 
@@ -247,7 +247,7 @@ def _ready_at_once(contents: Contents, _lock: int, **_: object) -> None:
     contents.write_result(Result(ready=True, tree="tree-1", built_at="2026-01-01T00:00:00+00:00"))
 
 
-def test_a_tree_that_somebody_removed_is_not_ready(jobs: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tree_that_somebody_removed_is_not_ready(jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(environment_build, "start", _ready_at_once)
     jobs.environments.put(EnvironmentWanted(name="rowing"))
     (contents,) = Shelf(Path(os.environ["OARSMAN_STATE"])).all_contents()
@@ -280,7 +280,7 @@ def test_the_mpi_of_an_environment_is_that_of_our_own_extras() -> None:
 
 
 @pytest.mark.mpi
-def test_a_job_waits_for_its_environment_and_every_rank_runs_in_it(jobs: EmbeddedJobs, requirements: str) -> None:
+def test_a_job_waits_for_its_environment_and_every_rank_runs_in_it(jobs: LocalBackend, requirements: str) -> None:
     jobs.environments.put(EnvironmentWanted(name="rowing", requirements=requirements))
     script = "import oarlock, os, sys; print(oarlock.VALUE, sys.prefix == os.environ['VIRTUAL_ENV'])"
     record = submit(
@@ -300,7 +300,7 @@ def test_a_job_waits_for_its_environment_and_every_rank_runs_in_it(jobs: Embedde
 
 @pytest.mark.mpi
 def test_a_job_keeps_what_it_started_with_although_the_name_means_something_else(
-    jobs: EmbeddedJobs, requirements: str, tmp_path: Path
+    jobs: LocalBackend, requirements: str, tmp_path: Path
 ) -> None:
     jobs.environments.put(EnvironmentWanted(name="rowing", requirements=requirements))
     before = the_end_of_the_build(jobs, "rowing").digest
@@ -326,7 +326,7 @@ import oarlock; print(oarlock.VALUE)"""
     assert trees(jobs) == []
 
 
-def test_a_job_whose_environment_cannot_be_built_fails_and_says_so(jobs: EmbeddedJobs) -> None:
+def test_a_job_whose_environment_cannot_be_built_fails_and_says_so(jobs: LocalBackend) -> None:
     jobs.environments.put(EnvironmentWanted(name="rowing", requirements="--no-index\nno-such-thing\n"))
     record = submit(jobs, "row", "pass", environment="rowing")
     ended = status_when(jobs, record, lambda status: status.finished)
@@ -338,7 +338,7 @@ def test_a_job_whose_environment_cannot_be_built_fails_and_says_so(jobs: Embedde
 
 
 @pytest.mark.mpi
-def test_install_commands_that_fail_are_the_cause_and_what_they_wrote_is_in_the_log(jobs: EmbeddedJobs) -> None:
+def test_install_commands_that_fail_are_the_cause_and_what_they_wrote_is_in_the_log(jobs: LocalBackend) -> None:
     record = submit(
         jobs, "row", "print('never')", install="echo fetching\nsh -c 'echo no disk >&2; exit 3'\necho never"
     )

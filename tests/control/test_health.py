@@ -42,9 +42,13 @@ def server(
     monitoring: int = 0,
 ) -> HealthServer:
     return HealthServer(
-        alive=alive or {"loop": fine}, ready=ready or {"informers": fine}, metrics=Metrics(process=False),
-        health_port=health, monitoring_port=monitoring, address=HERE,
-    )  # fmt: skip
+        alive=alive or {"loop": fine},
+        ready=ready or {"informers": fine},
+        metrics=Metrics(process=False),
+        health_port=health,
+        monitoring_port=monitoring,
+        address=HERE,
+    )
 
 
 async def ask(port: int, path: str) -> tuple[int, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oarsman import names
-from oarsman.control.admission import Ledger
+from oarsman.control.admission import MachineAdmission
 from oarsman.control.loop import Loop
 from oarsman.control.queue import WorkQueue
 from oarsman.engines.contract import Assignment
@@ -49,19 +49,30 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
     container = {"name": "c", "command": ["mpirun", "-n", "1", "hostname"]}
     replica = {"template": {"spec": {"containers": [container]}}}
     document = {
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi"},
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": "pi"},
         "spec": {"mpiReplicaSpecs": {"Launcher": replica, "Worker": {"replicas": 1, **replica}}},
-    }  # fmt: skip
-    store.add(uid="u", namespace="default", name="pi", engine="embedded", owner="me", folder="/", document=document,
-              environment={}, now=NOW)  # fmt: skip
+    }
+    store.add(
+        uid="u",
+        namespace="default",
+        name="pi",
+        engine="embedded",
+        owner="me",
+        folder="/",
+        document=document,
+        environment={},
+        now=NOW,
+    )
     yield store
     store.close()
 
 
 def turn(store: JobStore, at: datetime) -> Status:
     queue = WorkQueue()
-    ledger = Ledger(Capacity(cpus=Decimal(4), memory=Decimal(1 << 30)), queue.add)
-    loop = Loop(store, Powerless(), ledger, queue, changed=lambda _uid: None, now=lambda: at)
+    admission_control = MachineAdmission(Capacity(cpus=Decimal(4), memory=Decimal(1 << 30)), queue.add)
+    loop = Loop(store, Powerless(), admission_control, queue, changed=lambda _uid: None, now=lambda: at)
     with pytest.raises(RetryableError):
         asyncio.run(loop.turn("u"))
     stored = store.by_uid("u")

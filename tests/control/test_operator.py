@@ -589,9 +589,14 @@ def test_events_that_cannot_be_written_do_not_stop_the_work() -> None:
 # -- what a turn consists of ----------------------------------------------------------------------------------
 def test_workers_are_made_side_by_side_and_everything_else_one_after_the_other() -> None:
     actions = (
-        Prepare(), PublishHosts(()), CreateWorker(0), CreateWorker(1), DeleteWorker(2), DeleteWorker(3),
+        Prepare(),
+        PublishHosts(()),
+        CreateWorker(0),
+        CreateWorker(1),
+        DeleteWorker(2),
+        DeleteWorker(3),
         CreateLauncher(1),
-    )  # fmt: skip
+    )
     assert list(in_steps(actions)) == [
         (Prepare(),),
         (PublishHosts(()),),

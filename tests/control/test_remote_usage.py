@@ -37,9 +37,17 @@ class Job:
             identity = process.identify(os.getpid() if lead == FIRST else os.getppid())
             assert identity is not None
             add_note(
-                str(self.folder), "host-made", host=name, index=index, launcher=name == LAUNCHER, pid=identity.pid,
-                started=identity.started, address="", unset=[], machine="node1",
-            )  # fmt: skip
+                str(self.folder),
+                "host-made",
+                host=name,
+                index=index,
+                launcher=name == LAUNCHER,
+                pid=identity.pid,
+                started=identity.started,
+                address="",
+                unset=[],
+                machine="node1",
+            )
         seen = Seen()
         for fact in JournalReader(str(self.folder)).news():
             seen.learn(fact)

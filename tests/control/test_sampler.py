@@ -46,9 +46,16 @@ def a_job(folder: Path, host: subprocess.Popen[bytes]) -> None:
     identity = process.identify(host.pid)
     assert identity is not None
     add_note(
-        str(folder), "host-made", host="pi-worker-0", index=0, launcher=False, pid=identity.pid,
-        started=identity.started, address="", unset=[],
-    )  # fmt: skip
+        str(folder),
+        "host-made",
+        host="pi-worker-0",
+        index=0,
+        launcher=False,
+        pid=identity.pid,
+        started=identity.started,
+        address="",
+        unset=[],
+    )
 
 
 def test_every_look_adds_a_moment(tmp_path: Path, host: subprocess.Popen[bytes]) -> None:

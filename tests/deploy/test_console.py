@@ -18,8 +18,13 @@ COMBINATIONS: dict[str, Values] = {
     "an ingress": {
         "console": {
             **PLAIN,
-            "ingress": {"enabled": True, "host": "jobs.example.org", "className": "nginx", "tlsSecretName": "outside",
-                        "annotations": {"note": "text"}},
+            "ingress": {
+                "enabled": True,
+                "host": "jobs.example.org",
+                "className": "nginx",
+                "tlsSecretName": "outside",
+                "annotations": {"note": "text"},
+            },
         }
     },
     "a claim": {"console": {**TLS, "persistence": {"enabled": True, "storageClass": "fast", "size": "2Gi"}}},
@@ -28,14 +33,21 @@ COMBINATIONS: dict[str, Values] = {
     "of a team": {"console": TLS, "watchNamespaces": ["team-a"], "namespace": {"name": "default"}},
     "placed with care": {
         "console": {
-            **TLS, "nodeSelector": {"role": "web"}, "tolerations": [{"operator": "Exists"}],
-            "affinity": {"nodeAffinity": {}}, "image": "registry.example/console:1", "publicNames": ["a.example"],
-            "extraArgs": ["--verbose"], "port": 9000,
+            **TLS,
+            "nodeSelector": {"role": "web"},
+            "tolerations": [{"operator": "Exists"}],
+            "affinity": {"nodeAffinity": {}},
+            "image": "registry.example/console:1",
+            "publicNames": ["a.example"],
+            "extraArgs": ["--verbose"],
+            "port": 9000,
             "service": {"type": "LoadBalancer", "annotations": {"note": "text"}},
         },
-        "podLabels": {"team": "hpc"}, "image": {"pullSecrets": [{"name": "key"}]}, "priorityClassName": "high",
+        "podLabels": {"team": "hpc"},
+        "image": {"pullSecrets": [{"name": "key"}]},
+        "priorityClassName": "high",
     },
-}  # fmt: skip
+}
 every_combination = pytest.mark.parametrize("values", COMBINATIONS.values(), ids=COMBINATIONS.keys())
 
 
@@ -88,12 +100,14 @@ def test_by_default_there_is_none() -> None:
         ({"console": {**TLS, "insecure": True}}, "contradict each other"),
         ({"console": {**PLAIN, "ingress": {"enabled": True}}}, "needs console.ingress.host"),
         ({"console": {**TLS, "tokenReview": True}, "rbac": {"create": False}}, "cluster-wide role"),
-        ({"console": {**TLS, "tokenReview": True}, "watchNamespaces": ["default"], "namespace": {"name": "default"}},
-         "cluster-wide role"),
+        (
+            {"console": {**TLS, "tokenReview": True}, "watchNamespaces": ["default"], "namespace": {"name": "default"}},
+            "cluster-wide role",
+        ),
         ({"console": {**TLS, "replicas": 2}}, "replicas"),
         ({"console": {**TLS, "port": 80}}, "1024"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_refused(values: Values, why: str) -> None:
     assert why in refusal(values)
 
@@ -122,8 +136,10 @@ def test_its_pod_satisfies_the_restricted_profile() -> None:
 
 
 def test_it_speaks_tls_unless_told_not_to_and_is_probed_the_same_way() -> None:
-    for values, scheme, words in ((TLS, "HTTPS", {"--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"}),
-                                  (PLAIN, "HTTP", {"--insecure"})):  # fmt: skip
+    for values, scheme, words in (
+        (TLS, "HTTPS", {"--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"}),
+        (PLAIN, "HTTP", {"--insecure"}),
+    ):
         objects = rendered({"console": values})
         (container,) = pod(objects)["containers"]
         for probe in ("livenessProbe", "readinessProbe"):
@@ -135,9 +151,12 @@ def test_it_answers_to_the_names_that_lead_to_it() -> None:
     values = {**PLAIN, "ingress": {"enabled": True, "host": "jobs.example.org"}, "publicNames": ["a.example"]}
     names = [word.partition("=")[2] for word in arguments(rendered({"console": values})) if "public" in word]
     assert names == [
-        "oarsman-console", "oarsman-console.mpi-operator", "oarsman-console.mpi-operator.svc", "jobs.example.org",
+        "oarsman-console",
+        "oarsman-console.mpi-operator",
+        "oarsman-console.mpi-operator.svc",
+        "jobs.example.org",
         "a.example",
-    ]  # fmt: skip
+    ]
 
 
 def test_neither_service_selects_the_pods_of_the_other() -> None:

@@ -138,8 +138,11 @@ def test_the_operator_can_be_packaged_from_what_is_copied(tmp_path: Path) -> Non
             shutil.copy(ROOT / source, place)
     done = subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", "wheel"],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert [path.name for path in tmp_path.glob("dist/*")] == [f"oarsman-{__version__}-py3-none-any.whl"]
 
@@ -245,10 +248,17 @@ def test_a_launcher_waits_for_the_names_of_its_hosts(
     if hostfile is not None:
         (tmp_path / "hostfile").write_text(hostfile)
     done = run(
-        str(IMAGES / "base/mpi-entrypoint"), "sh", "-c", 'echo "ran $1"', "sh", "a b",
-        PATH=f"{tmp_path}/bin:{os.environ['PATH']}", K_MPI_JOB_ROLE=role, MPI_HOSTFILE=str(tmp_path / "hostfile"),
+        str(IMAGES / "base/mpi-entrypoint"),
+        "sh",
+        "-c",
+        'echo "ran $1"',
+        "sh",
+        "a b",
+        PATH=f"{tmp_path}/bin:{os.environ['PATH']}",
+        K_MPI_JOB_ROLE=role,
+        MPI_HOSTFILE=str(tmp_path / "hostfile"),
         MPI_WAIT_SECONDS="0",
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stdout) == (0, "ran a b\n")
     assert complaint in done.stderr
     assert (names_asked_for.read_text().split() if names_asked_for.exists() else []) == asked

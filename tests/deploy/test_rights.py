@@ -92,8 +92,10 @@ def test_the_operator_has_exactly_these_rights(values: Values, expected: Rights)
         (subject,) = binding_of(role, objects)["subjects"]
         account = only(objects, "ServiceAccount")["metadata"]
         assert (subject["kind"], subject["name"], subject["namespace"]) == (
-            "ServiceAccount", account["name"], account["namespace"],
-        )  # fmt: skip
+            "ServiceAccount",
+            account["name"],
+            account["namespace"],
+        )
 
 
 @pytest.mark.parametrize("values", [row[1] for row in TABLE], ids=[row[0] for row in TABLE])

@@ -87,9 +87,16 @@ def test_the_commands_of_a_document_work(document: str, environment: dict[str, s
             continue
         done = subprocess.run(
             _command(block, tmp_path),
-            cwd=ROOT, env=environment, timeout=SECONDS_PER_BLOCK, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=environment,
+            timeout=SECONDS_PER_BLOCK,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
         assert done.returncode == 0, (
             f"{document}:{block.line}: ended with {done.returncode}\n{block.body}\n--- printed\n{done.stdout}"
         )

@@ -24,9 +24,16 @@ class Oarsman:
         """Run the command in the repository, expect its exit code, return what it printed on either stream."""
         done = subprocess.run(
             [str(ROOT / ".venv" / "bin" / "oarsman"), *words],
-            cwd=ROOT, env=self.environment, timeout=timeout, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False,
-        )  # fmt: skip
+            cwd=ROOT,
+            env=self.environment,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            check=False,
+        )
         assert done.returncode == code, f"oarsman {' '.join(words)} ended with {done.returncode}:\n{done.stdout}"
         return done.stdout
 

@@ -64,10 +64,16 @@ def test_the_example_for_clusters_runs_on_one_machine_too(oarsman: Oarsman) -> N
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_python_program_runs_its_jobs(oarsman: Oarsman, program: str) -> None:
     done = subprocess.run(
-        [str(ROOT / ".venv" / "bin" / "python"), "-W", "error", program], cwd=ROOT, env=oarsman.environment,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
+        [str(ROOT / ".venv" / "bin" / "python"), "-W", "error", program],
+        cwd=ROOT,
+        env=oarsman.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
         timeout=100,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout
     assert (ROOT / program).read_text().partition("# prints: ")[2].splitlines()[0] in done.stdout
 

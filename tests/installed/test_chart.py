@@ -220,8 +220,14 @@ def shown_and_explained(api: Cluster, namespace: str) -> None:
     assert head.split() == ["NAME", "STATE", "WORKERS", "READY", "AGE"]
     assert line.split()[:2] == ["shown", "3"]
     assert api.kubectl(where, "get", "mj", "-o", "wide").stdout.split()[:7] == [
-        "NAME", "STATE", "WORKERS", "READY", "SLOTS", "CAUSE", "AGE",
-    ]  # fmt: skip
+        "NAME",
+        "STATE",
+        "WORKERS",
+        "READY",
+        "SLOTS",
+        "CAUSE",
+        "AGE",
+    ]
     assert "mpijob.kubeflow.org/shown" in api.kubectl(where, "get", "all", "-o", "name").stdout
     assert api.kubectl(where, "scale", "mpijob", "shown", "--replicas=2").returncode == 0
     for version in (V1, V2BETA1):

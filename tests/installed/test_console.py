@@ -71,9 +71,11 @@ class People:
 @pytest.fixture
 def people(cluster: Cluster, namespace: str, there: There) -> People:
     found = People(
-        namespace, person(cluster, namespace, "editor", role="edit"), person(cluster, namespace, "viewer", role="view"),
+        namespace,
+        person(cluster, namespace, "editor", role="edit"),
+        person(cluster, namespace, "viewer", role="view"),
         person(cluster, namespace, "nobody"),
-    )  # fmt: skip
+    )
     until(lambda: there.ask(found.viewer, "GET", "/jobs").status_code == 200, "a controller has added our roles")
     return found
 

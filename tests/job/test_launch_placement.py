@@ -56,12 +56,27 @@ def test_open_mpi_places_ranks_by_its_documented_rules(options: str, ranks: str)
 @pytest.mark.parametrize(
     "options",
     [
-        "-n 7", "-n 0", "-npernode 3", "--host w2:4 -n 3", "--host w9 -n 1", "--host w2 -n 2", "--oversubscribe -n 7",
-        "--map-by socket", "--map-by core:PE=2", "--map-by ppr:1:socket", "-npersocket 1", "--rankfile r",
-        "-n 1 ./b : -n 1", "-n $(NP)", "--hostfile /mine", "--cpus-per-proc 2", "--rank-by socket",
-        "-mca rmaps seq", "--nolocal",
+        "-n 7",
+        "-n 0",
+        "-npernode 3",
+        "--host w2:4 -n 3",
+        "--host w9 -n 1",
+        "--host w2 -n 2",
+        "--oversubscribe -n 7",
+        "--map-by socket",
+        "--map-by core:PE=2",
+        "--map-by ppr:1:socket",
+        "-npersocket 1",
+        "--rankfile r",
+        "-n 1 ./b : -n 1",
+        "-n $(NP)",
+        "--hostfile /mine",
+        "--cpus-per-proc 2",
+        "--rank-by socket",
+        "-mca rmaps seq",
+        "--nolocal",
     ],
-)  # fmt: skip
+)
 def test_what_the_rules_do_not_settle_is_not_guessed(options: str) -> None:
     assert placed(f"mpirun {options} ./a") is None
 

@@ -163,12 +163,24 @@ def test_a_launcher_is_found_behind_prefixes_and_inside_shells(argv: list[str]) 
 @pytest.mark.parametrize(
     "argv",
     [
-        [], [""], ["python", "train.py"], ["echo", "mpirun"], ["sh", "run.sh"], ["sh"], ["sh", "-c"], ["sh", "-c", ""],
-        ["sh", "-c", "echo mpirun -np 2"], ["sh", "-c", "mpirun -np 2 'open"], ["sh", "-c", 'mpirun "$(x'], ["env"],
-        ["timeout", "10"], ["python", "mpirun"], ["sh", "-x", "mpirun"],
+        [],
+        [""],
+        ["python", "train.py"],
+        ["echo", "mpirun"],
+        ["sh", "run.sh"],
+        ["sh"],
+        ["sh", "-c"],
+        ["sh", "-c", ""],
+        ["sh", "-c", "echo mpirun -np 2"],
+        ["sh", "-c", "mpirun -np 2 'open"],
+        ["sh", "-c", 'mpirun "$(x'],
+        ["env"],
+        ["timeout", "10"],
+        ["python", "mpirun"],
+        ["sh", "-x", "mpirun"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_what_does_not_visibly_start_mpi_is_left_alone(argv: list[str]) -> None:
     assert parse(argv) is None
     assert rewrite(argv).argv == tuple(argv)

@@ -17,18 +17,29 @@ from oarsman.job.sweep import Sweep, check, document_of, filled, index_of, numbe
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 VALUES = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.text(max_size=8))
 TEMPLATE: dict[str, Any] = {
-    "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
+    "apiVersion": "kubeflow.org/v2beta1",
+    "kind": "MPIJob",
     "metadata": {"name": "x", "labels": {"team": "a"}, "annotations": {"note": "lr {{lr}}"}},
     "spec": {
         "slotsPerWorker": "{{slots}}",
         "mpiReplicaSpecs": {
-            "Launcher": {"template": {"spec": {"containers": [
-                {"name": "l", "command": ["train", "--lr={{lr}}", "{{ slots }}"],
-                 "env": [{"name": "SWEEP_LR", "value": "old"}, {"name": "A", "value": "1"}]}]}}},
+            "Launcher": {
+                "template": {
+                    "spec": {
+                        "containers": [
+                            {
+                                "name": "l",
+                                "command": ["train", "--lr={{lr}}", "{{ slots }}"],
+                                "env": [{"name": "SWEEP_LR", "value": "old"}, {"name": "A", "value": "1"}],
+                            }
+                        ]
+                    }
+                }
+            },
             "Worker": {"replicas": 2, "template": {"spec": {"containers": [{"name": "w"}]}}},
         },
     },
-}  # fmt: skip
+}
 
 
 def a_sweep(**given: Any) -> Sweep:
@@ -88,9 +99,16 @@ def test_what_has_no_placeholder_stays_as_it_is(document: Any) -> None:
 
 @pytest.mark.parametrize(
     ("key", "text", "value"),
-    [("replicas", "{{n}}", 3), ("replicas", "{{ n }}", 3), ("value", "{{n}}", "3"), ("replicas", "0{{n}}", "03"),
-     ("replicas", "{{word}}", "many"), ("value", "{{on}}", "true"), ("value", "{{ .Values.n }}", "{{ .Values.n }}")],
-)  # fmt: skip
+    [
+        ("replicas", "{{n}}", 3),
+        ("replicas", "{{ n }}", 3),
+        ("value", "{{n}}", "3"),
+        ("replicas", "0{{n}}", "03"),
+        ("replicas", "{{word}}", "many"),
+        ("value", "{{on}}", "true"),
+        ("value", "{{ .Values.n }}", "{{ .Values.n }}"),
+    ],
+)
 def test_a_number_of_the_manifest_becomes_a_number(key: str, text: str, value: object) -> None:
     assert filled({key: text}, {"n": 3, "word": "many", "on": True}) == {key: value}
 
@@ -120,7 +138,7 @@ def test_a_placeholder_that_nobody_fills_is_named_with_those_there_are() -> None
         ({"grid": {"a": [1]}, "metric": r"(a)\1"}, "repeats"),
         ({"grid": {"a": [1]}, "manifest": "x" * 300_000}, "too large"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(given: dict[str, Any], about: str) -> None:
     grid = {name: list(values) for name, values in given.get("grid", {}).items()}
     with pytest.raises(UsageError, match=about):
@@ -128,11 +146,18 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], about: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", '{"name":"a"}', "[" * 100_000,
-             '{"name":"a","namespace":"b","manifest":"","grid":{"x":3}}',
-             '{"name":"a","namespace":"b","manifest":"","points":[[1]]}',
-             '{"name":"a","namespace":"b","manifest":"","grid":{"x":[[]]}}'],
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"name":"a"}',
+        "[" * 100_000,
+        '{"name":"a","namespace":"b","manifest":"","grid":{"x":3}}',
+        '{"name":"a","namespace":"b","manifest":"","points":[[1]]}',
+        '{"name":"a","namespace":"b","manifest":"","grid":{"x":[[]]}}',
+    ],
+)
 def test_an_annotation_that_is_no_sweep_is_none(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whichever words
         Sweep.from_json(text)

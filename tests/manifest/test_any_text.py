@@ -40,11 +40,46 @@ def test_arbitrary_text_never_surprises(text: str | bytes) -> None:
 
 PIECES = st.sampled_from(
     [
-        "", " ", "\n", "\t", ":", "- ", "{", "}", "[", "]", "&a ", "*a", "<<: ", "!!int ", "null", "true", "1", "-1",
-        "1e400", "017", '"', "'", "#", "---\n", "...", "\0", "\x1b", "\u2028", "名", "? ", "|", ">", "%", "$(A)", "~",
-        "0", "9" * 30, "\ufeff",
+        "",
+        " ",
+        "\n",
+        "\t",
+        ":",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "&a ",
+        "*a",
+        "<<: ",
+        "!!int ",
+        "null",
+        "true",
+        "1",
+        "-1",
+        "1e400",
+        "017",
+        '"',
+        "'",
+        "#",
+        "---\n",
+        "...",
+        "\0",
+        "\x1b",
+        "\u2028",
+        "名",
+        "? ",
+        "|",
+        ">",
+        "%",
+        "$(A)",
+        "~",
+        "0",
+        "9" * 30,
+        "\ufeff",
     ]
-)  # fmt: skip
+)
 
 
 @QUICK
@@ -57,9 +92,18 @@ def test_a_seed_with_random_edits_never_surprises(text: str, edits: list[tuple[i
 
 
 ODD: Any = st.one_of(
-    st.none(), st.booleans(), st.integers(-3, 3), st.just(1.5), st.sampled_from(["", "x", "1Gi", "$(A)"]),
-    st.just([]), st.just({}), st.just([None]), st.just([[]]), st.just({"a": {}}), st.just([{"name": "x"}]),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 3),
+    st.just(1.5),
+    st.sampled_from(["", "x", "1Gi", "$(A)"]),
+    st.just([]),
+    st.just({}),
+    st.just([None]),
+    st.just([[]]),
+    st.just({"a": {}}),
+    st.just([{"name": "x"}]),
+)
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oarsman.engines.hosts.core.host_spec import expand
-from oarsman.manifest.builder import Settings, Shape, document, for_racks
+from oarsman.manifest.builder import Settings, Shape, document, for_ssh_hosts
 
 
 @pytest.mark.parametrize("word", ["$$", "a $$ b", "$$$$", "$", "$(date)", "$HOME", "$$(x)"])
@@ -27,7 +27,7 @@ def test_dollars_of_a_command_are_those_that_were_typed(word: str) -> None:
 def test_on_a_rack_ranks_go_wherever_there_is_a_slot_unless_a_number_of_hosts_is_named(
     shape: Shape, wanted: tuple[int, int, bool]
 ) -> None:
-    found = for_racks(shape)
+    found = for_ssh_hosts(shape)
     assert (*found.hosts_and_slots, found.spread) == wanted
     annotations = document(["true"], found, Settings())["metadata"].get("annotations", {})
     assert annotations.get("oarsman.dev/placement") == ("node" if found.spread else None)

@@ -15,9 +15,16 @@ OTHER = {ApiVersion.V1: ApiVersion.V2BETA1, ApiVersion.V2BETA1: ApiVersion.V1}
 def behaviour(text: str) -> tuple[object, ...]:
     (job,) = load(text)
     return (
-        job.name, job.slots_per_worker, job.hosts, job.run_policy.clean_pod_policy, job.run_policy.backoff_limit,
-        job.launcher.restart_policy, job.launcher.containers, job.worker and job.worker.containers, job.launch,
-    )  # fmt: skip
+        job.name,
+        job.slots_per_worker,
+        job.hosts,
+        job.run_policy.clean_pod_policy,
+        job.run_policy.backoff_limit,
+        job.launcher.restart_policy,
+        job.launcher.containers,
+        job.worker and job.worker.containers,
+        job.launch,
+    )
 
 
 @pytest.mark.parametrize("file", sorted(SEEDS.glob("*.yaml")), ids=lambda file: file.stem)

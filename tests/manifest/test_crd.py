@@ -112,8 +112,13 @@ def test_the_schema_has_every_field_of_the_spec(model: type[Strict]) -> None:
 def test_tables_show_state_workers_and_age() -> None:
     for version in VERSIONS.values():
         assert [column["name"] for column in version["additionalPrinterColumns"]] == [
-            "State", "Workers", "Ready", "Slots", "Cause", "Age",
-        ]  # fmt: skip
+            "State",
+            "Workers",
+            "Ready",
+            "Slots",
+            "Cause",
+            "Age",
+        ]
     assert crd()["spec"]["names"]["shortNames"] == ["mj", "mpij"]
 
 

@@ -12,16 +12,35 @@ from oarsman.manifest.quantity import Family, QuantityError, canonical, parse, s
 @pytest.mark.parametrize(
     ("written", "amount", "form"),
     [
-        ("0", "0", "0"), ("1", "1", "1"), (2, "2", "2"), (0.1, "0.1", "100m"), ("100m", "0.1", "100m"),
+        ("0", "0", "0"),
+        ("1", "1", "1"),
+        (2, "2", "2"),
+        (0.1, "0.1", "100m"),
+        ("100m", "0.1", "100m"),
         ("1k", "1000", "1k"),
-        ("1n", "1e-9", "1n"), ("5u", "5e-6", "5u"), ("4Gi", str(4 * 2**30), "4Gi"), ("1.5Gi", str(3 * 2**29), "1536Mi"),
-        ("0.5Ki", "512", "512"), ("1024Ki", str(2**20), "1Mi"), ("1e3", "1000", "1e3"), ("1E3", "1000", "1e3"),
-        ("1E", "1e18", "1E"), ("12e6", "12e6", "12e6"), ("1E-3", "0.001", "1e-3"), (".5", "0.5", "500m"),
+        ("1n", "1e-9", "1n"),
+        ("5u", "5e-6", "5u"),
+        ("4Gi", str(4 * 2**30), "4Gi"),
+        ("1.5Gi", str(3 * 2**29), "1536Mi"),
+        ("0.5Ki", "512", "512"),
+        ("1024Ki", str(2**20), "1Mi"),
+        ("1e3", "1000", "1e3"),
+        ("1E3", "1000", "1e3"),
+        ("1E", "1e18", "1E"),
+        ("12e6", "12e6", "12e6"),
+        ("1E-3", "0.001", "1e-3"),
+        (".5", "0.5", "500m"),
         ("5.", "5", "5"),
-        ("+7", "7", "7"), ("-3", "-3", "-3"), ("0.1n", "1e-9", "1n"), ("1500m", "1.5", "1500m"), ("1000", "1000", "1k"),
-        ("8Ei", None, None), ("7Ei", str(7 * 2**60), "7Ei"), (1e-3, "0.001", "1m"),
+        ("+7", "7", "7"),
+        ("-3", "-3", "-3"),
+        ("0.1n", "1e-9", "1n"),
+        ("1500m", "1.5", "1500m"),
+        ("1000", "1000", "1k"),
+        ("8Ei", None, None),
+        ("7Ei", str(7 * 2**60), "7Ei"),
+        (1e-3, "0.001", "1m"),
     ],
-)  # fmt: skip
+)
 def test_an_amount_is_exact_and_has_one_canonical_form(written, amount: str | None, form: str | None) -> None:
     if amount is None or form is None:
         with pytest.raises(QuantityError):
@@ -34,11 +53,25 @@ def test_an_amount_is_exact_and_has_one_canonical_form(written, amount: str | No
 @pytest.mark.parametrize(
     ("written", "hint"),
     [
-        ("", None), ("Gi", None), ("1Z", None), ("1K", "did you mean '1k'?"), ("4GB", "did you mean '4G'?"),
-        ("2 Gi", "leave the space out"), ("1e", None), ("1e999", None), ("1e20", None), ("--1", None), ("1.2.3", None),
-        ("٣", None), ("9" * 100, None), ("two", None), ("1GiB", "did you mean '1Gi'?"), ("0x10", None), ("1_000", None),
+        ("", None),
+        ("Gi", None),
+        ("1Z", None),
+        ("1K", "did you mean '1k'?"),
+        ("4GB", "did you mean '4G'?"),
+        ("2 Gi", "leave the space out"),
+        ("1e", None),
+        ("1e999", None),
+        ("1e20", None),
+        ("--1", None),
+        ("1.2.3", None),
+        ("٣", None),
+        ("9" * 100, None),
+        ("two", None),
+        ("1GiB", "did you mean '1Gi'?"),
+        ("0x10", None),
+        ("1_000", None),
     ],
-)  # fmt: skip
+)
 def test_what_kubernetes_refuses_is_refused(written: str, hint: str | None) -> None:
     with pytest.raises(QuantityError) as caught:
         parse(written)

@@ -28,9 +28,11 @@ def test_the_benchmark_of_v1_has_two_single_slot_workers_with_a_virtual_gpu() ->
     assert job.launcher.restart_policy is RestartPolicy.NEVER
     assert job.worker is not None
     assert job.worker.container.resources.limits == {
-        "cpu": Decimal(2), "memory": Decimal(4 * 2**30), "nvidia.com/gpumem": Decimal(1000),
+        "cpu": Decimal(2),
+        "memory": Decimal(4 * 2**30),
+        "nvidia.com/gpumem": Decimal(1000),
         "nvidia.com/vgpu": Decimal(1),
-    }  # fmt: skip
+    }
     assert job.worker.container.resources.gpus == 1
     assert not job.run_launcher_as_worker
     assert job.launch is not None

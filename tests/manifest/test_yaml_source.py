@@ -8,13 +8,37 @@ from oarsman.manifest.source import MAX_BYTES, read
 @pytest.mark.parametrize(
     ("word", "value"),
     [
-        ("on", "on"), ("yes", "yes"), ("No", "No"), ("y", "y"), ("true", True), ("False", False),
-        ("~", None), ("", None), ("null", None), ("1", 1), ("-7", -7), ("+3", 3), ("0", 0), ("0x1f", 31), ("0o17", 15),
-        ("1e3", 1000.0), (".5", 0.5), ("1_000", "1_000"), ("12:30:45", "12:30:45"), ("2019-07-09", "2019-07-09"),
-        ("1.2.3", "1.2.3"), ("-", "-"), ("-np", "-np"), ("^openib", "^openib"), ('"1"', "1"), ("!!str 1", "1"),
-        ("!!int 5", 5), ("0b1", "0b1"), ("18446744073709551615", 2**64 - 1),
+        ("on", "on"),
+        ("yes", "yes"),
+        ("No", "No"),
+        ("y", "y"),
+        ("true", True),
+        ("False", False),
+        ("~", None),
+        ("", None),
+        ("null", None),
+        ("1", 1),
+        ("-7", -7),
+        ("+3", 3),
+        ("0", 0),
+        ("0x1f", 31),
+        ("0o17", 15),
+        ("1e3", 1000.0),
+        (".5", 0.5),
+        ("1_000", "1_000"),
+        ("12:30:45", "12:30:45"),
+        ("2019-07-09", "2019-07-09"),
+        ("1.2.3", "1.2.3"),
+        ("-", "-"),
+        ("-np", "-np"),
+        ("^openib", "^openib"),
+        ('"1"', "1"),
+        ("!!str 1", "1"),
+        ("!!int 5", 5),
+        ("0b1", "0b1"),
+        ("18446744073709551615", 2**64 - 1),
     ],
-)  # fmt: skip
+)
 def test_a_word_means_what_kubernetes_users_mean(word: str, value: object) -> None:
     text = f"a: {word}\n" if word != "-" else 'a: "-"\n'
     (document,), problems = read(text, "f")
@@ -42,12 +66,18 @@ def test_file_modes_alone_are_octal_with_a_leading_zero() -> None:
         ("[" * 100_000, (1, 101), "nested more than 100 levels deep"),
         ("- " * 5_000, (1, 201), "nested more than 100 levels deep"),
         ("a: " + "9" * 5000, (1, 4), "the number is too large; quote it if it is text"),
-        ("a: 18446744073709551616", (1, 4),
-         "18446744073709551616 is too large for a 64-bit number; quote it if it is text"),
+        (
+            "a: 18446744073709551616",
+            (1, 4),
+            "18446744073709551616 is too large for a 64-bit number; quote it if it is text",
+        ),
         ("a: 1e999", (1, 4), "1e999 is too large a number; quote it if it is text"),
         ("a: .nan", (1, 4), ".nan is not a number JSON can hold; quote it if it is text"),
-        ("a: 017", (1, 4),
-         "017 starts with a zero, which some readers take as octal; leave it out, or quote it if it is text"),
+        (
+            "a: 017",
+            (1, 4),
+            "017 starts with a zero, which some readers take as octal; leave it out, or quote it if it is text",
+        ),
         ("1: a", (1, 1), "a field name must be text, not 1"),
         ("true: a", (1, 1), "a field name must be text, not true"),
         ("? [a]\n: b", (1, 3), "a field name must be text, not a list"),
@@ -61,7 +91,7 @@ def test_file_modes_alone_are_octal_with_a_leading_zero() -> None:
         ("x" * (MAX_BYTES + 1), (1, 1), "the text is larger than 3 MiB, the most a manifest may have"),
     ],
     ids=lambda value: None if isinstance(value, str | bytes) and len(value) > 90 else repr(value),
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_a_problem_with_a_place(text: str | bytes, place: tuple[int, int], message: str) -> None:
     _, problems = read(text, "f")
     assert [(problem.line, problem.column, problem.message) for problem in problems] == [(*place, message)]

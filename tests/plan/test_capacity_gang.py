@@ -19,9 +19,12 @@ EIGHT = Capacity(cpus=Decimal(8), memory=Decimal(16 * 1024**3), gpus=2)
 
 def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, **given: Any) -> Request:
     return Request(
-        key=f"default/{key}", cpus=Decimal(str(cpus)), memory=Decimal(memory_gib * 1024**3),
-        waited=timedelta(minutes=minutes), **given,
-    )  # fmt: skip
+        key=f"default/{key}",
+        cpus=Decimal(str(cpus)),
+        memory=Decimal(memory_gib * 1024**3),
+        waited=timedelta(minutes=minutes),
+        **given,
+    )
 
 
 def admitted(decisions: list[Decision]) -> list[str]:
@@ -92,9 +95,13 @@ def test_what_can_never_fit_is_impossible(request_: Request, reason: str) -> Non
 
 
 requests = st.builds(
-    Request, key=st.uuids().map(str), cpus=st.integers(0, 10).map(Decimal), gpus=st.integers(0, 3),
-    priority=st.integers(0, 2), waited=st.integers(0, 20).map(lambda m: timedelta(minutes=m)),
-)  # fmt: skip
+    Request,
+    key=st.uuids().map(str),
+    cpus=st.integers(0, 10).map(Decimal),
+    gpus=st.integers(0, 3),
+    priority=st.integers(0, 2),
+    waited=st.integers(0, 20).map(lambda m: timedelta(minutes=m)),
+)
 
 
 @given(st.lists(requests, max_size=8, unique_by=lambda r: r.key), st.lists(requests, max_size=4))
@@ -121,9 +128,12 @@ def test_a_request_sums_launcher_and_workers() -> None:
     worker = Role(containers=(container, Container(name="side", resources=resources)), replicas=3)
     job = a_job(restart=RestartPolicy.NEVER)
     job = type(job)(
-        name="pi", created_at=at(0), launcher=Role(containers=(container,)), worker=worker,
+        name="pi",
+        created_at=at(0),
+        launcher=Role(containers=(container,)),
+        worker=worker,
         annotations={names.ANNOTATION_PRIORITY: "-3", names.ANNOTATION_OVERSUBSCRIBE: "true"},
-    )  # fmt: skip
+    )
     request = request_of(job, at(90))
     assert (request.cpus, request.memory, request.gpus) == (Decimal("3.5"), Decimal(7168), 7)
     assert (request.priority, request.oversubscribe, request.waited) == (-3, True, timedelta(seconds=90))

@@ -43,17 +43,32 @@ def labelled(machines: Sequence[Machine], **labels: dict[str, str]) -> list[Mach
 
 
 def ask(
-    name: str = "pi", workers: int = 1, slots: int = 1, *, gpus: int = 0, memory_gib: int = 0, minutes: float = 0,
-    launcher_slots: int = 0, apart: bool = False, **given: Any,
-) -> Gang:  # fmt: skip
+    name: str = "pi",
+    workers: int = 1,
+    slots: int = 1,
+    *,
+    gpus: int = 0,
+    memory_gib: int = 0,
+    minutes: float = 0,
+    launcher_slots: int = 0,
+    apart: bool = False,
+    **given: Any,
+) -> Gang:
     need = Capacity(cpus=Decimal(slots), memory=Decimal(memory_gib * GIB), gpus=gpus)
     launcher = Capacity(cpus=Decimal(launcher_slots), memory=Decimal(0))
     return Gang(
-        key=f"default/{name}", waited=timedelta(minutes=minutes), launcher=names.launcher_name(name),
-        workers=tuple(names.worker_name(name, i) for i in range(workers)), worker_need=need, launcher_need=launcher,
-        launcher_apart=apart, cpus=need.cpus * workers + launcher.cpus, memory=need.memory * workers,
-        gpus=gpus * workers, **given,
-    )  # fmt: skip
+        key=f"default/{name}",
+        waited=timedelta(minutes=minutes),
+        launcher=names.launcher_name(name),
+        workers=tuple(names.worker_name(name, i) for i in range(workers)),
+        worker_need=need,
+        launcher_need=launcher,
+        launcher_apart=apart,
+        cpus=need.cpus * workers + launcher.cpus,
+        memory=need.memory * workers,
+        gpus=gpus * workers,
+        **given,
+    )
 
 
 def runs(name: str, *nodes: int, slots: int = 1, **given: Any) -> Placed:
@@ -105,7 +120,7 @@ def assert_has_chinese(reason: str) -> None:
         pytest.param("4 4", ask(oversubscribe=True), [runs("r", 1, oversubscribe=True)], "2", id="beside the crowd"),
         pytest.param("4+1g 4+1g", ask(workers=2, gpus=1, oversubscribe=True), [], "1 2", id="GPUs are not shared"),
     ],
-)  # fmt: skip
+)
 def test_every_worker_has_a_machine(row: str, gang: Gang, running: list[Placed], nodes: str) -> None:
     decision = answer(gang, rack(row), *running)
     assert decision.admitted, decision.reason
@@ -115,9 +130,10 @@ def test_every_worker_has_a_machine(row: str, gang: Gang, running: list[Placed],
 def test_the_launcher_sits_beside_the_first_worker() -> None:
     decision = answer(ask("pi", 2, 2, launcher_slots=1), rack("2 3"))
     assert decision.placement == (
-        Place(member="pi-launcher", machine="node2"), Place(member="pi-worker-0", machine="node2"),
+        Place(member="pi-launcher", machine="node2"),
+        Place(member="pi-worker-0", machine="node2"),
         Place(member="pi-worker-1", machine="node1"),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("workers", "nodes"), [(0, "1"), (2, "1 1 2"), (3, "1 1 2 2")])
@@ -135,10 +151,12 @@ def test_by_node_such_a_launcher_leaves_the_machines_to_workers_if_it_must(worke
 @pytest.mark.parametrize(
     ("selector", "nodes"),
     [
-        ({"disk": "ssd"}, "2 2"), ({"disk": "ssd", "zone": "b"}, "3 3"), ({"kubernetes.io/hostname": "node3"}, "3 3"),
+        ({"disk": "ssd"}, "2 2"),
+        ({"disk": "ssd", "zone": "b"}, "3 3"),
+        ({"kubernetes.io/hostname": "node3"}, "3 3"),
         ({}, "1 1"),
     ],
-)  # fmt: skip
+)
 def test_workers_go_where_the_labels_are(selector: dict[str, str], nodes: str) -> None:
     machines = labelled(rack("4 4 4"), node2={"disk": "ssd"}, node3={"disk": "ssd", "zone": "b"})
     assert where(answer(ask(workers=2, selector=selector), machines).placement) == nodes
@@ -159,7 +177,7 @@ def test_workers_go_where_the_labels_are(selector: dict[str, str], nodes: str) -
         pytest.param([ask("w", 8)], [runs("o", 1, 2, slots=9, oversubscribe=True)], "w", id="who crowds holds nothing"),
         pytest.param([ask("m", 2, memory_gib=9)], [runs("r", 1, memory_gib=8)], "", id="memory counts"),
     ],
-)  # fmt: skip
+)
 def test_who_may_start(waiting: list[Gang], running: list[Placed], starts: str) -> None:
     decisions = admit(waiting, running, rack("4 4"))
     started = [decision.key.removeprefix("default/") for decision in decisions if decision.admission.admitted]
@@ -183,49 +201,114 @@ DENIED = left_out(rack("1 1"), node1="node1: it does not let us log in", node2="
 @pytest.mark.parametrize(
     ("machines", "gang", "running", "reason"),
     [
-        (rack("4+1g 4+2g 4+2g"), ask(workers=4, slots=2, gpus=1), [OTHER],
-         "needs 4 workers with 2 slots and 1 GPU each; 3 fit now: "
-         "node3 has 1 of 4 slots free (held by default/other: 3)"),
-        (rack("4 4"), ask(workers=4, slots=2), [runs("a", 1), runs("b", 1)],
-         "needs 4 workers with 2 slots each; 3 fit now: "
-         "node1 has 2 of 4 slots free (held by default/a: 1, default/b: 1)"),
-        (rack("4"), ask(slots=4), [runs("a", 1)],
-         "needs 1 worker with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)"),
-        (rack("2 2"), ask(workers=2, slots=2), [runs("a", 1)],
-         "needs 2 workers with 2 slots each; 1 fits now: node1 has 1 of 2 slots free (held by default/a: 1)"),
-        (rack("2 2"), ask(workers=2, slots=2), [runs("a", 1, 2)],
-         "needs 2 workers with 2 slots each; none fits now: node1 has 1 of 2 slots free (held by default/a: 1)"),
-        (rack("1+1g"), ask(gpus=1, oversubscribe=True), [runs("a", 1, gpus=1)],
-         "needs 1 worker with 1 GPU; it does not fit now: node1 has 0 of 1 GPU free (held by default/a: 1)"),
-        (rack("8"), ask(memory_gib=12), [runs("a", 1, memory_gib=8)],
-         "needs 1 worker with 1 slot and 12 GiB of memory; it does not fit now: "
-         "node1 has 8 of 16 GiB of memory free (held by default/a: 8)"),
-        (rack("4"), ask(workers=0, launcher_slots=4, apart=True), [runs("a", 1)],
-         "needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)"),
-        (rack("4 4"), ask(workers=3, slots=2, launcher_slots=2, apart=True), [runs("a", 1)],
-         "needs 1 launcher and 3 workers with 2 slots each; 3 fit now: "
-         "node1 has 3 of 4 slots free (held by default/a: 1)"),
-        (rack("3"), ask(workers=1, slots=2, launcher_slots=1), [runs("a", 1)],
-         "needs 1 worker with 2 slots and 1 launcher with 1 slot; it does not fit now: "
-         "node1 has 2 of 3 slots free (held by default/a: 1)"),
-        (rack("8"), ask(workers=8, owner="ada"), [runs("a", 1, owner="ada"), runs("b", 1, slots=3, owner="eve")],
-         "needs 8 workers with 1 slot each; 4 fit now: node1 has 4 of 8 slots free (held by others: 3, default/a: 1)"),
-        (LEFT_OUT, ask(workers=8), [],
-         "asks for 8 slots, the rack has 4; --oversubscribe starts it all the same; "
-         "node2 is left out: no route to host"),
-        (LEFT_OUT, ask(workers=4), [runs("a", 1)],
-         "needs 4 workers with 1 slot each; 3 fit now: node1 has 3 of 4 slots free (held by default/a: 1); "
-         "node2 is left out: no route to host"),
-        (ALL_OUT, ask(), [],
-         f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
-         "2 more hosts are left out"),
-        (ALL_OUT[:9], ask(), [],
-         f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
-         "1 more host is left out"),
-        (DENIED, ask(), [], "no host can be used now; node1: it does not let us log in; "
-         "node2 (10.0.0.2): no answer on port 22"),
+        (
+            rack("4+1g 4+2g 4+2g"),
+            ask(workers=4, slots=2, gpus=1),
+            [OTHER],
+            "needs 4 workers with 2 slots and 1 GPU each; 3 fit now: "
+            "node3 has 1 of 4 slots free (held by default/other: 3)",
+        ),
+        (
+            rack("4 4"),
+            ask(workers=4, slots=2),
+            [runs("a", 1), runs("b", 1)],
+            "needs 4 workers with 2 slots each; 3 fit now: "
+            "node1 has 2 of 4 slots free (held by default/a: 1, default/b: 1)",
+        ),
+        (
+            rack("4"),
+            ask(slots=4),
+            [runs("a", 1)],
+            "needs 1 worker with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)",
+        ),
+        (
+            rack("2 2"),
+            ask(workers=2, slots=2),
+            [runs("a", 1)],
+            "needs 2 workers with 2 slots each; 1 fits now: node1 has 1 of 2 slots free (held by default/a: 1)",
+        ),
+        (
+            rack("2 2"),
+            ask(workers=2, slots=2),
+            [runs("a", 1, 2)],
+            "needs 2 workers with 2 slots each; none fits now: node1 has 1 of 2 slots free (held by default/a: 1)",
+        ),
+        (
+            rack("1+1g"),
+            ask(gpus=1, oversubscribe=True),
+            [runs("a", 1, gpus=1)],
+            "needs 1 worker with 1 GPU; it does not fit now: node1 has 0 of 1 GPU free (held by default/a: 1)",
+        ),
+        (
+            rack("8"),
+            ask(memory_gib=12),
+            [runs("a", 1, memory_gib=8)],
+            "needs 1 worker with 1 slot and 12 GiB of memory; it does not fit now: "
+            "node1 has 8 of 16 GiB of memory free (held by default/a: 8)",
+        ),
+        (
+            rack("4"),
+            ask(workers=0, launcher_slots=4, apart=True),
+            [runs("a", 1)],
+            "needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by default/a: 1)",
+        ),
+        (
+            rack("4 4"),
+            ask(workers=3, slots=2, launcher_slots=2, apart=True),
+            [runs("a", 1)],
+            "needs 1 launcher and 3 workers with 2 slots each; 3 fit now: "
+            "node1 has 3 of 4 slots free (held by default/a: 1)",
+        ),
+        (
+            rack("3"),
+            ask(workers=1, slots=2, launcher_slots=1),
+            [runs("a", 1)],
+            "needs 1 worker with 2 slots and 1 launcher with 1 slot; it does not fit now: "
+            "node1 has 2 of 3 slots free (held by default/a: 1)",
+        ),
+        (
+            rack("8"),
+            ask(workers=8, owner="ada"),
+            [runs("a", 1, owner="ada"), runs("b", 1, slots=3, owner="eve")],
+            "needs 8 workers with 1 slot each; 4 fit now: "
+            "node1 has 4 of 8 slots free (held by others: 3, default/a: 1)",
+        ),
+        (
+            LEFT_OUT,
+            ask(workers=8),
+            [],
+            "asks for 8 slots, the rack has 4; --oversubscribe starts it all the same; "
+            "node2 is left out: no route to host",
+        ),
+        (
+            LEFT_OUT,
+            ask(workers=4),
+            [runs("a", 1)],
+            "needs 4 workers with 1 slot each; 3 fit now: node1 has 3 of 4 slots free (held by default/a: 1); "
+            "node2 is left out: no route to host",
+        ),
+        (
+            ALL_OUT,
+            ask(),
+            [],
+            f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
+            "2 more hosts are left out",
+        ),
+        (
+            ALL_OUT[:9],
+            ask(),
+            [],
+            f"no host can be used now; {'; '.join(f'node{n} is left out: silent {n}' for n in range(1, 9))}; "
+            "1 more host is left out",
+        ),
+        (
+            DENIED,
+            ask(),
+            [],
+            "no host can be used now; node1: it does not let us log in; node2 (10.0.0.2): no answer on port 22",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_waiting_job_is_told_what_it_waits_for(
     machines: list[Machine], gang: Gang, running: list[Placed], reason: str
 ) -> None:
@@ -282,31 +365,47 @@ WAY_OUT = "; --oversubscribe starts it all the same"
 @pytest.mark.parametrize(
     ("machines", "gang", "reason"),
     [
-        ([], ask(), "the rack has no hosts"),
+        ([], ask(), "the inventory has no hosts"),
         (rack("8 4"), ask(slots=16), f"no host has 16 slots for one worker (node1 has most: 8){WAY_OUT}"),
         (rack("8 8 8 8"), ask(workers=40), f"asks for 40 slots, the rack has 32{WAY_OUT}"),
         (rack("8+2g 8+1g"), ask(gpus=4), "no host has 4 GPUs for one worker (node1 has most: 2)"),
         (rack("8 8"), ask(gpus=1), "no host has 1 GPU for one worker (none has any)"),
         (rack("8 8"), ask(gpus=1, oversubscribe=True), "no host has 1 GPU for one worker (none has any)"),
         (rack("8+2g 8+2g"), ask(workers=5, gpus=1), "asks for 5 GPUs, the rack has 4"),
-        (rack("8"), ask(memory_gib=17),
-         f"no host has 17 GiB of memory for one worker (node1 has most: 16){WAY_OUT}"),
-        (rack("8 4+1g"), ask(slots=8, gpus=1),
-         f"no host has 8 slots and 1 GPU together for one worker{WAY_OUT}"),
-        (rack("5 5"), ask(workers=3, slots=3),
-         f"even with nothing else on them, the hosts have room for 2 of 3 workers{WAY_OUT}"),
-        (rack("4 4"), ask(slots=4, launcher_slots=1),
-         f"no host has 5 slots for the launcher and a worker (node1 has most: 4){WAY_OUT}"),
-        (rack("4 4"), ask(workers=0, launcher_slots=5, apart=True),
-         f"no host has 5 slots for the launcher (node1 has most: 4){WAY_OUT}"),
-        (rack("4 4"), ask(selector={"zone": "b", "disk": "ssd"}),
-         "no host has the labels for one worker: disk=ssd, zone=b"),
-        (labelled(rack("4 8"), node1={"disk": "ssd"}), ask(slots=5, selector={"disk": "ssd"}),
-         f"no host with its labels has 5 slots for one worker (node1 has most: 4){WAY_OUT}"),
-        (labelled(rack("4 8"), node1={"disk": "ssd"}), ask(workers=5, selector={"disk": "ssd"}),
-         f"asks for 5 slots, the hosts with its labels have 4{WAY_OUT}"),
+        (rack("8"), ask(memory_gib=17), f"no host has 17 GiB of memory for one worker (node1 has most: 16){WAY_OUT}"),
+        (rack("8 4+1g"), ask(slots=8, gpus=1), f"no host has 8 slots and 1 GPU together for one worker{WAY_OUT}"),
+        (
+            rack("5 5"),
+            ask(workers=3, slots=3),
+            f"even with nothing else on them, the hosts have room for 2 of 3 workers{WAY_OUT}",
+        ),
+        (
+            rack("4 4"),
+            ask(slots=4, launcher_slots=1),
+            f"no host has 5 slots for the launcher and a worker (node1 has most: 4){WAY_OUT}",
+        ),
+        (
+            rack("4 4"),
+            ask(workers=0, launcher_slots=5, apart=True),
+            f"no host has 5 slots for the launcher (node1 has most: 4){WAY_OUT}",
+        ),
+        (
+            rack("4 4"),
+            ask(selector={"zone": "b", "disk": "ssd"}),
+            "no host has the labels for one worker: disk=ssd, zone=b",
+        ),
+        (
+            labelled(rack("4 8"), node1={"disk": "ssd"}),
+            ask(slots=5, selector={"disk": "ssd"}),
+            f"no host with its labels has 5 slots for one worker (node1 has most: 4){WAY_OUT}",
+        ),
+        (
+            labelled(rack("4 8"), node1={"disk": "ssd"}),
+            ask(workers=5, selector={"disk": "ssd"}),
+            f"asks for 5 slots, the hosts with its labels have 4{WAY_OUT}",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_can_never_fit_is_impossible(machines: list[Machine], gang: Gang, reason: str) -> None:
     decision = answer(gang, machines)
     assert (decision.reason, decision.impossible, decision.placement) == (reason, True, ())
@@ -324,7 +423,7 @@ def test_what_can_never_fit_is_impossible(machines: list[Machine], gang: Gang, r
         pytest.param("4 4", [2, 2, 1], ask(workers=2), [], "2 1", id="nothing changed"),
         pytest.param("1 4", [1, 1], ask(workers=3, oversubscribe=True), [], "1 2 2", id="crowded evenly"),
     ],
-)  # fmt: skip
+)
 def test_a_running_job_keeps_its_places_when_it_is_scaled(
     row: str, nodes: list[int], gang: Gang, others: list[Placed], after: str
 ) -> None:
@@ -338,12 +437,18 @@ def test_a_running_job_keeps_its_places_when_it_is_scaled(
 @pytest.mark.parametrize(
     ("machines", "reason"),
     [
-        (rack("4 4"), "needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free "
-         "(held by default/pi: 2, default/r: 2)"),
-        (left_out(rack("4 4 8"), node3="its clock is wrong"), "needs 3 more workers with 2 slots each; 2 fit now: "
-         "node1 has 0 of 4 slots free (held by default/pi: 2, default/r: 2); node3 is left out: its clock is wrong"),
+        (
+            rack("4 4"),
+            "needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free "
+            "(held by default/pi: 2, default/r: 2)",
+        ),
+        (
+            left_out(rack("4 4 8"), node3="its clock is wrong"),
+            "needs 3 more workers with 2 slots each; 2 fit now: "
+            "node1 has 0 of 4 slots free (held by default/pi: 2, default/r: 2); node3 is left out: its clock is wrong",
+        ),
     ],
-)  # fmt: skip
+)
 def test_more_workers_get_their_places_together_or_not_at_all(machines: list[Machine], reason: str) -> None:
     before = places(ask(workers=1, slots=2), [1, 1])
     answered = extend(before, ask(workers=4, slots=2), [runs("r", 1, slots=2)], machines)

@@ -19,11 +19,16 @@ from oarsman.plan.capacity.placement import NOTHING, minus
 LABELS = st.sampled_from([{}, {"disk": "ssd"}])
 machines_of_all_kinds = st.lists(
     st.builds(
-        Machine, name=st.just(""), slots=st.integers(0, 8), memory=st.integers(0, 8), gpus=st.integers(0, 2),
-        labels=LABELS, left_out=st.sampled_from(["", "", "", "away"]),
+        Machine,
+        name=st.just(""),
+        slots=st.integers(0, 8),
+        memory=st.integers(0, 8),
+        gpus=st.integers(0, 2),
+        labels=LABELS,
+        left_out=st.sampled_from(["", "", "", "away"]),
     ),
     max_size=5,
-).map(lambda machines: [replace(machine, name=f"node{n}") for n, machine in enumerate(machines, 1)])  # fmt: skip
+).map(lambda machines: [replace(machine, name=f"node{n}") for n, machine in enumerate(machines, 1)])
 
 
 @st.composite
@@ -33,13 +38,22 @@ def gangs(draw: st.DrawFn) -> Gang:
     need = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
     launcher = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
     return Gang(
-        key=name, launcher=f"{name}-launcher", workers=tuple(f"{name}-worker-{i}" for i in range(workers)),
-        worker_need=need, launcher_need=launcher, launcher_apart=not workers or draw(st.booleans()),
-        cpus=launcher.cpus + need.cpus * workers, memory=launcher.memory + need.memory * workers,
-        gpus=launcher.gpus + need.gpus * workers, selector=draw(LABELS), launcher_selector=draw(LABELS),
-        spread=draw(st.booleans()), oversubscribe=draw(st.sampled_from([False, False, True])),
-        priority=draw(st.integers(0, 1)), waited=timedelta(minutes=draw(st.integers(0, 20))),
-    )  # fmt: skip
+        key=name,
+        launcher=f"{name}-launcher",
+        workers=tuple(f"{name}-worker-{i}" for i in range(workers)),
+        worker_need=need,
+        launcher_need=launcher,
+        launcher_apart=not workers or draw(st.booleans()),
+        cpus=launcher.cpus + need.cpus * workers,
+        memory=launcher.memory + need.memory * workers,
+        gpus=launcher.gpus + need.gpus * workers,
+        selector=draw(LABELS),
+        launcher_selector=draw(LABELS),
+        spread=draw(st.booleans()),
+        oversubscribe=draw(st.sampled_from([False, False, True])),
+        priority=draw(st.integers(0, 1)),
+        waited=timedelta(minutes=draw(st.integers(0, 20))),
+    )
 
 
 queues = st.lists(gangs(), max_size=6, unique_by=lambda gang: gang.key)

@@ -124,7 +124,7 @@ def test_edits_without_effect_are_a_condition_as_long_as_they_are() -> None:
     assert condition is not None
     assert condition.message == (
         "edited, and without effect on members that exist: spec.mpiReplicaSpecs.Worker.template"
-    )  # fmt: skip
+    )
     assert [e.reason for e in first.events] == [names.REASON_OUTDATED]
     again = reconcile(a_job(), replace(seen, status=first.status), at(11))
     assert (again.events, again.status) == ((), first.status)

@@ -25,31 +25,46 @@ DONE = a_launcher(Phase.SUCCEEDED, finished_at=at(9))
         pytest.param(PLAIN, RIGHT, True, None, id="as planned"),
         pytest.param(PLAIN, (a_rank(0), a_rank(1, "pi-worker-1.pi.default.svc")), True, None, id="a longer name"),
         pytest.param(
-            PLAIN, (a_rank(0), a_rank(1, "pi-launcher")), True, "rank 1 ran on pi-launcher, planned pi-worker-1",
+            PLAIN,
+            (a_rank(0), a_rank(1, "pi-launcher")),
+            True,
+            "rank 1 ran on pi-launcher, planned pi-worker-1",
             id="on the launcher",
         ),
         pytest.param(
-            PLAIN, (a_rank(0, "x"), a_rank(1, "y")), False, "rank 0 ran on x, planned pi-worker-0 (and 1 more)",
+            PLAIN,
+            (a_rank(0, "x"), a_rank(1, "y")),
+            False,
+            "rank 0 ran on x, planned pi-worker-0 (and 1 more)",
             id="seen while it runs",
         ),
         pytest.param(PLAIN, (a_rank(0),), True, "rank 1 never ran, planned pi-worker-1", id="one is missing"),
         pytest.param(PLAIN, (a_rank(0),), False, None, id="one may still come"),
         pytest.param(
-            PLAIN, (*RIGHT, a_rank(2, "pi-worker-0")), True, "rank 2 ran on pi-worker-0, planned were 2 ranks",
+            PLAIN,
+            (*RIGHT, a_rank(2, "pi-worker-0")),
+            True,
+            "rank 2 ran on pi-worker-0, planned were 2 ranks",
             id="one too many",
         ),
         pytest.param(UNKNOWN, (a_rank(0, "pi-worker-1"),), True, None, id="plan unknown, host known"),
         pytest.param(
-            UNKNOWN, (a_rank(0, "pi-launcher"),), True, "rank 0 ran on pi-launcher, which is not a host of this job",
+            UNKNOWN,
+            (a_rank(0, "pi-launcher"),),
+            True,
+            "rank 0 ran on pi-launcher, which is not a host of this job",
             id="plan unknown, host unknown",
         ),
         pytest.param(ELASTIC, (a_rank(0), a_rank(5, "pi-worker-5")), True, None, id="a host that has left"),
         pytest.param(
-            ELASTIC, (a_rank(0, "x-worker-0"),), True, "rank 0 ran on x-worker-0, which is not a host of this job",
+            ELASTIC,
+            (a_rank(0, "x-worker-0"),),
+            True,
+            "rank 0 ran on x-worker-0, which is not a host of this job",
             id="a host of another job",
         ),
     ],
-)  # fmt: skip
+)
 def test_ranks_must_run_where_they_were_planned(
     job: Job, ranks: tuple[RankReport, ...], ended: bool, wrong: str | None
 ) -> None:
@@ -121,24 +136,44 @@ def on(*workers: int | str) -> tuple[RankReport, ...]:
         pytest.param(line(4), SHARED, on(0, 1, 2, 3), None, id="as planned"),
         pytest.param(line(4), SHARED, on(1, 1, 3, 2), None, id="which worker of a machine is all the same"),
         pytest.param(line(4), SHARED, on(0, 2, 1, 3), "rank 1 ran on node2, planned node1 (and 1 more)", id="swapped"),
-        pytest.param(line(4), SHARED, on(0, 1, 2, "pi-launcher"), "rank 3 ran on node1, planned node2",
-                     id="the launcher is on a machine too"),
+        pytest.param(
+            line(4),
+            SHARED,
+            on(0, 1, 2, "pi-launcher"),
+            "rank 3 ran on node1, planned node2",
+            id="the launcher is on a machine too",
+        ),
         pytest.param(line(2), SHARED, on(0, "pi-launcher"), None, id="the machine of the launcher is planned"),
         pytest.param(line(4), SHARED, on(0, 1, 2), "rank 3 never ran, planned node2", id="one is missing"),
         pytest.param(line(4), SHARED, on(0, 1, 2, "x"), "rank 3 ran on x, planned node2", id="a machine of others"),
         pytest.param(line(4, map_by="node"), SHARED, on(0, 2, 0, 2), None, id="by node, machines take turns"),
         pytest.param(line(4), INTERLEAVED, on(0, 2, 1, 3), None, id="a machine stands where its first worker does"),
-        pytest.param(line(4), INTERLEAVED, on(0, 1, 2, 3), "rank 1 ran on node2, planned node1 (and 1 more)",
-                     id="not one worker after the other"),
+        pytest.param(
+            line(4),
+            INTERLEAVED,
+            on(0, 1, 2, 3),
+            "rank 1 ran on node2, planned node1 (and 1 more)",
+            id="not one worker after the other",
+        ),
         pytest.param(line(4), LONG_NAMES, on(0, 1, 2, "node2"), None, id="a machine with a longer name"),
         pytest.param(line(4), ADDRESSES, on(0, 1, 2, 0), "rank 3 ran on 10.0.0.1, planned 10.0.0.2", id="addresses"),
         pytest.param(replace(line(4), oversubscribe=True), SHARED, on(0, 0, 0, 0), None, id="plan unknown"),
-        pytest.param(replace(line(4), oversubscribe=True), LONG_NAMES, on(0, 0, 0, "node2"), None,
-                     id="plan unknown, machine known"),
-        pytest.param(replace(line(4), oversubscribe=True), SHARED, on(0, 0, 0, "node3"),
-                     "rank 3 ran on node3, which is not a host of this job", id="plan unknown, machine unknown"),
+        pytest.param(
+            replace(line(4), oversubscribe=True),
+            LONG_NAMES,
+            on(0, 0, 0, "node2"),
+            None,
+            id="plan unknown, machine known",
+        ),
+        pytest.param(
+            replace(line(4), oversubscribe=True),
+            SHARED,
+            on(0, 0, 0, "node3"),
+            "rank 3 ran on node3, which is not a host of this job",
+            id="plan unknown, machine unknown",
+        ),
     ],
-)  # fmt: skip
+)
 def test_on_shared_machines_ranks_are_compared_by_machine(
     launch: LaunchLine, machines: dict[str, str], ranks: tuple[RankReport, ...], wrong: str | None
 ) -> None:

@@ -41,14 +41,29 @@ class Worlds(RuleBasedStateMachine):
         final_code=codes,
     )
     def begin(
-        self, workers: int, restart: RestartPolicy, limit: int | None, elastic: bool, clean: CleanPodPolicy,
-        ttl: int | None, deadline: int | None, keeps: bool, slow: bool, holds: bool,
-        creation: LauncherCreation, final_code: int,
-    ) -> None:  # fmt: skip
+        self,
+        workers: int,
+        restart: RestartPolicy,
+        limit: int | None,
+        elastic: bool,
+        clean: CleanPodPolicy,
+        ttl: int | None,
+        deadline: int | None,
+        keeps: bool,
+        slow: bool,
+        holds: bool,
+        creation: LauncherCreation,
+        final_code: int,
+    ) -> None:
         job = a_job(
-            workers=workers, restart=restart, elastic=elastic and workers > 0, backoff_limit=limit,
-            clean_pod_policy=clean, ttl_seconds_after_finished=ttl, active_deadline_seconds=deadline,
-        )  # fmt: skip
+            workers=workers,
+            restart=restart,
+            elastic=elastic and workers > 0,
+            backoff_limit=limit,
+            clean_pod_policy=clean,
+            ttl_seconds_after_finished=ttl,
+            active_deadline_seconds=deadline,
+        )
         job = replace(job, launcher_creation=creation)
         holds = holds and creation is LauncherCreation.AT_STARTUP
         self.engine = MemoryEngine(job, keeps_idle_members=keeps, slow_deletion=slow, launcher_holds=holds)

@@ -42,9 +42,11 @@ class MemoryService:
             condition = m.ConditionView(type=state, status=True, reason=state, message="", since=NOON)
             self.kept[key] = job.model_copy(
                 update={
-                    "summary": job.summary.model_copy(update={**summary, **more}), "conditions": [condition], **fields
+                    "summary": job.summary.model_copy(update={**summary, **more}),
+                    "conditions": [condition],
+                    **fields,
                 }
-            )  # fmt: skip
+            )
             self.change.notify_all()
 
     def say(self, key: str, *texts: str, rank: int | None = 0, stream: str = "out") -> None:
@@ -66,11 +68,23 @@ class MemoryService:
         job = job_from_document(document)
         number = next(self._numbers)
         summary = m.JobSummary(
-            key=job.key, name=job.name, namespace=job.namespace, uid=str(number), engine="embedded", state="Pending",
-            api_version="v2beta1", implementation="OpenMPI", workers=job.workers, workers_ready=0,
-            slots_per_worker=job.slots_per_worker, total_replicas=job.workers + 1, ranks=job.slots,
-            created=NOON + timedelta(seconds=number), owner="ada", revision=number,
-        )  # fmt: skip
+            key=job.key,
+            name=job.name,
+            namespace=job.namespace,
+            uid=str(number),
+            engine="embedded",
+            state="Pending",
+            api_version="v2beta1",
+            implementation="OpenMPI",
+            workers=job.workers,
+            workers_ready=0,
+            slots_per_worker=job.slots_per_worker,
+            total_replicas=job.workers + 1,
+            ranks=job.slots,
+            created=NOON + timedelta(seconds=number),
+            owner="ada",
+            revision=number,
+        )
         text = to_yaml([document])
         with self.change:
             if job.key in self.kept:
@@ -182,9 +196,14 @@ class MemoryService:
         return [line for line in lines if only.search is None or only.search in line.text]
 
     def log(
-        self, key: str, only: m.LogFilter = ALL_LINES, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        only: m.LogFilter = ALL_LINES,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> m.LogPageView:  # fmt: skip
+    ) -> m.LogPageView:
         lines = self._matching(key, only)
         if after is not None:
             found = [line for line in lines if int(line.after) > int(after)][:limit]

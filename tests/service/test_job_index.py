@@ -1,4 +1,4 @@
-"""The catalogue: rows in order without sorting them anew, and what is made of them made once per change."""
+"""The job index: rows in order without sorting them anew, and what is made of them made once per change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oarsman.backends.base import Batch, JobRecord
 from oarsman.service import job_index as module
-from oarsman.service.job_index import Catalogue, sort_key
+from oarsman.service.job_index import JobIndex, sort_key
 
 STATUSES = (RUNNING, SUCCEEDED, FAILED)
 FIELDS = ("name", "created", "state", "started", "priority")
@@ -36,18 +36,18 @@ RECORDS = {(number, kind): a_record(number, kind, 0) for number in range(10) for
 
 
 @pytest.fixture(scope="module")
-def empty() -> Catalogue:
+def empty() -> JobIndex:
     """One that never learns anything by itself."""
-    catalogue = Catalogue(MemoryJobs())
-    catalogue.entries()
-    catalogue.close()
-    return catalogue
+    job_index = JobIndex(MemoryJobs())
+    job_index.entries()
+    job_index.close()
+    return job_index
 
 
 @settings(deadline=None)
 @given(changes=CHANGES, most=st.sampled_from([0, 3, 200]))
 def test_an_order_that_was_mended_is_the_order_of_what_is_there(
-    changes: list[list[tuple[int, int | None]]], most: int, empty: Catalogue
+    changes: list[list[tuple[int, int | None]]], most: int, empty: JobIndex
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST_MENDED", most)
@@ -65,7 +65,7 @@ def test_an_order_that_was_mended_is_the_order_of_what_is_there(
                 assert before[by] == kept[by], "whoever still reads an older order is not disturbed"
 
 
-def test_what_is_made_of_the_rows_is_made_once_per_change(empty: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_made_of_the_rows_is_made_once_per_change(empty: JobIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(empty, "_ready", lambda: None)
     made: list[int] = []
     everybody = threading.Barrier(4)
@@ -80,7 +80,7 @@ def test_what_is_made_of_the_rows_is_made_once_per_change(empty: Catalogue, monk
     assert empty.once("the number", lambda: made.append(1) or len(made)) == 2
 
 
-def test_what_was_made_while_jobs_changed_is_not_kept(empty: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_made_while_jobs_changed_is_not_kept(empty: JobIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(empty, "_ready", lambda: None)
 
     def slowly() -> str:

@@ -58,8 +58,10 @@ def test_a_rank_that_is_stuck_is_named_until_it_goes_on(clients: list[Client], t
         for handle in (job, there.job("uneven")):
             ranks = handle.progress().ranks
             assert [(rank.rank, rank.state, rank.step, rank.behind) for rank in ranks] == [
-                (0, "running", 40, ""), (1, "running", 5, "at step 5, the others at 40"), (2, "running", 40, "")
-            ]  # fmt: skip
+                (0, "running", 40, ""),
+                (1, "running", 5, "at step 5, the others at 40"),
+                (2, "running", 40, ""),
+            ]
         go.touch()
         seen(job, 1, "step 40 loss: 0.60")
         for handle in (job, there.job("uneven")):

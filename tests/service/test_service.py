@@ -1,4 +1,4 @@
-"""The desk: what it says of jobs, to whom, and what it makes of what it is sent."""
+"""The service: what it says of jobs, to whom, and what it makes of what it is sent."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from console.api.memory import FAILED, QUEUED, RUNNING, SUCCEEDED, MemoryJobs, a
 from oarsman.backends.base import Amounts, HostRecord
 from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, UsageError
 from oarsman.manifest import documents, job_from_document
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.documents import all_templates
-from oarsman.service.job_index import Catalogue
+from oarsman.service.job_index import JobIndex
 from oarsman.service.models import Clone, Create, Identity, JobQuery, Role
 from oarsman.service.preview import arithmetic
 
@@ -32,14 +32,14 @@ def jobs() -> MemoryJobs:
 
 
 @pytest.fixture
-def catalogue(jobs: MemoryJobs) -> Iterator[Catalogue]:
-    found = Catalogue(jobs)
+def job_index(jobs: MemoryJobs) -> Iterator[JobIndex]:
+    found = JobIndex(jobs)
     yield found
     found.close()
 
 
-def a_desk(jobs: MemoryJobs, who: Identity = ADA, **given: Any) -> Desk:
-    return Desk(jobs, who, environment={"PATH": "/bin"}, folder=Path("/"), now=lambda: at(60), **given)
+def a_desk(jobs: MemoryJobs, who: Identity = ADA, **given: Any) -> JobService:
+    return JobService(jobs, who, environment={"PATH": "/bin"}, folder=Path("/"), now=lambda: at(60), **given)
 
 
 # -- what it says ------------------------------------------------------------------------------------
@@ -56,9 +56,9 @@ def test_a_row_has_everything_the_page_shows(jobs: MemoryJobs) -> None:
 def test_whoever_waits_says_for_what_and_in_which_queue(jobs: MemoryJobs) -> None:
     jobs.add(status=QUEUED, document=a_document(runPolicy={"schedulingPolicy": {"queue": "night"}}))
     jobs.add("other")
-    desk = a_desk(jobs)
-    assert {row.name: row.queue for row in desk.jobs().items} == {"pi": "night", "other": ""}
-    (waiting,) = desk.queue()
+    service = a_desk(jobs)
+    assert {row.name: row.queue for row in service.jobs().items} == {"pi": "night", "other": ""}
+    (waiting,) = service.queue()
     assert (waiting.key, waiting.position, waiting.reason) == ("default/pi", 1, "needs 4 CPUs, 2 are free")
     assert (waiting.wanted.cpus, waiting.wanted.memory_bytes, waiting.wanted.gpus) == (2.0, 2 << 30, 0)
 
@@ -66,12 +66,14 @@ def test_whoever_waits_says_for_what_and_in_which_queue(jobs: MemoryJobs) -> Non
 @pytest.mark.parametrize(
     ("given", "state"),
     [
-        ({"status": RUNNING}, "Running"), ({"status": RUNNING, "stop_requested": True}, "Stopping"),
+        ({"status": RUNNING}, "Running"),
+        ({"status": RUNNING, "stop_requested": True}, "Stopping"),
         ({"status": SUCCEEDED, "stop_requested": True}, "Succeeded"),
-        ({"status": RUNNING, "deleting": True}, "Deleting"), ({"status": FAILED}, "Failed"),
+        ({"status": RUNNING, "deleting": True}, "Deleting"),
+        ({"status": FAILED}, "Failed"),
         ({"status": QUEUED}, "Queued"),
     ],
-)  # fmt: skip
+)
 def test_what_was_just_asked_for_comes_before_what_still_is(
     jobs: MemoryJobs, given: dict[str, Any], state: str
 ) -> None:
@@ -85,8 +87,11 @@ def test_a_failed_job_says_why_and_which_rank(jobs: MemoryJobs) -> None:
     assert job.cause is not None
     assert (job.summary.cause, job.cause.rank, job.cause.last_lines) == (job.cause.summary, 1, ("no luck",))
     assert [(rank.rank, rank.planned_host, rank.exit_code) for rank in job.ranks] == [
-        (0, "pi-worker-0", None), (1, "pi-worker-0", 3), (2, "pi-worker-1", None), (3, "pi-worker-1", None)
-    ]  # fmt: skip
+        (0, "pi-worker-0", None),
+        (1, "pi-worker-0", 3),
+        (2, "pi-worker-1", None),
+        (3, "pi-worker-1", None),
+    ]
 
 
 def test_ranks_that_run_are_told_from_those_nobody_has_seen(jobs: MemoryJobs) -> None:
@@ -110,7 +115,7 @@ def test_failures_of_the_last_day_come_newest_first(jobs: MemoryJobs) -> None:
     jobs.add("old", FAILED)
     jobs.add("fine", SUCCEEDED)
     assert [found.key for found in a_desk(jobs).overview().failures] == ["default/old"]
-    late = Desk(jobs, ADA, now=lambda: at(0) + timedelta(days=2))
+    late = JobService(jobs, ADA, now=lambda: at(0) + timedelta(days=2))
     assert late.overview().failures == []
 
 
@@ -141,11 +146,13 @@ def test_filters_offer_what_the_caller_may_see(jobs: MemoryJobs) -> None:
 
 def test_a_viewer_neither_makes_nor_copies_nor_ends(jobs: MemoryJobs) -> None:
     jobs.add(status=SUCCEEDED)
-    desk = a_desk(jobs, VERA)
+    service = a_desk(jobs, VERA)
     for act in (
-        lambda: desk.create(Create(document=a_document("x"))), lambda: desk.clone("default/pi", Clone()),
-        lambda: desk.rerun("default/pi"), lambda: desk.delete("default/pi"),
-    ):  # fmt: skip
+        lambda: service.create(Create(document=a_document("x"))),
+        lambda: service.clone("default/pi", Clone()),
+        lambda: service.rerun("default/pi"),
+        lambda: service.delete("default/pi"),
+    ):
         with pytest.raises(ForbiddenError):
             act()
     assert jobs.submitted == []
@@ -175,11 +182,13 @@ def test_a_job_is_made_for_whoever_asks_with_what_they_say(jobs: MemoryJobs, tmp
 @pytest.mark.parametrize(
     ("given", "error"),
     [
-        ({}, UsageError), ({"manifest": "a: 1", "document": {}}, UsageError), ({"manifest": "a: 1"}, ManifestError),
+        ({}, UsageError),
+        ({"manifest": "a: 1", "document": {}}, UsageError),
+        ({"manifest": "a: 1"}, ManifestError),
         ({"document": a_document(), "folder": "here"}, UsageError),
         ({"document": a_document(), "folder": "/no/such/folder"}, UsageError),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_job_is_refused(jobs: MemoryJobs, given: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         a_desk(jobs).create(Create(**given))
@@ -193,16 +202,16 @@ def test_two_jobs_in_one_text_are_refused(jobs: MemoryJobs) -> None:
 
 def test_clones_find_free_names_and_take_changes(jobs: MemoryJobs) -> None:
     jobs.add(status=SUCCEEDED, metadata={"annotations": {"oarsman.dev/stop-requested": "true"}})
-    desk = a_desk(jobs)
+    service = a_desk(jobs)
     patch = {"spec": {"slotsPerWorker": 4, "runPolicy": None}}
-    names = [desk.clone("default/pi", Clone(patch=patch)).summary.name for _ in range(2)]
+    names = [service.clone("default/pi", Clone(patch=patch)).summary.name for _ in range(2)]
     assert names == ["pi-2", "pi-3"]
     made = jobs.get("default/pi-3").job
     assert (made.slots_per_worker, "runPolicy" in made.document["spec"]) == (4, False)
     assert made.annotations == {}  # that the first one was stopped says nothing about this one
-    assert desk.clone("default/pi-3", Clone()).summary.name == "pi-4"
-    assert desk.clone("default/pi", Clone(name="tau")).summary.name == "tau"
-    assert desk.clone("default/pi", Clone(patch={"metadata": {"name": "phi"}})).summary.name == "phi"
+    assert service.clone("default/pi-3", Clone()).summary.name == "pi-4"
+    assert service.clone("default/pi", Clone(name="tau")).summary.name == "tau"
+    assert service.clone("default/pi", Clone(patch={"metadata": {"name": "phi"}})).summary.name == "phi"
 
 
 @pytest.mark.parametrize(
@@ -247,8 +256,10 @@ def a_launch(*words: str, workers: int = 2, slots: int = 4, **spec: Any) -> dict
     ("document", "sentence"),
     [
         (a_launch("mpirun", "-np", "8", "x"), "2 workers x 4 slots = 8 slots; mpirun starts 8 ranks, which fills them"),
-        (a_launch("mpirun", "-np", "2", "x"),
-         "2 workers x 4 slots = 8 slots; mpirun starts 2 ranks, which leaves 6 free"),
+        (
+            a_launch("mpirun", "-np", "2", "x"),
+            "2 workers x 4 slots = 8 slots; mpirun starts 2 ranks, which leaves 6 free",
+        ),
         (
             a_launch("mpirun", "x", workers=1, slots=1),
             "1 worker x 1 slot = 1 slot; mpirun starts 1 rank because it is not told a number (-np), which fills them",
@@ -267,7 +278,7 @@ def a_launch(*words: str, workers: int = 2, slots: int = 4, **spec: Any) -> dict
             "2 workers x 4 slots = 8 slots; horovodrun is elastic: 1 to 3 ranks, as hosts come and go",
         ),
     ],
-)  # fmt: skip
+)
 def test_slots_and_ranks_are_explained(document: dict[str, Any], sentence: str) -> None:
     assert arithmetic(job_from_document(document)) == sentence
 
@@ -288,18 +299,18 @@ def test_a_document_is_converted_and_losses_are_told(jobs: MemoryJobs) -> None:
 
 
 # -- lists and changes -------------------------------------------------------------------------------
-def test_pages_stay_right_while_jobs_come_and_go(jobs: MemoryJobs, catalogue: Catalogue) -> None:
+def test_pages_stay_right_while_jobs_come_and_go(jobs: MemoryJobs, job_index: JobIndex) -> None:
     for number in range(6):
         jobs.add(f"job-{number}", created_at=at(number))
-    desk = a_desk(jobs, catalogue=catalogue)
-    first = desk.jobs(JobQuery(limit=2))
+    service = a_desk(jobs, job_index=job_index)
+    first = service.jobs(JobQuery(limit=2))
     assert [row.name for row in first.items] == ["job-5", "job-4"]
     jobs.vanish("default/job-4")  # the very one the cursor names
-    catalogue.learn(jobs.add("job-9", created_at=at(9)))
-    wait_for(lambda: catalogue.get("default/job-4") is None)
-    second = desk.jobs(JobQuery(limit=2, cursor=first.next))
+    job_index.learn(jobs.add("job-9", created_at=at(9)))
+    wait_for(lambda: job_index.get("default/job-4") is None)
+    second = service.jobs(JobQuery(limit=2, cursor=first.next))
     assert [row.name for row in second.items] == ["job-3", "job-2"]
-    last = desk.jobs(JobQuery(limit=2, cursor=second.next))
+    last = service.jobs(JobQuery(limit=2, cursor=second.next))
     assert ([row.name for row in last.items], last.next) == (["job-1", "job-0"], None)
 
 
@@ -308,15 +319,15 @@ def test_every_order_shows_every_job_once(jobs: MemoryJobs, sort: str) -> None:
     statuses = (RUNNING, SUCCEEDED, FAILED, QUEUED)
     for number in range(11):
         jobs.add(f"job-{number}", statuses[number % 4], created_at=at(number // 3))
-    desk, seen, cursor = a_desk(jobs), [], None
+    service, seen, cursor = a_desk(jobs), [], None
     while True:
-        found = desk.jobs(JobQuery(limit=3, sort=sort, cursor=cursor))
+        found = service.jobs(JobQuery(limit=3, sort=sort, cursor=cursor))
         seen += [row.name for row in found.items]
         cursor = found.next
         if cursor is None:
             break
     assert sorted(seen) == sorted(f"job-{number}" for number in range(11))
-    assert seen == [row.name for row in desk.jobs(JobQuery(limit=100, sort=sort)).items]
+    assert seen == [row.name for row in service.jobs(JobQuery(limit=100, sort=sort)).items]
 
 
 def test_a_cursor_of_another_order_is_refused(jobs: MemoryJobs) -> None:
@@ -327,10 +338,10 @@ def test_a_cursor_of_another_order_is_refused(jobs: MemoryJobs) -> None:
         a_desk(jobs).jobs(JobQuery(limit=1, sort="-name", cursor=cursor))
 
 
-def test_changes_tell_only_what_the_caller_may_see(jobs: MemoryJobs, catalogue: Catalogue) -> None:
+def test_changes_tell_only_what_the_caller_may_see(jobs: MemoryJobs, job_index: JobIndex) -> None:
     jobs.add("mine")
     jobs.add("theirs", owner="bob")
-    changes = a_desk(jobs, catalogue=catalogue).changes()
+    changes = a_desk(jobs, job_index=job_index).changes()
     assert next(changes).reset
     assert (first := next(changes).changed) is not None
     assert first.name == "mine"
@@ -345,9 +356,9 @@ def test_changes_tell_only_what_the_caller_may_see(jobs: MemoryJobs, catalogue: 
     assert list(changes) == []
 
 
-def test_a_job_that_leaves_the_filter_is_removed_from_the_view(jobs: MemoryJobs, catalogue: Catalogue) -> None:
+def test_a_job_that_leaves_the_filter_is_removed_from_the_view(jobs: MemoryJobs, job_index: JobIndex) -> None:
     jobs.add()
-    changes = a_desk(jobs, catalogue=catalogue).changes(JobQuery(states=["running"]))
+    changes = a_desk(jobs, job_index=job_index).changes(JobQuery(states=["running"]))
     assert [next(changes).reset, next(changes).changed is not None] == [True, True]
     jobs.become("default/pi", SUCCEEDED)
     assert next(changes).removed == "default/pi"
@@ -355,23 +366,23 @@ def test_a_job_that_leaves_the_filter_is_removed_from_the_view(jobs: MemoryJobs,
 
 
 def test_somebody_slow_is_told_to_start_over_instead_of_being_sent_everything(
-    jobs: MemoryJobs, catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+    jobs: MemoryJobs, job_index: JobIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("oarsman.service.job_index._MOST_PENDING", 3)
     heard = threading.Event()
-    subscription = catalogue.subscribe(heard.set)
+    subscription = job_index.subscribe(heard.set)
     heard.wait()
     assert (news := subscription.take()) is not None
     assert news.reset
     for number in range(5):
-        catalogue.learn(jobs.add(f"job-{number}"))
+        job_index.learn(jobs.add(f"job-{number}"))
     assert (news := subscription.take()) is not None
     assert (news.reset, len(news.keys)) == (True, 5)
     subscription.close()
 
 
 def test_a_catalogue_ends_its_thread_wherever_it_waits(jobs: MemoryJobs) -> None:
-    changes = a_desk(jobs).changes()  # with a catalogue of its own
+    changes = a_desk(jobs).changes()  # with a job index of its own
     assert next(changes).reset
     assert "catalogue" in [thread.name for thread in threading.enumerate()]
     changes.close()

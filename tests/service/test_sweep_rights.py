@@ -12,7 +12,7 @@ from console.api.memory import FAILED, MemoryJobs, a_document
 from oarsman import names
 from oarsman.errors import ConflictError
 from oarsman.manifest import to_yaml
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.models import Create, Identity, Role, SweepSpec
 
 SPEC = SweepSpec(name="s", manifest=to_yaml([a_document("x", slotsPerWorker="{{slots}}")]), grid={"slots": [2, 3]})
@@ -20,8 +20,8 @@ BY_HAND = tuple(replace(c, reason=names.REASON_STOPPED) if c.type == names.FAILE
 STOPPED = replace(FAILED, conditions=BY_HAND)
 
 
-def a_desk(jobs: MemoryJobs, name: str) -> Desk:
-    return Desk(jobs, Identity(name=name, role=Role.USER), environment={}, folder=Path("/"))
+def a_desk(jobs: MemoryJobs, name: str) -> JobService:
+    return JobService(jobs, Identity(name=name, role=Role.USER), environment={}, folder=Path("/"))
 
 
 def what_there_is(jobs: MemoryJobs, owner: str) -> dict[str, tuple[str, bool]]:
@@ -31,13 +31,13 @@ def what_there_is(jobs: MemoryJobs, owner: str) -> dict[str, tuple[str, bool]]:
 @pytest.mark.parametrize(
     "act",
     [
-        pytest.param(lambda desk: desk.resume_sweep("default/s"), id="resume"),
-        pytest.param(lambda desk: desk.stop_sweep("default/s"), id="stop"),
-        pytest.param(lambda desk: desk.delete_sweep("default/s"), id="delete"),
-        pytest.param(lambda desk: desk.create_sweep(SPEC), id="begin"),
+        pytest.param(lambda service: service.resume_sweep("default/s"), id="resume"),
+        pytest.param(lambda service: service.stop_sweep("default/s"), id="stop"),
+        pytest.param(lambda service: service.delete_sweep("default/s"), id="delete"),
+        pytest.param(lambda service: service.create_sweep(SPEC), id="begin"),
     ],
 )
-def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable[[Desk], object]) -> None:
+def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable[[JobService], object]) -> None:
     jobs = MemoryJobs()
     a_desk(jobs, "ada").create_sweep(SPEC)
     jobs._put(replace(jobs.get("default/s-0001"), status=STOPPED))

@@ -40,8 +40,17 @@ def up(count: int, name: str) -> None:
         hosts.stop()
         raise
     names = f"{hosts[0].name} to {hosts[-1].name}"
-    print(NEXT.format(config=hosts.ssh_config, first=hosts[0].name, hosts=names, password=PASSWORD,
-                      shared=hosts.shared, down=down_command(name)), end="")  # fmt: skip
+    print(
+        NEXT.format(
+            config=hosts.ssh_config,
+            first=hosts[0].name,
+            hosts=names,
+            password=PASSWORD,
+            shared=hosts.shared,
+            down=down_command(name),
+        ),
+        end="",
+    )
 
 
 def folder_of(name: str) -> Path:

@@ -15,19 +15,28 @@ OWN = tuple(Path(folder) for folder in (*KEPT, *FORGOTTEN))
 def boot_script(work: Path, visible: Sequence[Path], shared: Path) -> str:
     """For sh in the host's new world. work: where its kept files are. Only `shared` of the machine's can be written."""
     hidden = [folder for folder in (*visible, shared) if _covered_from(folder)]
-    return "\n".join([
-        "mount --make-rprivate /",
-        "mount -t tmpfs -o mode=755 tmpfs /run",
-        *(f"mkdir -p /run/seen/{n}; mount --rbind {quote(str(path))} /run/seen/{n}" for n, path in enumerate(hidden)),
-        f"mount -t overlay -o lowerdir=/etc,upperdir={work}/etc,workdir={work}/work etc /etc",
-        *(f"mount --bind {work}{folder} {folder}" for folder in KEPT),
-        *(f"mount -t tmpfs -o mode={mode} tmpfs {folder}" for folder, mode in FORGOTTEN.items() if folder != "/run"),
-        "mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts /dev/pts",
-        "mount -t sysfs sysfs /sys",  # the interfaces in it are those of the network it was mounted in
-        *_shown_again(hidden),
-        *(f"mount -o remount,bind,ro {quote(str(folder))}" for folder in (*hidden, Path("/")) if folder != shared),
-        "mkdir -p /run/sshd /run/lock",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "mount --make-rprivate /",
+            "mount -t tmpfs -o mode=755 tmpfs /run",
+            *(
+                f"mkdir -p /run/seen/{n}; mount --rbind {quote(str(path))} /run/seen/{n}"
+                for n, path in enumerate(hidden)
+            ),
+            f"mount -t overlay -o lowerdir=/etc,upperdir={work}/etc,workdir={work}/work etc /etc",
+            *(f"mount --bind {work}{folder} {folder}" for folder in KEPT),
+            *(
+                f"mount -t tmpfs -o mode={mode} tmpfs {folder}"
+                for folder, mode in FORGOTTEN.items()
+                if folder != "/run"
+            ),
+            "mount -t devpts -o newinstance,ptmxmode=666,mode=620,gid=5 devpts /dev/pts",
+            "mount -t sysfs sysfs /sys",  # the interfaces in it are those of the network it was mounted in
+            *_shown_again(hidden),
+            *(f"mount -o remount,bind,ro {quote(str(folder))}" for folder in (*hidden, Path("/")) if folder != shared),
+            "mkdir -p /run/sshd /run/lock",
+        ]
+    )
 
 
 def _shown_again(hidden: Sequence[Path]) -> list[str]:

@@ -52,20 +52,22 @@ CASES = {
     "no Python": Case(
         lambda host, _: host.faults.without("python3", "perl"), "command -v perl || echo none", "/perl", "none"
     ),
-    "busybox": Case(lambda host, _: host.faults.busybox(), "ls --help 2>&1; test -x $(which mpirun) && echo mpirun",
-                    "GNU(.|\n)*mpirun", "BusyBox(.|\n)*mpirun"),
+    "busybox": Case(
+        lambda host, _: host.faults.busybox(),
+        "ls --help 2>&1; test -x $(which mpirun) && echo mpirun",
+        "GNU(.|\n)*mpirun",
+        "BusyBox(.|\n)*mpirun",
+    ),
     "another port": Case(lambda host, _: host.faults.other_port(), "hostname", "node1", "refused"),
     "nothing moves": Case(lambda host, _: host.faults.frozen(), "hostname", "node1", SILENCE),
     "the clock": Case(
-        lambda host, _: host.faults.clock_off(-7200), f"test $(date +%s) -gt {EARLIER} && echo right || echo wrong",
-        "right", "wrong",
+        lambda host, _: host.faults.clock_off(-7200),
+        f"test $(date +%s) -gt {EARLIER} && echo right || echo wrong",
+        "right",
+        "wrong",
     ),
-    "a folder is not writable": Case(
-        lambda host, _: host.faults.unwritable(), WRITE, "written", "Permission denied"
-    ),
-    "the disk is full": Case(
-        lambda host, _: host.faults.full_disk(), WRITE, "written", "No space left"
-    ),
+    "a folder is not writable": Case(lambda host, _: host.faults.unwritable(), WRITE, "written", "Permission denied"),
+    "the disk is full": Case(lambda host, _: host.faults.full_disk(), WRITE, "written", "No space left"),
     "the user is missing": Case(lambda host, _: host.faults.no_user(), "hostname", "node1", "Permission denied"),
     "the user has another number": Case(lambda host, _: host.faults.other_uid(), "id -u", "5001", "6001"),
     "the user has another shell": Case(
@@ -74,7 +76,7 @@ CASES = {
     "the user has no shell": Case(
         lambda host, _: host.faults.login_shell("/usr/sbin/nologin"), "hostname", "node1", "not available"
     ),
-}  # fmt: skip
+}
 
 
 def said(rack: Rack, host: Host, words: str, patience: int = 120) -> str:

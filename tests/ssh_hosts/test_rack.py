@@ -131,19 +131,22 @@ def test_a_folder_is_visible_wherever_it_lies(tmp_path: Path) -> None:
     [
         pytest.param(
             f"/usr/bin/mpirun --hostfile hosts --mca btl_tcp_if_include eth0 --mca oob_tcp_if_include eth0 "
-            f"{MPI}/debian/bin/python -c {SUM}", id="Open MPI 4",
+            f"{MPI}/debian/bin/python -c {SUM}",
+            id="Open MPI 4",
         ),
         pytest.param(
             f"{MPI}/openmpi5/bin/mpirun --hostfile hosts --mca btl ^ofi --mca btl_tcp_if_include eth0 "
-            f"--prtemca prte_if_include eth0 {MPI}/openmpi5/bin/python -c {SUM}", id="Open MPI 5",
+            f"--prtemca prte_if_include eth0 {MPI}/openmpi5/bin/python -c {SUM}",
+            id="Open MPI 5",
         ),
         pytest.param(f"{MPI}/mpich/bin/mpiexec -f machines {MPI}/mpich/bin/python -c {SUM}", id="MPICH"),
         pytest.param(
             f"{MPI}/intel/bin/mpiexec -n 4 -ppn 1 -iface eth0 -genv FI_TCP_IFACE eth0 -f machines "
-            f"{MPI}/intel/bin/python -c {SUM}", id="Intel MPI",
+            f"{MPI}/intel/bin/python -c {SUM}",
+            id="Intel MPI",
         ),
     ],
-)  # fmt: skip
+)
 def test_an_mpi_job_spans_all_hosts(rack: Rack, command: str) -> None:
     rack.trust()
     rack[0].write("/home/rower/hosts", "".join(f"{host.name} slots=1\n" for host in rack), "rower")
@@ -161,9 +164,12 @@ def test_hosts_end_with_a_process_that_is_killed() -> None:
         "    sys.stdin.read()\n"
     )
     owner = subprocess.Popen(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT / "tests")}, stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "tests")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     with owner:
         assert owner.stdout
         folder, shared, link, *pids = owner.stdout.readline().split()

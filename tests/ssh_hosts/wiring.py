@@ -1,4 +1,4 @@
-"""The network of a rack: a bridge in a world of its own, a cable to each host, and one to the machine.
+"""The network of an inventory: a bridge in a world of its own, a cable to each host, and one to the machine.
 
 the machine ── bridge in the switch ── hosts
  10.88.N.1                             10.88.N.11, .12, ...     N is the first that nobody on this machine uses
@@ -61,8 +61,21 @@ class Switch:
     def plug_in(self, host: World, number: int) -> None:
         """A host that comes back finds its cable gone, or about to go with the old namespace. Its card is the same."""
         self._world.sh(f"ip link del {host.name} 2>/dev/null || true")
-        _ip("link", "add", "name", host.name, "netns", str(self._world.pid), "type", "veth",
-            "peer", "name", "eth0", "netns", str(host.pid))  # fmt: skip
+        _ip(
+            "link",
+            "add",
+            "name",
+            host.name,
+            "netns",
+            str(self._world.pid),
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            str(host.pid),
+        )
         self._world.sh(f"ip link set {host.name} master hosts up")
         # A bridge is up only with something in it, and an interface that is not up would be too easy to leave out.
         host.sh(f"""

@@ -230,19 +230,34 @@ def test_a_rank_that_failed_long_before_a_host_was_lost_is_the_cause() -> None:
 @pytest.mark.parametrize(
     ("launcher", "lines", "summary"),
     [
-        (a_launcher(Phase.FAILED, code=1), ("mpirun has detected an attempt to run as root.", "", "Running as root is"),
-         "the launcher exited with code 1: mpirun has detected an attempt to run as root."),
+        (
+            a_launcher(Phase.FAILED, code=1),
+            ("mpirun has detected an attempt to run as root.", "", "Running as root is"),
+            "the launcher exited with code 1: mpirun has detected an attempt to run as root.",
+        ),
         (a_launcher(Phase.FAILED, code=1), (), "the launcher exited with code 1: it wrote nothing"),
-        (a_launcher(Phase.FAILED, code=255), ("bye",),
-         "the launcher ended with code 255, as it does when a host or the daemon on it is lost: bye"),
-        (a_launcher(Phase.FAILED, reason="OOMKilled", message="limit 1Gi"), (),
-         "the launcher failed (OOMKilled): limit 1Gi"),
-        (a_launcher(Phase.FAILED, code=2), ("its own words", "-" * 40, "a report"),
-         "the launcher exited with code 2: its own words"),
-        (a_launcher(Phase.FAILED, code=2), ("-" * 40, "a report", "goes on"),
-         "the launcher exited with code 2: a report"),
+        (
+            a_launcher(Phase.FAILED, code=255),
+            ("bye",),
+            "the launcher ended with code 255, as it does when a host or the daemon on it is lost: bye",
+        ),
+        (
+            a_launcher(Phase.FAILED, reason="OOMKilled", message="limit 1Gi"),
+            (),
+            "the launcher failed (OOMKilled): limit 1Gi",
+        ),
+        (
+            a_launcher(Phase.FAILED, code=2),
+            ("its own words", "-" * 40, "a report"),
+            "the launcher exited with code 2: its own words",
+        ),
+        (
+            a_launcher(Phase.FAILED, code=2),
+            ("-" * 40, "a report", "goes on"),
+            "the launcher exited with code 2: a report",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_launcher_alone_is_blamed_with_its_own_words(
     launcher: object, lines: tuple[str, ...], summary: str
 ) -> None:

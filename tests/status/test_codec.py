@@ -15,28 +15,51 @@ times = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.ju
 texts = st.text(max_size=20)
 small = st.integers(0, 300)
 causes = st.builds(
-    Cause, summary=texts, rank=st.none() | small, host=st.none() | texts, exit_code=st.none() | small,
-    signal=st.none() | small, memory_limit_hit=st.booleans(), last_lines=st.lists(texts, max_size=3).map(tuple),
+    Cause,
+    summary=texts,
+    rank=st.none() | small,
+    host=st.none() | texts,
+    exit_code=st.none() | small,
+    signal=st.none() | small,
+    memory_limit_hit=st.booleans(),
+    last_lines=st.lists(texts, max_size=3).map(tuple),
     hint=st.none() | texts,
-)  # fmt: skip
+)
 counts = st.builds(ReplicaCount, active=small, succeeded=small, failed=small, ready=small)
 attempts = st.builds(
-    Attempt, number=small, started_at=st.none() | times, finished_at=st.none() | times, outcome=texts,
-    cause=st.none() | causes, workers=st.none() | small,
-)  # fmt: skip
+    Attempt,
+    number=small,
+    started_at=st.none() | times,
+    finished_at=st.none() | times,
+    outcome=texts,
+    cause=st.none() | causes,
+    workers=st.none() | small,
+)
 conditions = st.builds(
-    Condition, type=texts, status=st.booleans(), reason=texts, message=texts, last_update_time=times,
+    Condition,
+    type=texts,
+    status=st.booleans(),
+    reason=texts,
+    message=texts,
+    last_update_time=times,
     last_transition_time=times,
-)  # fmt: skip
+)
 statuses = st.builds(
-    Status, conditions=st.lists(conditions, max_size=4).map(tuple), launcher=counts, worker=counts,
-    start_time=st.none() | times, completion_time=st.none() | times, observed_generation=small,
-    attempts=st.lists(attempts, max_size=3).map(tuple), cause=st.none() | causes,
+    Status,
+    conditions=st.lists(conditions, max_size=4).map(tuple),
+    launcher=counts,
+    worker=counts,
+    start_time=st.none() | times,
+    completion_time=st.none() | times,
+    observed_generation=small,
+    attempts=st.lists(attempts, max_size=3).map(tuple),
+    cause=st.none() | causes,
     queue=st.none() | st.builds(QueuePlace, position=small, reason=texts),
-    timeline=st.dictionaries(st.sampled_from(STEPS), times), retry_at=st.none() | times,
+    timeline=st.dictionaries(st.sampled_from(STEPS), times),
+    retry_at=st.none() | times,
     placement=st.dictionaries(small, st.sampled_from(["a-worker-0", "a-worker-1", "a-launcher"])),
     machines=st.dictionaries(st.sampled_from(["a-worker-0", "a-launcher"]), st.sampled_from(["node1", "node2"])),
-)  # fmt: skip
+)
 
 
 @given(statuses)

@@ -1,6 +1,5 @@
 """The words of real programs. Each text is what the program named beside it prints."""
 
-# ruff: noqa: E501 (real messages are not broken into lines)
 from __future__ import annotations
 
 import pytest
@@ -22,7 +21,10 @@ MESSAGES = [
     ("command-not-found", "prterun was unable to launch the specified application as it could not"),
     ("command-not-found", "prterun was unable to find the specified executable file, and therefore did"),
     ("btl-tcp", "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This"),
-    ("btl-tcp", "[pi-worker-1][[4870,1],1][btl_tcp_endpoint.c:625:mca_btl_tcp_endpoint_recv_connect_ack] received unexpected process identifier"),
+    (
+        "btl-tcp",
+        "[pi-worker-1][[4870,1],1][btl_tcp_endpoint.c:625:mca_btl_tcp_endpoint_recv_connect_ack] received unexpected process identifier",
+    ),
     ("btl-tcp", "ORTE was unable to reliably start one or more daemons."),
     ("btl-tcp", "A daemon failed to report back after being spawned. This could"),
     ("btl-tcp", "PRTE has lost communication with a remote daemon."),
@@ -31,9 +33,18 @@ MESSAGES = [
     ("mpi-mismatch", "OPAL ERROR: Unreachable in file ext3x_client.c at line 112: pmix"),
     ("mpi-mismatch", 'The application appears to have been direct launched using "srun",'),
     # MPICH and Intel MPI
-    ("mpirun-option", "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument allow-run-as-root"),
-    ("command-not-found", "[proxy:0@pi-worker-0] HYDU_create_process (lib/utils/launch.c:73): execvp error on file ./nope (No such file or directory)"),
-    ("name", "[mpiexec@pi-launcher] HYDU_sock_connect (lib/utils/sock.c:110): unable to get host address for pi-launcher (-2)"),
+    (
+        "mpirun-option",
+        "[mpiexec@pi-launcher] match_arg (lib/utils/args.c:166): unrecognized argument allow-run-as-root",
+    ),
+    (
+        "command-not-found",
+        "[proxy:0@pi-worker-0] HYDU_create_process (lib/utils/launch.c:73): execvp error on file ./nope (No such file or directory)",
+    ),
+    (
+        "name",
+        "[mpiexec@pi-launcher] HYDU_sock_connect (lib/utils/sock.c:110): unable to get host address for pi-launcher (-2)",
+    ),
     ("mpi-mismatch", "Fatal error in PMPI_Init_thread: Other MPI error: PMI2_Init failed"),
     # ssh
     ("ssh-key", "mpiuser@pi-worker-0: Permission denied (publickey)."),
@@ -64,21 +75,38 @@ MESSAGES = [
     # Our own, on one machine and on Kubernetes
     ("install-commands", "oarsman: the install commands failed with code 3"),
     # PyTorch, NCCL, CUDA
-    ("cuda-out-of-memory", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB"),
+    (
+        "cuda-out-of-memory",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 15.77 GiB",
+    ),
     ("cuda-out-of-memory", "RuntimeError: CUDA error: out of memory"),
-    ("nccl-timeout", "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)"),
-    ("nccl-timeout", "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, ncclRemoteError: A call failed possibly due to a network error"),
+    (
+        "nccl-timeout",
+        "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000)",
+    ),
+    (
+        "nccl-timeout",
+        "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, ncclRemoteError: A call failed possibly due to a network error",
+    ),
     ("address-in-use", "RuntimeError: The server socket has failed to listen on any local network address. EADDRINUSE"),
-]  # fmt: skip
+]
 
 
 # Errors only for jobs that were set up for the other kind of MPI.
 MISMATCHES = [
-    ("mpich-for-open-mpi", Implementation.OPENMPI, "[mpiexec@sh-w26v6-launcher] match_arg (lib/utils/args.c:166): unrecognized argument tag-output"),
-    ("mpich-for-open-mpi", Implementation.OPENMPI, "[mpiexec@plain-mpich-launcher] HYDU_process_mfile_token (lib/utils/args.c:301): token slots not supported at this time"),
+    (
+        "mpich-for-open-mpi",
+        Implementation.OPENMPI,
+        "[mpiexec@sh-w26v6-launcher] match_arg (lib/utils/args.c:166): unrecognized argument tag-output",
+    ),
+    (
+        "mpich-for-open-mpi",
+        Implementation.OPENMPI,
+        "[mpiexec@plain-mpich-launcher] HYDU_process_mfile_token (lib/utils/args.c:301): token slots not supported at this time",
+    ),
     ("open-mpi-for-mpich", Implementation.MPICH, 'mpirun: Error: unknown option "-prepend-rank"'),
     ("open-mpi-for-mpich", Implementation.INTEL, "An unrecognized option was included on the mpirun command line:"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "message"), MESSAGES)

@@ -26,17 +26,24 @@ def stepping(*steps: float | None, rounds: tuple[int, ...] = ()) -> dict[int, Pa
         (stepping(1_000_000, 500_000), {1: "at step 500000, the others at 1000000"}),
         (stepping(100, 20, 100, 30, 100), {1: "at step 20, the others at 100", 3: "at step 30, the others at 100"}),
         # not enough behind
-        (stepping(180, 150, 180), {}), (stepping(10, 8, 10), {}), (stepping(2, 0, 2), {}), (stepping(5, 5), {}),
+        (stepping(180, 150, 180), {}),
+        (stepping(10, 8, 10), {}),
+        (stepping(2, 0, 2), {}),
+        (stepping(5, 5), {}),
         # one that is ahead makes nobody late
         (stepping(100, 500, 100, 100), {}),
         # nobody to compare with
-        (stepping(5), {}), ({}, {}), (stepping(180, None), {}), (stepping(None, None, None), {}),
+        (stepping(5), {}),
+        ({}, {}),
+        (stepping(180, None), {}),
+        (stepping(None, None, None), {}),
         # in another round the steps count anew
-        (stepping(5, 180, 5, rounds=(1, 0, 1)), {}), (stepping(5, 100, 5, rounds=(1, 1, 1)), {}),
+        (stepping(5, 180, 5, rounds=(1, 0, 1)), {}),
+        (stepping(5, 100, 5, rounds=(1, 1, 1)), {}),
         (stepping(5, 180, 5, rounds=(3, 1, 3)), {1: "2 rounds of steps behind the others"}),
         (stepping(100, 10, 100, 5, rounds=(1, 1, 1, 2)), {1: "at step 10, the others at 100"}),
     ],
-)  # fmt: skip
+)
 def test_a_rank_is_slow_when_its_step_is_well_behind_the_others(
     paces: dict[int, Pace], reasons: dict[int, str]
 ) -> None:
@@ -59,15 +66,21 @@ def writing(*ago: float, every: float = 2.0, beats: int = 20, longest_gap: float
         (writing(2, 95, 2), {1: "silent for 95 s, the others wrote 2 s ago"}),
         (writing(95, 2), {0: "silent for 95 s, the others wrote 2 s ago"}),
         # too short, or no longer than is usual
-        (writing(2, 29, 2), {}), (writing(2, 95, 2, every=20), {}), (writing(2, 95, 2, longest_gap=60), {}),
+        (writing(2, 29, 2), {}),
+        (writing(2, 95, 2, every=20), {}),
+        (writing(2, 95, 2, longest_gap=60), {}),
         # all of them wait for something
-        (writing(95, 95, 95), {}), (writing(90, 95, 90), {}), (writing(2, 95, 95), {}),
+        (writing(95, 95, 95), {}),
+        (writing(90, 95, 90), {}),
+        (writing(2, 95, 95), {}),
         # nobody knows what is usual
-        (writing(2, 95, 2, beats=3), {}), (writing(95), {}), ({**writing(2, 95), 2: Pace()}, {}),
+        (writing(2, 95, 2, beats=3), {}),
+        (writing(95), {}),
+        ({**writing(2, 95), 2: Pace()}, {}),
         # clocks that differ
         (writing(-5, 95, -5), {1: "silent for 95 s, the others wrote 0 s ago"}),
     ],
-)  # fmt: skip
+)
 def test_a_rank_is_silent_only_while_the_others_go_on(paces: dict[int, Pace], reasons: dict[int, str]) -> None:
     assert behind(paces, NOW) == reasons
 
@@ -87,10 +100,14 @@ def test_of_two_reasons_the_step_is_told() -> None:
 
 
 PACES = st.builds(
-    Pace, step=st.none() | st.floats(0, 1e12), round=st.integers(0, 9), beats=st.integers(0, 50),
-    first=st.none() | st.datetimes(timezones=st.just(UTC)), last=st.none() | st.datetimes(timezones=st.just(UTC)),
+    Pace,
+    step=st.none() | st.floats(0, 1e12),
+    round=st.integers(0, 9),
+    beats=st.integers(0, 50),
+    first=st.none() | st.datetimes(timezones=st.just(UTC)),
+    last=st.none() | st.datetimes(timezones=st.just(UTC)),
     longest_gap=st.floats(0, 1e6),
-)  # fmt: skip
+)
 
 
 @settings(deadline=None)

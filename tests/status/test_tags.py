@@ -14,24 +14,31 @@ def spoken(tags: Tags, *lines: str) -> list[Spoken]:
 
 def test_open_mpi_4_and_5_differ_by_a_space() -> None:
     assert spoken(Tags(), "[1,0]<stdout>:hi", "[1,3]<stderr>:  indented", "[1,0]<stdout>:") == [
-        Spoken(0, "out", "hi"), Spoken(3, "err", "  indented"), Spoken(0, "out", ""),
-    ]  # fmt: skip
+        Spoken(0, "out", "hi"),
+        Spoken(3, "err", "  indented"),
+        Spoken(0, "out", ""),
+    ]
     assert spoken(Tags(), "[1,0]<stdout>: hi", "[1,3]<stderr>:   indented", "[1,0]<stdout>: ") == [
-        Spoken(0, "out", "hi"), Spoken(3, "err", "  indented"), Spoken(0, "out", ""),
-    ]  # fmt: skip
+        Spoken(0, "out", "hi"),
+        Spoken(3, "err", "  indented"),
+        Spoken(0, "out", ""),
+    ]
 
 
 def test_a_line_written_in_pieces_is_put_together() -> None:
     lines = ["[1,1]<stdout>:x", "[1,0]<stdout>:partial[1,0]<stderr>:oops", "[1,0]<stdout>: rest"]
     assert spoken(Tags(), *lines) == [
-        Spoken(1, "out", "x"), Spoken(0, "err", "oops"), Spoken(0, "out", "partial rest"),
-    ]  # fmt: skip
+        Spoken(1, "out", "x"),
+        Spoken(0, "err", "oops"),
+        Spoken(0, "out", "partial rest"),
+    ]
 
 
 def test_a_piece_that_never_ends_is_not_lost() -> None:
     assert spoken(Tags(), "[1,0]<stdout>:begun[1,1]<stdout>:done") == [
-        Spoken(1, "out", "done"), Spoken(0, "out", "begun"),
-    ]  # fmt: skip
+        Spoken(1, "out", "done"),
+        Spoken(0, "out", "begun"),
+    ]
 
 
 @pytest.mark.parametrize("time", ["Sun Nov 15 17:37:00 2026", "[Sun Nov  5 17:37:00 2026]"], ids=["4", "5"])
@@ -50,8 +57,10 @@ def test_words_that_only_look_like_tags_are_the_launchers(line: str) -> None:
 def test_hydra_tags_are_read_where_hydra_runs_and_the_rank_exists() -> None:
     tags = Tags(hydra=True, ranks=2)
     assert spoken(tags, "[1] hi", "[0] ", "[7] is not a rank") == [
-        Spoken(1, "out", "hi"), Spoken(0, "out", ""), Spoken(None, "out", "[7] is not a rank"),
-    ]  # fmt: skip
+        Spoken(1, "out", "hi"),
+        Spoken(0, "out", ""),
+        Spoken(None, "out", "[7] is not a rank"),
+    ]
     assert tags.seen
 
 

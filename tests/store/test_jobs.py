@@ -23,9 +23,17 @@ NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
 def add(store: JobStore, name: str = "pi", **changes: Any) -> StoredJob:
     fields: dict[str, Any] = {
-        "uid": f"uid-{name}", "namespace": "default", "name": name, "engine": "embedded", "owner": "me", "folder": "/",
-        "document": {"spec": {}}, "environment": {"SECRET": "x"}, "now": NOW, **changes,
-    }  # fmt: skip
+        "uid": f"uid-{name}",
+        "namespace": "default",
+        "name": name,
+        "engine": "embedded",
+        "owner": "me",
+        "folder": "/",
+        "document": {"spec": {}},
+        "environment": {"SECRET": "x"},
+        "now": NOW,
+        **changes,
+    }
     return store.add(**fields)
 
 

@@ -27,8 +27,13 @@ def test_writer_and_reader_mean_the_same_file() -> None:
     assert WRITTEN == logs.MERGED
 
 
-@given(chunks=st.lists(st.text(st.characters(blacklist_characters="\n\r", codec="utf-8")).flatmap(
-    lambda text: st.sampled_from([text, text + "\n", "\n" + text]))))  # fmt: skip
+@given(
+    chunks=st.lists(
+        st.text(st.characters(blacklist_characters="\n\r", codec="utf-8")).flatmap(
+            lambda text: st.sampled_from([text, text + "\n", "\n" + text])
+        )
+    )
+)
 def test_lines_come_out_as_they_went_in_however_they_were_cut(
     chunks: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from oarsman.errors import StoreError
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Places:
-    return Places(tmp_path / "state")
+def paths(tmp_path: Path) -> Paths:
+    return Paths(tmp_path / "state")
 
 
 def use_temp(monkeypatch: pytest.MonkeyPatch, folder: Path | str) -> None:
@@ -23,44 +23,44 @@ def use_temp(monkeypatch: pytest.MonkeyPatch, folder: Path | str) -> None:
 
 
 def test_every_command_finds_the_same_run_folder_whatever_its_tmpdir(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("oarsman.store.paths._SHORT_AND_PLAIN", re.compile(".*"))
     first, second = tmp_path / "1", tmp_path / "2"
     first.mkdir()
     second.mkdir()
     use_temp(monkeypatch, first)
-    places.make()
-    run = places.run
+    paths.make()
+    run = paths.run
     assert run.parent == first
     use_temp(monkeypatch, second)
-    places.make()
-    assert places.run == run
+    paths.make()
+    assert paths.run == run
     shutil.rmtree(first)
-    places.make()
-    assert places.run.parent == second
+    paths.make()
+    assert paths.run.parent == second
 
 
 @pytest.mark.parametrize("folder", ["/tmp/a/very/long/folder/" + "x" * 60, "/tmp/a b", "/tmp/a:b"])
 def test_a_temporary_folder_that_no_socket_can_be_in_is_not_used(
-    places: Places, monkeypatch: pytest.MonkeyPatch, folder: str
+    paths: Paths, monkeypatch: pytest.MonkeyPatch, folder: str
 ) -> None:
     use_temp(monkeypatch, folder)
-    longest = places.job_run("12345678-9abc") / "h" / ("x" * 63)
+    longest = paths.job_run("12345678-9abc") / "h" / ("x" * 63)
     assert len(str(longest)) <= 107
-    assert places.run.parent == Path("/tmp")
+    assert paths.run.parent == Path("/tmp")
 
 
-def test_a_run_folder_that_others_could_write_to_is_refused(places: Places, tmp_path: Path) -> None:
+def test_a_run_folder_that_others_could_write_to_is_refused(paths: Paths, tmp_path: Path) -> None:
     open_to_all = tmp_path / "open"
     open_to_all.mkdir(mode=0o700)
     open_to_all.chmod(0o777)
-    places.run.symlink_to(open_to_all)
+    paths.run.symlink_to(open_to_all)
     try:
         with pytest.raises(StoreError, match="not a folder of this user alone"):
-            places.make()
+            paths.make()
     finally:
-        places.run.unlink()
+        paths.run.unlink()
 
 
 def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,6 +68,6 @@ def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     monkeypatch.setattr("os.path.expanduser", lambda path: path)
     with pytest.raises(StoreError, match="no home folder"):
-        Places.default()
+        Paths.default()
     with pytest.raises(StoreError, match="no place to keep jobs"):
-        Places(Path("/proc/nonexistent/state")).make()
+        Paths(Path("/proc/nonexistent/state")).make()

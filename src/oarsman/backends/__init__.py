@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from oarsman.backends.base import Jobs
-    from oarsman.backends.kube.backend import ClusterJobs
+    from oarsman.backends.kube.backend import KubeBackend
     from oarsman.backends.kube.identity import Reviewer
 
 
 _EXTRA = {"aiohttp", "msgspec", "cryptography", "uvloop"}
 
 
-def open_jobs(
+def open_backend(
     engine: str = "embedded",
     *,
     context: str | None = None,
@@ -30,26 +30,26 @@ def open_jobs(
     from oarsman.errors import UsageError
 
     if engine == "kube":
-        return open_cluster(context=context, kubeconfig=kubeconfig, namespace=namespace)
+        return open_kube(context=context, kubeconfig=kubeconfig, namespace=namespace)
     if engine == "ssh":
-        from oarsman.backends.ssh.backend import RackJobs
+        from oarsman.backends.ssh.backend import SshBackend
 
-        return RackJobs(hosts)
+        return SshBackend(hosts)
     if engine != "embedded":
         raise UsageError(f"there is no engine '{engine}'", hint="embedded, ssh or kube")
-    from oarsman.backends.local.backend import EmbeddedJobs
+    from oarsman.backends.local.backend import LocalBackend
 
-    return EmbeddedJobs()
+    return LocalBackend()
 
 
-def open_cluster(
+def open_kube(
     *,
     context: str | None = None,
     kubeconfig: str | None = None,
     namespace: str | None = None,
     token: str | None = None,
     namespaces: Sequence[str] | None = None,
-) -> ClusterJobs:
+) -> KubeBackend:
     """The jobs of a cluster: the one of the kubeconfig's context, or the one this pod is in.
 
     `token`: with whose rights, if not with those of the kubeconfig's user or of the pod. `namespaces`: where to look
@@ -58,10 +58,10 @@ def open_cluster(
     from pathlib import Path
 
     with _the_extra():
-        from oarsman.backends.kube.backend import ClusterJobs
+        from oarsman.backends.kube.backend import KubeBackend
         from oarsman.engines.kube.client import load_access
     access = load_access(kubeconfig=Path(kubeconfig) if kubeconfig else None, context=context, token=token)
-    return ClusterJobs(access, namespace=namespace, namespaces=namespaces)
+    return KubeBackend(access, namespace=namespace, namespaces=namespaces)
 
 
 def open_reviewer(*, context: str | None = None, kubeconfig: str | None = None) -> Reviewer:

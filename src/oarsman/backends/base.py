@@ -114,7 +114,7 @@ class Fit:
     wanted: Amounts
     free: Amounts
     total: Amounts
-    machines: Mapping[str, str] = field(default_factory=dict)  # host of the job -> host of the rack, if it fits now
+    machines: Mapping[str, str] = field(default_factory=dict)  # host of the job -> machine, if it fits now
 
 
 class PlacedLine(NamedTuple):
@@ -213,9 +213,14 @@ class Jobs(Protocol):
         ...
 
     def log_page(
-        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        query: LogQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> LogPage:  # fmt: skip
+    ) -> LogPage:
         """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
         ...
 

@@ -16,9 +16,13 @@ if TYPE_CHECKING:
 
 
 def each(
-    session: Session, names: Iterable[str], act: Callable[[str], JobRecord], *, said: str,
+    session: Session,
+    names: Iterable[str],
+    act: Callable[[str], JobRecord],
+    *,
+    said: str,
     output: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Act on every name in turn; say what was done (`said` has a place for {name}), or print the job as it is now."""
     records = [_one(session, name, act, said=None if output else said) for name in names]
     if output and len(records) == 1:

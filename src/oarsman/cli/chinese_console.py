@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: the console, its accounts and tokens."""
+"""The job index of Simplified Chinese: the console, its accounts and tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: `oarsman env`, and what jobs say about environments."""
+"""The job index of Simplified Chinese: `oarsman env`, and what jobs say about environments."""
 
 from __future__ import annotations
 
@@ -36,12 +36,18 @@ ENV = {
     ),
     "The environment to run in, as `oarsman env list` shows them.": "作业所用的环境，见 `oarsman env list`。",
     "Shell commands that run before the job starts.": "作业启动前运行的 shell 命令。",
-    "PACKAGES": "软件包", "SIZE": "大小", "JOBS": "作业", "Size": "大小", "Description": "说明文字",
-    "Owner": "所有者", "Built": "构建时间", "Used by": "使用者",
+    "PACKAGES": "软件包",
+    "SIZE": "大小",
+    "JOBS": "作业",
+    "Size": "大小",
+    "Description": "说明文字",
+    "Owner": "所有者",
+    "Built": "构建时间",
+    "Used by": "使用者",
     "no environments": "没有环境",
     "{name} could not be built: {why}": "{name} 构建失败：{why}",
     "{name} is ready: Python {python}, {count} packages": "{name} 已就绪：Python {python}，{count} 个软件包",
     "{name} is being built; `oarsman env log {name} -f` shows how it goes": (
         "正在构建 {name}；用 `oarsman env log {name} -f` 查看进展"
     ),
-}  # fmt: skip
+}

@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: the help pages."""
+"""The job index of Simplified Chinese: the help pages."""
 
 from __future__ import annotations
 
@@ -210,6 +210,17 @@ _EXAMPLES = {
 }
 
 HELP = {
-    **_COMMAND, **_PARAGRAPHS, **_OPTIONS, **_EXAMPLES, **OPERATOR, **KUBE, **CONSOLE, **SERVE, **ENV, **SWEEP,
-    **HOSTS, **HOSTS_TRUST, **SSH,
-}  # fmt: skip
+    **_COMMAND,
+    **_PARAGRAPHS,
+    **_OPTIONS,
+    **_EXAMPLES,
+    **OPERATOR,
+    **KUBE,
+    **CONSOLE,
+    **SERVE,
+    **ENV,
+    **SWEEP,
+    **HOSTS,
+    **HOSTS_TRUST,
+    **SSH,
+}

@@ -1,9 +1,9 @@
-"""The catalogue of Simplified Chinese: `oarsman hosts list` and `oarsman hosts check`."""
+"""The job index of Simplified Chinese: `oarsman hosts list` and `oarsman hosts check`."""
 
 from __future__ import annotations
 
 HOSTS = {
-    "Look at the hosts of a rack: machines that are reached over ssh and have an MPI, and nothing else. A file "
+    "Look at SSH hosts: machines that are reached over ssh and have an MPI, and nothing else. A file "
     "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml, hosts or hostfile in "
     "~/.config/oarsman.": (
         "查看一组主机：只需能用 ssh 登录并装有 MPI 的机器。用一个文件列出它们，写法同 mpirun 的 hostfile："
@@ -25,7 +25,12 @@ HOSTS = {
     "as it is right now": "此刻的情况",
     "Ask every host, however fresh its last answer is.": "询问每台主机，不论上次应答有多新。",
     "waiting for {names}": "正在等待 {names}",
-    "FREE": "空闲", "USED": "占用", "LOAD": "负载", "CHECKED": "检查于", "ADDRESS": "地址", "USER": "用户",
+    "FREE": "空闲",
+    "USED": "占用",
+    "LOAD": "负载",
+    "CHECKED": "检查于",
+    "ADDRESS": "地址",
+    "USER": "用户",
     "FOLDER": "目录",
     # -- check --------------------------------------------------------------------------------------
     "Check the hosts, and every way from one to another: names, ports, host keys, logins, users, clocks, MPI, "
@@ -52,16 +57,28 @@ HOSTS = {
     "`oarsman hosts check --leave-out` gives {names} no jobs until they pass": (
         "`oarsman hosts check --leave-out` 在 {names} 通过之前不给它们分配作业"
     ),
-    "name": "名称", "port": "端口", "host key": "主机公钥", "login": "登录", "user": "用户", "clock": "时钟",
-    "folder": "目录", "disk": "磁盘", "call-back": "回连", "network": "网络", "real run": "实际运行",
+    "name": "名称",
+    "port": "端口",
+    "host key": "主机公钥",
+    "login": "登录",
+    "user": "用户",
+    "clock": "时钟",
+    "folder": "目录",
+    "disk": "磁盘",
+    "call-back": "回连",
+    "network": "网络",
+    "real run": "实际运行",
     "{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}": (
         "{hosts} 台主机，其间 {ways} 条连接；失败：{failed}，警告：{warned}"
     ),
-    "Network": "网络", "TO": "到", "LATENCY": "延迟", "BANDWIDTH": "带宽",
+    "Network": "网络",
+    "TO": "到",
+    "LATENCY": "延迟",
+    "BANDWIDTH": "带宽",
     "no network was measured: it takes two hosts that a network connects": "没有测量网络：需要两台有网络相连的主机",
     "latency ({what})": "延迟（{what}）",
     "bandwidth ({what})": "带宽（{what}）",
     "{what}: least {least}, median {middle}; slowest: {host} -> {other}, {worst}": (
         "{what}：最小 {least}，中位数 {middle}；最慢：{host} -> {other}，{worst}"
     ),
-}  # fmt: skip
+}

@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: `oarsman hosts trust`."""
+"""The job index of Simplified Chinese: `oarsman hosts trust`."""
 
 from __future__ import annotations
 

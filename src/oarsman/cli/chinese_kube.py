@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: clusters."""
+"""The job index of Simplified Chinese: clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: the operator."""
+"""The job index of Simplified Chinese: the operator."""
 
 from __future__ import annotations
 

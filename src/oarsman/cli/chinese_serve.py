@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: `oarsman serve`."""
+"""The job index of Simplified Chinese: `oarsman serve`."""
 
 from __future__ import annotations
 

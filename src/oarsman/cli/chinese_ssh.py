@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: `--on ssh`."""
+"""The job index of Simplified Chinese: `--on ssh`."""
 
 from __future__ import annotations
 

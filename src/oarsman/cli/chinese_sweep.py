@@ -1,4 +1,4 @@
-"""The catalogue of Simplified Chinese: `oarsman sweep`."""
+"""The job index of Simplified Chinese: `oarsman sweep`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,11 @@ SWEEP = {
         "继续扫描：运行还没有作业的点和被停止的点。已经结束的点不论结果如何都不会重复。"
     ),
     "Delete sweeps: all their jobs, with their logs and results.": "删除扫描：其全部作业，连同日志和结果。",
-    "DONE": "完成", "FAILED": "失败", "PARAMETERS": "参数", "POINT": "点", "METRIC": "指标",
+    "DONE": "完成",
+    "FAILED": "失败",
+    "PARAMETERS": "参数",
+    "POINT": "点",
+    "METRIC": "指标",
     "no sweeps": "没有参数扫描",
     "{name} is being stopped; `oarsman sweep resume {name}` goes on with it": (
         "正在停止 {name}；用 `oarsman sweep resume {name}` 继续"
@@ -68,4 +72,4 @@ SWEEP = {
     "{name}: {ended} of {total} ended, {failed} failed, {active} on their way": (
         "{name}：{total} 个点中 {ended} 个已结束，{failed} 个失败，{active} 个进行中"
     ),
-}  # fmt: skip
+}

@@ -70,9 +70,12 @@ def _waited_for(status: Status, happened: list[EventRecord]) -> str:
     if ended is None or ended.reason != words.REASON_STOPPED or not never_started(status):
         return ""
     reasons = (
-        words.REASON_WAITING, words.REASON_NO_HOSTS, words.REASON_ENVIRONMENT, words.REASON_BARRIER,
+        words.REASON_WAITING,
+        words.REASON_NO_HOSTS,
+        words.REASON_ENVIRONMENT,
+        words.REASON_BARRIER,
         words.REASON_TROUBLE,
-    )  # fmt: skip
+    )
     return next((of(event.message) for event in reversed(happened) if event.reason in reasons), "")
 
 
@@ -97,7 +100,7 @@ def _head(record: JobRecord, now: datetime) -> list[tuple[str, str]]:
         (t("Next try"), local(status.retry_at) if status.retry_at else ""),
         (t("Labels"), ", ".join(f"{name}={value}" for name, value in record.job.labels.items())),
         (t("Annotations"), ", ".join(f"{name}={value}" for name, value in record.job.annotations.items())),
-    ]  # fmt: skip
+    ]
 
 
 def _asked_for(job: Job) -> list[tuple[str, str]]:
@@ -107,20 +110,29 @@ def _asked_for(job: Job) -> list[tuple[str, str]]:
     amounts = {**resources.requests, **resources.limits}
     return [
         (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
-        (t("Slots"), t("{hosts} hosts x {slots} = {total}",
-                       hosts=len(job.hosts), slots=job.slots_per_worker, total=job.slots)),
+        (
+            t("Slots"),
+            t("{hosts} hosts x {slots} = {total}", hosts=len(job.hosts), slots=job.slots_per_worker, total=job.slots),
+        ),
         (t("Ranks"), f"-np {ranks}" if ranks is not None else ""),
         ("MPI", job.implementation.value + ("" if job.implementation_stated else t(" (default)"))),
         (t("Command"), shlex.join(job.launcher.container.argv)),
         (t("Image"), job.launcher.container.image),
-        (t("Per worker"), ", ".join(f"{name} {_amount(name, int(amount) if amount == int(amount) else float(amount))}"
-                                    for name, amount in amounts.items())),
+        (
+            t("Per worker"),
+            ", ".join(
+                f"{name} {_amount(name, int(amount) if amount == int(amount) else float(amount))}"
+                for name, amount in amounts.items()
+            ),
+        ),
         (t("Restart"), f"{job.launcher.restart_policy.value}" + _limit(t(", at most {n} times"), policy.backoff_limit)),
         (t("Clean-up"), policy.clean_pod_policy.value),
         (t("Deadline"), humanise(float(policy.active_deadline_seconds)) if policy.active_deadline_seconds else ""),
-        (t("Kept after the end"), humanise(float(policy.ttl_seconds_after_finished))
-         if policy.ttl_seconds_after_finished is not None else ""),
-    ]  # fmt: skip
+        (
+            t("Kept after the end"),
+            humanise(float(policy.ttl_seconds_after_finished)) if policy.ttl_seconds_after_finished is not None else "",
+        ),
+    ]
 
 
 def _amount(name: str, amount: float) -> str:
@@ -134,10 +146,14 @@ def _limit(text: str, count: int | None) -> str:
 def _conditions(status: Status, now: datetime) -> None:
     if status.conditions:
         render.heading(t("Conditions"))
-        render.table([t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")], [
-            [c.type, str(c.status), age(c.last_transition_time, now), c.reason, of(c.message)]
-            for c in status.conditions
-        ], indent="  ")  # fmt: skip
+        render.table(
+            [t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")],
+            [
+                [c.type, str(c.status), age(c.last_transition_time, now), c.reason, of(c.message)]
+                for c in status.conditions
+            ],
+            indent="  ",
+        )
 
 
 def _timeline(status: Status) -> None:
@@ -153,21 +169,33 @@ def _timeline(status: Status) -> None:
 
 def _step(name: str) -> str:
     words = {
-        "submitted": t("submitted"), "admitted": t("admitted"), "hostsUp": t("hosts up"), "launched": t("launched"),
-        "firstOutput": t("first output"), "ended": t("ended"),
-    }  # fmt: skip
+        "submitted": t("submitted"),
+        "admitted": t("admitted"),
+        "hostsUp": t("hosts up"),
+        "launched": t("launched"),
+        "firstOutput": t("first output"),
+        "ended": t("ended"),
+    }
     return words.get(name, name)
 
 
 def _attempts(status: Status, now: datetime) -> None:
     if len(status.attempts) > 1:
         render.heading(t("Attempts"))
-        render.table([t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")], [
-            [str(a.number), local(a.started_at),
-             humanise((a.finished_at or now) - a.started_at) if a.started_at else "",
-             a.outcome or t("running"), of(a.cause.summary) if a.cause else ""]
-            for a in status.attempts
-        ], indent="  ")  # fmt: skip
+        render.table(
+            [t("ATTEMPT"), t("STARTED"), t("DURATION"), t("OUTCOME"), t("CAUSE")],
+            [
+                [
+                    str(a.number),
+                    local(a.started_at),
+                    humanise((a.finished_at or now) - a.started_at) if a.started_at else "",
+                    a.outcome or t("running"),
+                    of(a.cause.summary) if a.cause else "",
+                ]
+                for a in status.attempts
+            ],
+            indent="  ",
+        )
 
 
 def _placement(record: JobRecord) -> None:
@@ -177,18 +205,38 @@ def _placement(record: JobRecord) -> None:
         ranks.setdefault(host, []).append(rank)
     worker, launcher = record.status.worker, record.status.launcher
     render.heading(t("Hosts"))
-    render.pairs([
-        (t("Launcher"), t("{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
-                          active=launcher.active, ready=launcher.ready, succeeded=launcher.succeeded,
-                          failed=launcher.failed)),
-        (t("Workers"), t("{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
-                         active=worker.active, ready=worker.ready, succeeded=worker.succeeded, failed=worker.failed)),
-    ], indent="  ")  # fmt: skip
+    render.pairs(
+        [
+            (
+                t("Launcher"),
+                t(
+                    "{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
+                    active=launcher.active,
+                    ready=launcher.ready,
+                    succeeded=launcher.succeeded,
+                    failed=launcher.failed,
+                ),
+            ),
+            (
+                t("Workers"),
+                t(
+                    "{active} active, {ready} ready, {succeeded} succeeded, {failed} failed",
+                    active=worker.active,
+                    ready=worker.ready,
+                    succeeded=worker.succeeded,
+                    failed=worker.failed,
+                ),
+            ),
+        ],
+        indent="  ",
+    )
     machines = record.status.machines
     if not machines:
         render.table([t("HOST"), t("RANKS")], [[host, ranges(found)] for host, found in ranks.items()], indent="  ")
         return
     launcher_first = {record.job.launcher_host: ranks.pop(record.job.launcher_host, [])} | ranks
-    render.table([t("HOST"), t("MACHINE"), t("RANKS")], [
-        [host, machines.get(host, ""), ranges(found)] for host, found in launcher_first.items()
-    ], indent="  ")  # fmt: skip
+    render.table(
+        [t("HOST"), t("MACHINE"), t("RANKS")],
+        [[host, machines.get(host, ""), ranges(found)] for host, found in launcher_first.items()],
+        indent="  ",
+    )

@@ -39,10 +39,19 @@ HOPELESS = 1
 def command(session: Session, output: str | None) -> int:
     findings = _findings(session)
     if output:
-        documents.emit([
-            {"subject": f.subject, "level": f.level, "message": f.message, "advice": f.advice, "blocking": f.blocking}
-            for f in findings
-        ], output)  # fmt: skip
+        documents.emit(
+            [
+                {
+                    "subject": f.subject,
+                    "level": f.level,
+                    "message": f.message,
+                    "advice": f.advice,
+                    "blocking": f.blocking,
+                }
+                for f in findings
+            ],
+            output,
+        )
     else:
         _show(findings, session)
     return HOPELESS if _blocked(findings) else 0
@@ -54,9 +63,9 @@ def _findings(session: Session) -> Sequence[Finding]:
 
         return doctor.examine(session.cluster())
     if session.engine == "ssh":
-        from oarsman.backends.local.doctor import examine_rack
+        from oarsman.backends.local.doctor import examine_ssh_hosts
 
-        return examine_rack(session.hosts)
+        return examine_ssh_hosts(session.hosts)
     from oarsman.backends.local.doctor import examine
 
     return examine()

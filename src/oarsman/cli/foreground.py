@@ -24,7 +24,7 @@ from oarsman.cli.logview import Printer
 from oarsman.cli.messages import t
 from oarsman.cli.progress import Progress, waiting_for
 from oarsman.cli.session import Session, short
-from oarsman.cli.waiting import Reasons, keeper, told_if_nothing_happens, waits_for_hosts
+from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens, waits_for_hosts
 from oarsman.errors import ConflictError, NotFoundError
 
 if TYPE_CHECKING:
@@ -198,9 +198,9 @@ class Foreground:
         self.signalled = number
         self._say(
             t(
-                "stopping {name} and cleaning up; once more leaves that to {keeper}",
+                "stopping {name} and cleaning up; once more leaves that to {controller}",
                 name=short(self.key),
-                keeper=keeper(self.session),
+                controller=controller(self.session),
             )
         )
         self._stop()

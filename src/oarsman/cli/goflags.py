@@ -23,9 +23,14 @@ _FLAG = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 _KLOG_SWITCHES = {
-    "add_dir_header", "alsologtostderr", "legacy_stderr_threshold_behavior", "logtostderr", "one_output",
-    "skip_headers", "skip_log_headers",
-}  # fmt: skip
+    "add_dir_header",
+    "alsologtostderr",
+    "legacy_stderr_threshold_behavior",
+    "logtostderr",
+    "one_output",
+    "skip_headers",
+    "skip_log_headers",
+}
 _KLOG_VALUES = {"log_backtrace_at", "log_dir", "log_file", "log_file_max_size", "stderrthreshold", "v", "vmodule"}
 
 

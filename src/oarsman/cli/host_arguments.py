@@ -14,16 +14,20 @@ from oarsman.cli.verbs import Common, remember
 from oarsman.errors import NotFoundError, OarsmanError
 
 if TYPE_CHECKING:
-    from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+    from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def option() -> click.Option:
     return Common(
-        ["--hosts"], metavar="FILE", expose_value=False, is_eager=True, callback=remember("hosts"),
+        ["--hosts"],
+        metavar="FILE",
+        expose_value=False,
+        is_eager=True,
+        callback=remember("hosts"),
         help=t("The hosts: an Open MPI hostfile, or YAML that says more (also: OARSMAN_HOSTS)."),
-    )  # fmt: skip
+    )
 
 
 def inventory_option(command: F) -> F:
@@ -40,7 +44,7 @@ def inventory_of(session: Session) -> Inventory:
     return load(find(session.hosts))
 
 
-def chosen(inventory: Inventory, names: Sequence[str]) -> list[RackHost]:
+def chosen(inventory: Inventory, names: Sequence[str]) -> list[SshHost]:
     """The hosts of these names; all of them without any."""
     for name in names:
         if inventory.host(name) is None:

@@ -10,7 +10,7 @@ from oarsman.cli.verbs import family
 command = family(
     "hosts",
     help=t(
-        "Look at the hosts of a rack: machines that are reached over ssh and have an MPI, and nothing else. A file "
+        "Look at SSH hosts: machines that are reached over ssh and have an MPI, and nothing else. A file "
         "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml, hosts or hostfile in "
         "~/.config/oarsman."
     ),

@@ -20,7 +20,7 @@ from oarsman.cli.text import pad, safe
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.engines.hosts.ssh.diagnose import Course, Finding
+    from oarsman.engines.hosts.ssh.diagnose import Diagnosis, Finding
     from oarsman.engines.hosts.ssh.diagnose.network import Speed, Summary
     from oarsman.engines.hosts.ssh.inventory import Inventory
 
@@ -61,9 +61,14 @@ class Shown:
             return
         count = Counter(finding.level for finding in findings)
         click.echo(
-            t("{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}", hosts=hosts,
-              ways=hosts * (hosts - 1), failed=count["fail"], warned=count["warn"])
-        )  # fmt: skip
+            t(
+                "{hosts} hosts, {ways} ways between them; failed: {failed}, warnings: {warned}",
+                hosts=hosts,
+                ways=hosts * (hosts - 1),
+                failed=count["fail"],
+                warned=count["warn"],
+            )
+        )
 
 
 def _mark(level: str) -> str:
@@ -119,10 +124,18 @@ def _without(message: str, name: str) -> str:
 
 def _step(name: str) -> str:
     words = {
-        "name": t("name"), "port": t("port"), "host key": t("host key"), "login": t("login"), "user": t("user"),
-        "clock": t("clock"), "folder": t("folder"), "disk": t("disk"), "call-back": t("call-back"),
-        "network": t("network"), "real run": t("real run"),
-    }  # fmt: skip
+        "name": t("name"),
+        "port": t("port"),
+        "host key": t("host key"),
+        "login": t("login"),
+        "user": t("user"),
+        "clock": t("clock"),
+        "folder": t("folder"),
+        "disk": t("disk"),
+        "call-back": t("call-back"),
+        "network": t("network"),
+        "real run": t("real run"),
+    }
     return words.get(name, name)
 
 
@@ -154,10 +167,16 @@ def network_table(speeds: Sequence[Speed]) -> None:
 
 def _summary(what: str, found: Summary, form: Callable[[float], str], worst: float) -> None:
     click.echo(
-        t("{what}: least {least}, median {middle}; slowest: {host} -> {other}, {worst}", what=what,
-          least=form(found.least), middle=form(found.middle), host=found.slowest.host, other=found.slowest.other,
-          worst=form(worst))
-    )  # fmt: skip
+        t(
+            "{what}: least {least}, median {middle}; slowest: {host} -> {other}, {worst}",
+            what=what,
+            least=form(found.least),
+            middle=form(found.middle),
+            host=found.slowest.host,
+            other=found.slowest.other,
+            worst=form(worst),
+        )
+    )
 
 
 def _milliseconds(seconds: float | None) -> str:
@@ -194,23 +213,25 @@ def command(session: Session, names: tuple[str, ...], leave_out: bool, network: 
 
     from oarsman.backends.ssh.trial import mpirun_or_job
     from oarsman.engines.hosts.ssh.client import Ssh
-    from oarsman.engines.hosts.ssh.diagnose import FAIL, Course, unfit
+    from oarsman.engines.hosts.ssh.diagnose import FAIL, Diagnosis, unfit
 
     inventory = host_arguments.inventory_of(session)
     hosts = host_arguments.chosen(inventory, names)
     progress = Progress(wanted=not session.quiet)
     shown = Shown(every_step=output == "wide", quiet=session.quiet, progress=progress)
-    course = Course(
-        Ssh(inventory), hosts, real_run=mpirun_or_job,
+    diagnosis = Diagnosis(
+        Ssh(inventory),
+        hosts,
+        real_run=mpirun_or_job,
         tell=(lambda findings: None) if output == "json" else shown.show,
         stage=lambda name: progress.show(_stage(name)),
-    )  # fmt: skip
+    )
     try:
-        findings, speeds = asyncio.run(_go(course, network=network, progress=progress))
+        findings, speeds = asyncio.run(_go(diagnosis, network=network, progress=progress))
     finally:
         progress.end()
     bad = unfit([host.name for host in hosts], findings)
-    _keep(session, inventory, course, bad if leave_out else {})
+    _keep(session, inventory, diagnosis, bad if leave_out else {})
     if output == "json":
         documents.emit(_document(inventory, findings, bad if leave_out else {}, speeds), "json")
     else:
@@ -231,38 +252,43 @@ def _stage(name: str) -> str:
             return t("running mpirun over all hosts")
 
 
-async def _go(course: Course, *, network: bool, progress: Progress) -> tuple[Sequence[Finding], Sequence[Speed]]:
+async def _go(diagnosis: Diagnosis, *, network: bool, progress: Progress) -> tuple[Sequence[Finding], Sequence[Speed]]:
     from oarsman.engines.hosts.ssh.diagnose import OK
     from oarsman.engines.hosts.ssh.diagnose.network import measure
 
-    findings = await course.run()
-    if not network or course.networks is None:
+    findings = await diagnosis.run()
+    if not network or diagnosis.networks is None:
         return findings, []
     logins = {(found.host, found.other) for found in findings if found.step == "login" and found.level == OK}
-    ends = course.networks.ends
-    hosts = [host for host in course.hosts if host.name in ends]
+    ends = diagnosis.networks.ends
+    hosts = [host for host in diagnosis.hosts if host.name in ends]
     progress.show(t("measuring the network"))
     speeds = await measure(
-        course.ssh, hosts, {name: end.address for name, end in ends.items()},
+        diagnosis.ssh,
+        hosts,
+        {name: end.address for name, end in ends.items()},
         lambda host, other: (host, other) in logins,
-    )  # fmt: skip
+    )
     return findings, speeds
 
 
-def _keep(session: Session, inventory: Inventory, course: Course, bad: dict[str, Finding]) -> None:
+def _keep(session: Session, inventory: Inventory, diagnosis: Diagnosis, bad: dict[str, Finding]) -> None:
     from oarsman.control import host_state
     from oarsman.engines.hosts.ssh.diagnose import unfit
 
     def now() -> float:
         return session.now().timestamp()
 
-    names = [host.name for host in course.hosts]
-    failed = unfit(names, course.findings)
-    host_state.remember(inventory, course.seen.values(), clock=now)
+    names = [host.name for host in diagnosis.hosts]
+    failed = unfit(names, diagnosis.findings)
+    host_state.remember(inventory, diagnosis.seen.values(), clock=now)
     host_state.checked(
-        inventory, course.findings, fit=[name for name in names if name not in failed],
-        unfit={name: finding.message for name, finding in bad.items()}, clock=now,
-    )  # fmt: skip
+        inventory,
+        diagnosis.findings,
+        fit=[name for name in names if name not in failed],
+        unfit={name: finding.message for name, finding in bad.items()},
+        clock=now,
+    )
 
 
 def _say_left_out(bad: dict[str, Finding], *, leave_out: bool) -> None:
@@ -287,6 +313,8 @@ def _document(
     }
     if speeds:
         found["network"] = {
-            "latencyIs": LATENCY_IS, "bandwidthIs": BANDWIDTH_IS, "ways": [asdict(speed) for speed in speeds],
-        }  # fmt: skip
+            "latencyIs": LATENCY_IS,
+            "bandwidthIs": BANDWIDTH_IS,
+            "ways": [asdict(speed) for speed in speeds],
+        }
     return found

@@ -1,4 +1,4 @@
-"""`oarsman hosts list`: the hosts of a rack, each with what it has, what is free of it, and how it is."""
+"""`oarsman hosts list`: the hosts of an inventory, each with what it has, what is free of it, and how it is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from oarsman.control.host_state import Known
-    from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+    from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
     from oarsman.plan.capacity.gang import Capacity
 
 FRESH_SECONDS = 60.0  # so long an answer of a host is repeated
@@ -47,11 +47,11 @@ def command(session: Session, refresh: bool, output: str | None) -> None:
         for host in inventory.hosts:
             click.echo(host.name)
         return
-    from oarsman.backends.ssh.backend import RackJobs
+    from oarsman.backends.ssh.backend import SshBackend
     from oarsman.control import host_state
 
     _ask(session, inventory, refresh=refresh)
-    known, held = host_state.known(inventory), RackJobs(str(inventory.file)).held()
+    known, held = host_state.known(inventory), SshBackend(str(inventory.file)).held()
     rows = [Row(host, known[host.name], held.get(host.name)) for host in inventory.hosts]
     if output == "json":
         documents.emit([row.document() for row in rows], "json")
@@ -74,7 +74,7 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
     ssh, progress = Ssh(inventory), Progress(wanted=not session.quiet)
     left = {host.name for host in stale}
 
-    async def one(host: RackHost) -> HostSeen:
+    async def one(host: SshHost) -> HostSeen:
         seen = await ask(ssh, host)
         left.discard(host.name)
         if left:
@@ -97,7 +97,7 @@ def _is_stale(known: Known, oldest: float) -> bool:
 class Row:
     """One host, as it is shown."""
 
-    def __init__(self, host: RackHost, known: Known, held: Capacity | None) -> None:
+    def __init__(self, host: SshHost, known: Known, held: Capacity | None) -> None:
         self.host, self.known, self.facts, self.held = host, known, known.facts, held
 
     @property
@@ -143,9 +143,17 @@ class Row:
         mpi = self.mpi if wide else self.mpi.partition(" (")[0]
         at = datetime.fromtimestamp(self.known.at, UTC) if self.known.at else None
         cells = [
-            self.host.name, self.state, _text(self.slots), _text(self.free), str(self.used),
-            f"{facts.load:.2f}" if facts else "", memory, _text(self.gpus), mpi, age(at, now),
-        ]  # fmt: skip
+            self.host.name,
+            self.state,
+            _text(self.slots),
+            _text(self.free),
+            str(self.used),
+            f"{facts.load:.2f}" if facts else "",
+            memory,
+            _text(self.gpus),
+            mpi,
+            age(at, now),
+        ]
         if wide:
             who = f"{facts.user} ({facts.uid})" if facts else self.host.user
             cells += [facts.reached if facts else self.host.address, who, facts.folder if facts else self.host.folder]
@@ -154,10 +162,16 @@ class Row:
     def document(self) -> dict[str, Any]:
         facts, known = self.facts, self.known
         found: dict[str, Any] = {
-            "name": self.host.name, "state": self.state, "slots": self.slots, "free": self.free, "used": self.used,
-            "gpus": self.gpus, "mpi": self.mpi, "labels": self.host.labels,
+            "name": self.host.name,
+            "state": self.state,
+            "slots": self.slots,
+            "free": self.free,
+            "used": self.used,
+            "gpus": self.gpus,
+            "mpi": self.mpi,
+            "labels": self.host.labels,
             "lastCheck": rfc3339(datetime.fromtimestamp(known.at, UTC)) if known.at else None,
-        }  # fmt: skip
+        }
         if facts:
             found |= {"load": facts.load, "memoryFree": facts.memory_available, "memory": facts.memory}
             found |= {"hostname": facts.hostname, "address": facts.reached, "user": facts.user, "uid": facts.uid}
@@ -177,8 +191,17 @@ def _text(number: int | None) -> str:
 
 def _show(rows: Sequence[Row], now: datetime, *, wide: bool) -> None:
     headers = [
-        t("NAME"), t("STATE"), t("SLOTS"), t("FREE"), t("USED"), t("LOAD"), t("MEMORY"), t("GPUS"), "MPI", t("CHECKED"),
-    ]  # fmt: skip
+        t("NAME"),
+        t("STATE"),
+        t("SLOTS"),
+        t("FREE"),
+        t("USED"),
+        t("LOAD"),
+        t("MEMORY"),
+        t("GPUS"),
+        "MPI",
+        t("CHECKED"),
+    ]
     headers += [t("ADDRESS"), t("USER"), t("FOLDER")] if wide else []
     troubled = any(row.why for row in rows)
     table = [row.cells(now, wide=wide) + ([of(row.why)] if troubled else []) for row in rows]

@@ -77,18 +77,33 @@ class Asked:
 @click.option("-y", "--yes", is_flag=True, help=t("Do not ask; host keys that are new here are accepted as they are."))
 @click.option("--dry-run", is_flag=True, help=t("Change nothing, only say what would be changed."))
 @click.option("--undo", is_flag=True, help=t("Remove what was set up, here and on all hosts."))
-@click.option("--key", metavar="FILE", type=click.Path(path_type=Path),
-              help=t("A public key of yours that is to open all hosts; default: one you have, or a new."))  # fmt: skip
-@click.option("--password-file", metavar="FILE", type=click.Path(allow_dash=True),
-              help=t("The password of all hosts is the first line of this file; -: of standard input."))  # fmt: skip
+@click.option(
+    "--key",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help=t("A public key of yours that is to open all hosts; default: one you have, or a new."),
+)
+@click.option(
+    "--password-file",
+    metavar="FILE",
+    type=click.Path(allow_dash=True),
+    help=t("The password of all hosts is the first line of this file; -: of standard input."),
+)
 @click.option("--same-password", is_flag=True, help=t("Ask once for a password that opens all hosts."))
 @options.output("json")
 @host_arguments.inventory_option
 @pass_session
 def command(
-    session: Session, /, yes: bool, dry_run: bool, undo: bool, key: Path | None,
-    password_file: str | None, same_password: bool, output: str | None,
-) -> int:  # fmt: skip
+    session: Session,
+    /,
+    yes: bool,
+    dry_run: bool,
+    undo: bool,
+    key: Path | None,
+    password_file: str | None,
+    same_password: bool,
+    output: str | None,
+) -> int:
     from oarsman.engines.hosts.ssh.trust.login import public_key
     from oarsman.engines.hosts.ssh.trust.trust import Trust
 
@@ -219,9 +234,12 @@ def _show_left_out(trust: Trust, asked: Asked) -> None:
             asked.say(f"  {_sentence(found)}")
     for name, files in trust.warnings.items():
         asked.say(
-            t("{host}: others may write to {files}, so its sshd may ignore the keys; chmod go-w there",
-              host=name, files=", ".join(f"~/{file}" if file != "." else "~" for file in files))
-        )  # fmt: skip
+            t(
+                "{host}: others may write to {files}, so its sshd may ignore the keys; chmod go-w there",
+                host=name,
+                files=", ".join(f"~/{file}" if file != "." else "~" for file in files),
+            )
+        )
 
 
 def _sentence(found: Trouble) -> str:
@@ -236,9 +254,13 @@ def _show_plan(trust: Trust, plan: Plan, asked: Asked) -> None:
     for place, work in plan.work.items():
         for name in work.refused:
             asked.say(
-                t("{place}: its known_hosts has another key for {host}, which is left as it is; "
-                  "if {host} was installed anew, run 'ssh-keygen -R {host}' there", place=place, host=name)
-            )  # fmt: skip
+                t(
+                    "{place}: its known_hosts has another key for {host}, which is left as it is; "
+                    "if {host} was installed anew, run 'ssh-keygen -R {host}' there",
+                    place=place,
+                    host=name,
+                )
+            )
     if asked.undo:
         for name, marks in trust.left_by_others().items():
             asked.say(
@@ -302,9 +324,12 @@ def _undone(trust: Trust, plan: Plan, asked: Asked) -> int:
     if trust.troubles:
         names = ", ".join(trust.troubles)
         asked.say(
-            t("not done: {names}; run it again with --undo when they can be reached. "
-              "What is set up here is kept until then", names=names)
-        )  # fmt: skip
+            t(
+                "not done: {names}; run it again with --undo when they can be reached. "
+                "What is set up here is kept until then",
+                names=names,
+            )
+        )
     if asked.output:
         documents.emit(_data(trust, plan, None), asked.output)
     return 1 if trust.troubles else 0
@@ -385,5 +410,8 @@ def _data(trust: Trust, plan: Plan, pairs: Sequence[Pair] | None) -> dict[str, A
 
 def _change(trust: Trust, change: Change) -> dict[str, Any]:
     return {
-        "host": change.place, "file": _file(trust, change), "action": change.action, "count": change.count,
-    }  # fmt: skip
+        "host": change.place,
+        "file": _file(trust, change),
+        "action": change.action,
+        "count": change.count,
+    }

@@ -43,7 +43,7 @@ class Asked:
                 t("a command on a cluster needs --image: the program and an MPI have to be in it"),
                 hint=f"oarsman run --on kube -n {self.shape.processes} --image IMAGE -- {' '.join(self.words)}",
             )
-        shape = builder.for_racks(self.shape) if session.engine == "ssh" else self.shape
+        shape = builder.for_ssh_hosts(self.shape) if session.engine == "ssh" else self.shape
         made = builder.document(self.words, shape, self.settings, suffix=builder.new_suffix())
         return [files.placed(made, session)]
 
@@ -57,10 +57,14 @@ class Asked:
         found = self.documents(session)
         if len(found) != 1:
             raise UsageError(
-                t("{path} holds {count} jobs, and `{purpose}` takes one",
-                  path=self.words[0], count=len(found), purpose=purpose),
+                t(
+                    "{path} holds {count} jobs, and `{purpose}` takes one",
+                    path=self.words[0],
+                    count=len(found),
+                    purpose=purpose,
+                ),
                 hint=t("`oarsman submit` takes several"),
-            )  # fmt: skip
+            )
         return found[0]
 
 
@@ -110,34 +114,62 @@ def _pairs(ctx: click.Context, param: click.Parameter, values: Sequence[str]) ->
 
 
 _SHAPE = (
-    click.option("-n", "-np", "--processes", "processes", type=click.IntRange(min=1), metavar="N",
-                 help=t("Run the COMMAND on N ranks, without a manifest.")),
-    click.option("--workers", type=click.IntRange(min=1), metavar="N",
-                 help=t("Hosts to spread the ranks over; default 2, on SSH hosts what is needed.")),
-    click.option("--slots", type=click.IntRange(min=1), metavar="N",
-                 help=t("Ranks per host; default: as many as needed.")),
-    click.option("--env", "environment", multiple=True, metavar="NAME=VALUE", callback=_pairs,
-                 help=t("A variable for every rank; repeatable.")),
+    click.option(
+        "-n",
+        "-np",
+        "--processes",
+        "processes",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=t("Run the COMMAND on N ranks, without a manifest."),
+    ),
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help=t("Hosts to spread the ranks over; default 2, on SSH hosts what is needed."),
+    ),
+    click.option(
+        "--slots", type=click.IntRange(min=1), metavar="N", help=t("Ranks per host; default: as many as needed.")
+    ),
+    click.option(
+        "--env",
+        "environment",
+        multiple=True,
+        metavar="NAME=VALUE",
+        callback=_pairs,
+        help=t("A variable for every rank; repeatable."),
+    ),
     click.option("--cpus", metavar="AMOUNT", help=t("CPUs per worker: 2, 500m.")),
     click.option("--memory", metavar="AMOUNT", help=t("Memory per worker: 4Gi.")),
     click.option("--gpus", type=click.IntRange(min=0), metavar="N", help=t("GPUs per worker.")),
     click.option("--image", metavar="IMAGE", help=t("The container image; needed with --on kube.")),
     click.option("--keep", is_flag=True, help=t("Leave the workers in place after the end.")),
-)  # fmt: skip
+)
 _SETTINGS = (
     click.option("--name", metavar="NAME", help=t("The job's name; default: the manifest's, or from the program.")),
     click.option("--mpi", metavar="KIND|PATH", help=t("openmpi, mpich, intel, or a path; default: found on PATH.")),
-    click.option("--network", type=click.Choice(["private", "host"]),
-                 help=t("An address for every host, or the machine's own network.")),
-    click.option("--code", type=click.Choice(["copy", "none"]),
-                 help=t("On SSH hosts: copy this folder to them (the default), or nothing.")),
+    click.option(
+        "--network",
+        type=click.Choice(["private", "host"]),
+        help=t("An address for every host, or the machine's own network."),
+    ),
+    click.option(
+        "--code",
+        type=click.Choice(["copy", "none"]),
+        help=t("On SSH hosts: copy this folder to them (the default), or nothing."),
+    ),
     click.option("--oversubscribe", is_flag=True, help=t("Admit the job even if the machine is smaller than it asks.")),
     click.option("--priority", type=int, metavar="N", help=t("The higher one starts first; default 0.")),
     click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")),
-    click.option("--environment", "package_set", metavar="NAME",
-                 help=t("The environment to run in, as `oarsman env list` shows them.")),
+    click.option(
+        "--environment",
+        "package_set",
+        metavar="NAME",
+        help=t("The environment to run in, as `oarsman env list` shows them."),
+    ),
     click.option("--install", metavar="COMMANDS", help=t("Shell commands that run before the job starts.")),
-)  # fmt: skip
+)
 _SHAPE_NAMES = ("processes", "workers", "slots", "environment", "cpus", "memory", "gpus", "keep", "image")
 _SETTING_NAMES = ("name", "mpi", "network", "code", "oversubscribe", "priority", "timeout", "package_set", "install")
 

@@ -34,24 +34,41 @@ if TYPE_CHECKING:
         ),
     ],
 )
-@click.option("--namespace", "place", default="mpi-operator", metavar="NS",
-              help=t("Where the operator lives; default: mpi-operator."))  # fmt: skip
+@click.option(
+    "--namespace",
+    "place",
+    default="mpi-operator",
+    metavar="NS",
+    help=t("Where the operator lives; default: mpi-operator."),
+)
 @click.option("--image", metavar="IMAGE", help=t("The operator's image, with its tag; build and push one first."))
-@click.option("--kubectl-delivery-image", metavar="IMAGE",
-              help=t("An image with kubectl, for launchers of v1 jobs."))  # fmt: skip
+@click.option("--kubectl-delivery-image", metavar="IMAGE", help=t("An image with kubectl, for launchers of v1 jobs."))
 @click.option("--watch-namespaces", metavar="NS,...", help=t("Only jobs of these namespaces; default: all."))
 @click.option("--dry-run", is_flag=True, help=t("Change nothing."))
 @click.option("--force", is_flag=True, help=t("Take over what a Helm release brought."))
 @click.option("--no-wait", is_flag=True, help=t("Do not wait until the operator runs."))
-@click.option("--timeout", callback=options.seconds, default="5m", metavar="TIME",
-              help=t("Wait no longer than this; default: 5m."))  # fmt: skip
+@click.option(
+    "--timeout",
+    callback=options.seconds,
+    default="5m",
+    metavar="TIME",
+    help=t("Wait no longer than this; default: 5m."),
+)
 @options.output("json", "yaml")
 @options.cluster
 @pass_session
 def command(
-    session: Session, place: str, image: str | None, kubectl_delivery_image: str | None, watch_namespaces: str | None,
-    dry_run: bool, force: bool, no_wait: bool, timeout: float, output: str | None,
-) -> None:  # fmt: skip
+    session: Session,
+    place: str,
+    image: str | None,
+    kubectl_delivery_image: str | None,
+    watch_namespaces: str | None,
+    dry_run: bool,
+    force: bool,
+    no_wait: bool,
+    timeout: float,
+    output: str | None,
+) -> None:
     from oarsman.backends.kube import install
 
     watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
@@ -75,13 +92,18 @@ def command(
 
 def show(step: Step, session: Session) -> None:
     words = {
-        "created": t("created"), "configured": t("configured"), "unchanged": t("unchanged"),
-        "missing": t("would be created"), "present": t("is there, and would be brought up to date"),
-        "deleted": t("deleted"), "absent": t("was not there"), "kept": t("kept"),
+        "created": t("created"),
+        "configured": t("configured"),
+        "unchanged": t("unchanged"),
+        "missing": t("would be created"),
+        "present": t("is there, and would be brought up to date"),
+        "deleted": t("deleted"),
+        "absent": t("was not there"),
+        "kept": t("kept"),
         "waiting": t("starting, {detail} pods", detail=step.detail),
         "stuck": t("waits: {detail}", detail=step.detail),
         "ready": t("runs, {detail} pods", detail=step.detail),
-    }  # fmt: skip
+    }
     if not session.quiet:
         click.echo(f"{step.object} {words[step.what]}")
         if step.no_image:

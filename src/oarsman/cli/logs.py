@@ -38,10 +38,17 @@ if TYPE_CHECKING:
 )
 @options.job
 @click.option("-f", "--follow", is_flag=True, help=t("Go on until the job ends."))
-@click.option("--rank", "ranks", type=click.IntRange(min=0), multiple=True, metavar="N",
-              help=t("Only this rank; repeatable."))  # fmt: skip
-@click.option("--worker", "workers", type=click.IntRange(min=0), multiple=True, metavar="N",
-              help=t("Only ranks on this worker; repeatable."))  # fmt: skip
+@click.option(
+    "--rank", "ranks", type=click.IntRange(min=0), multiple=True, metavar="N", help=t("Only this rank; repeatable.")
+)
+@click.option(
+    "--worker",
+    "workers",
+    type=click.IntRange(min=0),
+    multiple=True,
+    metavar="N",
+    help=t("Only ranks on this worker; repeatable."),
+)
 @click.option("--launcher", is_flag=True, help=t("Only what the launcher itself wrote."))
 @click.option("--stderr", is_flag=True, help=t("Only what was written to stderr."))
 @click.option("--since", metavar="TIME", help=t("Only lines since: 5m (ago), or 2026-01-31T08:00:00Z."))
@@ -53,19 +60,35 @@ if TYPE_CHECKING:
 @options.place
 @pass_session
 def command(
-    session: Session, name: str, follow: bool, ranks: tuple[int, ...], workers: tuple[int, ...], launcher: bool,
-    stderr: bool, since: str | None, tail: int | None, attempt: int | None, timestamps: bool, no_tags: bool,
+    session: Session,
+    name: str,
+    follow: bool,
+    ranks: tuple[int, ...],
+    workers: tuple[int, ...],
+    launcher: bool,
+    stderr: bool,
+    since: str | None,
+    tail: int | None,
+    attempt: int | None,
+    timestamps: bool,
+    no_tags: bool,
     output: str | None,
-) -> None:  # fmt: skip
+) -> None:
     from oarsman.backends.base import LogQuery
     from oarsman.cli.logview import Printer
 
     if launcher and (ranks or workers):
         raise UsageError(t("--launcher leaves out every rank: it goes with neither --rank nor --worker"))
     query = LogQuery(
-        ranks=ranks, workers=workers, launcher_only=launcher, stream="err" if stderr else None,
-        since=parse_moment(since, session.now()) if since else None, tail=tail, attempt=attempt, follow=follow,
-    )  # fmt: skip
+        ranks=ranks,
+        workers=workers,
+        launcher_only=launcher,
+        stream="err" if stderr else None,
+        since=parse_moment(since, session.now()) if since else None,
+        tail=tail,
+        attempt=attempt,
+        follow=follow,
+    )
     key = session.key(name)
     _no_such_rank(session, key, query)
     silent = True

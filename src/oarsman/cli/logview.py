@@ -21,8 +21,18 @@ from oarsman.cli.times import rfc3339
 if TYPE_CHECKING:
     from oarsman.backends.base import LogLine
 
-_PALETTE = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow",
-            "bright_magenta", "bright_blue")  # fmt: skip
+_PALETTE = (
+    "cyan",
+    "green",
+    "yellow",
+    "magenta",
+    "blue",
+    "bright_cyan",
+    "bright_green",
+    "bright_yellow",
+    "bright_magenta",
+    "bright_blue",
+)
 _FLUSH_SECONDS = 0.2
 
 

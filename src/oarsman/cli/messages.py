@@ -1,6 +1,6 @@
 """The words the command says, in the reader's language.
 
-English is the source: `t("text {x}", x=1)` returns the text itself, or its entry in the Chinese catalogue
+English is the source: `t("text {x}", x=1)` returns the text itself, or its entry in the Chinese job index
 (`chinese.py`, imported only when wanted). A text without an entry is shown in English, never as an error;
 a test makes sure that none is missing.
 """
@@ -25,17 +25,17 @@ def catalogue(code: str) -> Mapping[str, str]:
     return CATALOGUE
 
 
-_catalogue = catalogue(language())
+_job_index = catalogue(language())
 
 
 def t(text: str, /, **values: object) -> str:
-    found = _catalogue.get(text, text)
+    found = _job_index.get(text, text)
     return found.format(**values) if values else found
 
 
 def of(sentence: str) -> str:
     """What an engine said, which it says in English."""
-    if not _catalogue:
+    if not _job_index:
         return sentence
     from oarsman.service.spoken import in_chinese
 

@@ -37,10 +37,16 @@ def engine(command: F) -> F:
     command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
     command = _kept("hosts", "FILE", t("With --on ssh, the file that names the hosts (also: OARSMAN_HOSTS)."))(command)
     return click.option(
-        "--on", cls=Common, type=click.Choice(ENGINES), metavar="[embedded|ssh|kube]", envvar="OARSMAN_ON",
-        expose_value=False, is_eager=True, callback=remember("engine"),
+        "--on",
+        cls=Common,
+        type=click.Choice(ENGINES),
+        metavar="[embedded|ssh|kube]",
+        envvar="OARSMAN_ON",
+        expose_value=False,
+        is_eager=True,
+        callback=remember("engine"),
         help=t("Where jobs run: on this machine (the default), on SSH hosts or on a cluster."),
-    )(command)  # fmt: skip
+    )(command)
 
 
 def cluster(command: F) -> F:
@@ -62,16 +68,26 @@ def namespace(command: F) -> F:
 
 def _kept(name: str, metavar: str, help: str, *short: str) -> Callable[[F], F]:
     return click.option(
-        *short, f"--{name}", cls=Common, metavar=metavar, expose_value=False, is_eager=True,
-        callback=remember(name), help=help,
-    )  # fmt: skip
+        *short,
+        f"--{name}",
+        cls=Common,
+        metavar=metavar,
+        expose_value=False,
+        is_eager=True,
+        callback=remember(name),
+        help=help,
+    )
 
 
 def all_namespaces(command: F) -> F:
     return click.option(
-        "-A", "--all-namespaces", is_flag=True, expose_value=False, callback=remember("everywhere"),
+        "-A",
+        "--all-namespaces",
+        is_flag=True,
+        expose_value=False,
+        callback=remember("everywhere"),
         help=t("Of every namespace; on a cluster the default is one."),
-    )(command)  # fmt: skip
+    )(command)
 
 
 def output(*forms: str) -> Callable[[F], F]:

@@ -59,7 +59,7 @@ def command(session: Session, asked: Asked, output: str | None) -> None:
 
 def _preview(session: Session, job: Job, document: Mapping[str, Any]) -> Preview:
     if session.engine == "ssh":
-        return session.rack().preview(document, dict(os.environ))
+        return session.ssh_backend().preview(document, dict(os.environ))
     from oarsman.backends.local.preview import preview
 
     if job.annotation(names.ANNOTATION_ENVIRONMENT):
@@ -90,14 +90,26 @@ def _machine(found: Preview, host: str) -> dict[str, str]:
 
 
 def show(job: Job, found: Preview) -> None:
-    render.pairs([
-        (t("Name"), job.key),
-        (t("Room"), _room(found.fit) if found.fit is not None else ""),
-        ("MPI", found.mpi or (t("none found; `oarsman doctor` says what to install") if found.fit is None else "")),
-        (t("Replicas"), t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas)),
-        (t("Slots"), t("{hosts} hosts x {slots} = {total}",
-                       hosts=len(job.hosts), slots=job.slots_per_worker, total=job.slots)),
-    ])  # fmt: skip
+    render.pairs(
+        [
+            (t("Name"), job.key),
+            (t("Room"), _room(found.fit) if found.fit is not None else ""),
+            ("MPI", found.mpi or (t("none found; `oarsman doctor` says what to install") if found.fit is None else "")),
+            (
+                t("Replicas"),
+                t("1 launcher + {workers} workers = {total}", workers=job.workers, total=job.total_replicas),
+            ),
+            (
+                t("Slots"),
+                t(
+                    "{hosts} hosts x {slots} = {total}",
+                    hosts=len(job.hosts),
+                    slots=job.slots_per_worker,
+                    total=job.slots,
+                ),
+            ),
+        ]
+    )
     render.heading(t("Hosts"))
     ranks: dict[str, list[int]] = {host: [] for host in found.hosts}
     for rank, host in found.ranks.items():
@@ -105,12 +117,15 @@ def show(job: Job, found: Preview) -> None:
     placed = {host: [str(job.slots_per_worker), ranges(own)] for host, own in ranks.items()}
     if found.machines:
         launcher = {} if job.launcher_host in placed else {job.launcher_host: ["", ""]}
-        render.table([t("HOST"), t("MACHINE"), t("SLOTS"), t("RANKS")], [
-            [host, found.machines.get(host, ""), *cells] for host, cells in (launcher | placed).items()
-        ], indent="  ")  # fmt: skip
+        render.table(
+            [t("HOST"), t("MACHINE"), t("SLOTS"), t("RANKS")],
+            [[host, found.machines.get(host, ""), *cells] for host, cells in (launcher | placed).items()],
+            indent="  ",
+        )
     else:
-        render.table([t("HOST"), t("SLOTS"), t("RANKS")], [[host, *cells] for host, cells in placed.items()],
-                     indent="  ")  # fmt: skip
+        render.table(
+            [t("HOST"), t("SLOTS"), t("RANKS")], [[host, *cells] for host, cells in placed.items()], indent="  "
+        )
     _block(t("Launch line"), found.launch_line)
     if found.rewritten != found.launch_line:
         _block(t("Launch line as it would run"), found.rewritten)

@@ -32,8 +32,10 @@ def waiting_for(record: JobRecord) -> str | None:
     if status.queue is not None:
         return t(
             "{name}: waiting for room, place {position}: {reason}",
-            name=job.name, position=status.queue.position, reason=of(status.queue.reason),
-        )  # fmt: skip
+            name=job.name,
+            position=status.queue.position,
+            reason=of(status.queue.reason),
+        )
     if "hostsUp" not in status.timeline:
         ready = status.worker.ready
         return t("{name}: starting hosts, {ready} of {total}", name=job.name, ready=ready, total=job.workers)

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
     from oarsman.job.state import Cause, Status
 
 _COLOURS = {
-    names.SUCCEEDED: "green", names.FAILED: "red", names.RUNNING: "cyan", names.RESTARTING: "yellow",
-    names.SUSPENDED: "magenta", names.QUEUED: "yellow", "Warning": "yellow", "ok": "green", "warn": "yellow",
+    names.SUCCEEDED: "green",
+    names.FAILED: "red",
+    names.RUNNING: "cyan",
+    names.RESTARTING: "yellow",
+    names.SUSPENDED: "magenta",
+    names.QUEUED: "yellow",
+    "Warning": "yellow",
+    "ok": "green",
+    "warn": "yellow",
     "missing": "red",
-}  # fmt: skip
+}
 
 _MACHINES = 4  # named in a row of a table
 
@@ -96,20 +103,30 @@ def job_table(records: Sequence[JobRecord], now: datetime, *, wide: bool = False
 def _job_row(record: JobRecord, now: datetime) -> list[str]:
     status = record.status
     workers = str(record.job.workers) if status.finished else f"{status.worker.ready}/{record.job.workers}"
-    return [short(record.job.key), state(record), workers, age(record.created_at, now), duration(status, now),
-            reason(status)]  # fmt: skip
+    return [
+        short(record.job.key),
+        state(record),
+        workers,
+        age(record.created_at, now),
+        duration(status, now),
+        reason(status),
+    ]
 
 
 def _wide_row(record: JobRecord) -> list[str]:
     attempt = record.status.attempt
     return [
-        str(record.job.slots), record.job.implementation.value, where(record), record.owner,
-        str(attempt.number) if attempt else "", message(record.status),
-    ]  # fmt: skip
+        str(record.job.slots),
+        record.job.implementation.value,
+        where(record),
+        record.owner,
+        str(attempt.number) if attempt else "",
+        message(record.status),
+    ]
 
 
 def where(record: JobRecord) -> str:
-    """The engine, and the machines of a rack: `ssh (node1, node2 +3)`."""
+    """The engine, and the machines of an inventory: `ssh (node1, node2 +3)`."""
     machines = list(dict.fromkeys(record.status.machines.values()))
     more = f" +{len(machines) - _MACHINES}" if len(machines) > _MACHINES else ""
     return f"{record.engine} ({', '.join(machines[:_MACHINES])}{more})" if machines else record.engine
@@ -143,8 +160,11 @@ def message(status: Status) -> str:
 
 
 def kept_workers(count: int, name: str) -> str:
-    return t("{count} worker pods still run, as its cleanPodPolicy None says; `oarsman delete {name}` removes them",
-             count=count, name=name)  # fmt: skip
+    return t(
+        "{count} worker pods still run, as its cleanPodPolicy None says; `oarsman delete {name}` removes them",
+        count=count,
+        name=name,
+    )
 
 
 def duration(status: Status, now: datetime) -> str:
@@ -169,11 +189,22 @@ def _times(event: EventRecord) -> str:
 
 def usage_table(usages: Iterable[tuple[str, HostUsage]]) -> None:
     headers = [t("NAME"), t("HOST"), t("ROLE"), t("PROCESSES"), "CPU", t("MEMORY"), t("LIMIT"), t("GPUS")]
-    table(headers, [
-        [job, use.host, use.role, "" if use.processes is None else str(use.processes), f"{use.cpu_percent:.0f}%",
-         size(use.memory_bytes), size(use.memory_limit_bytes), ",".join(map(str, use.gpus))]
-        for job, use in usages
-    ])  # fmt: skip
+    table(
+        headers,
+        [
+            [
+                job,
+                use.host,
+                use.role,
+                "" if use.processes is None else str(use.processes),
+                f"{use.cpu_percent:.0f}%",
+                size(use.memory_bytes),
+                size(use.memory_limit_bytes),
+                ",".join(map(str, use.gpus)),
+            ]
+            for job, use in usages
+        ],
+    )
 
 
 def size(amount: int | None) -> str:
@@ -213,9 +244,12 @@ def cause_card(cause: Cause, *, err: bool = False) -> None:
 
 def _cause_lines(cause: Cause, stream: IO[str]) -> list[str]:
     facts: Mapping[str, object | None] = {
-        t("rank"): cause.rank, t("host"): cause.host, t("exit code"): cause.exit_code, t("signal"): cause.signal,
+        t("rank"): cause.rank,
+        t("host"): cause.host,
+        t("exit code"): cause.exit_code,
+        t("signal"): cause.signal,
         t("memory limit"): t("reached") if cause.memory_limit_hit else None,
-    }  # fmt: skip
+    }
     lines = [", ".join(f"{name} {shown(str(value), stream)}" for name, value in facts.items() if value is not None)]
     if cause.last_lines:
         lines += [t("last lines:"), *(f"  | {shown(line, stream)}" for line in cause.last_lines)]

@@ -15,7 +15,7 @@ from oarsman.cli.inputs import Asked, WithCommand, hand_in, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
-from oarsman.cli.waiting import keeper
+from oarsman.cli.waiting import controller
 from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _conclude(watched: Foreground, session: Session) -> int:
     name = short(watched.key)
     status = watched.record.status if watched.record is not None else None
     if watched.left:
-        note(t("{name} is left to {keeper}, which goes on stopping it", name=name, keeper=keeper(session)))
+        note(t("{name} is left to {controller}, which goes on stopping it", name=name, controller=controller(session)))
     elif watched.gone or status is None:
         note(t("{name} was deleted", name=name))
     elif watched.unattended:

@@ -25,8 +25,14 @@ from oarsman.errors import UsageError
 )
 @options.job
 @click.argument("count", type=click.IntRange(min=1), required=False, metavar="[N]")
-@click.option("--workers", "--replicas", "workers", type=click.IntRange(min=1), metavar="N",
-              help=t("How many workers there shall be."))  # fmt: skip
+@click.option(
+    "--workers",
+    "--replicas",
+    "workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=t("How many workers there shall be."),
+)
 @options.output("json", "yaml", "name")
 @options.place
 @pass_session
@@ -35,6 +41,9 @@ def command(session: Session, name: str, count: int | None, workers: int | None,
         raise UsageError(t("say once how many workers there shall be"), hint=f"oarsman scale {name} 4")
     wanted = count or workers or 1
     change.each(
-        session, [name], lambda key: session.jobs.scale(key, wanted),
-        said=t("{name} is to have {workers} workers", name="{name}", workers=wanted), output=output,
-    )  # fmt: skip
+        session,
+        [name],
+        lambda key: session.jobs.scale(key, wanted),
+        said=t("{name} is to have {workers} workers", name="{name}", workers=wanted),
+        output=output,
+    )

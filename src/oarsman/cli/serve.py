@@ -33,9 +33,12 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 )
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", help=t("The address to listen on; default 127.0.0.1."))
 @click.option(
-    "--port", metavar="PORT", type=click.IntRange(0, 65535), default=8470,
+    "--port",
+    metavar="PORT",
+    type=click.IntRange(0, 65535),
+    default=8470,
     help=t("The port to listen on; default 8470, 0: any that is free."),
-)  # fmt: skip
+)
 @click.option("--tls-cert", "--cert", "cert", type=_FILE, metavar="FILE", help=t("The certificate for TLS, in PEM."))
 @click.option(
     "--tls-key", "--key", "key", type=_FILE, metavar="FILE", help=t("Its key, if it is in a file of its own.")
@@ -44,20 +47,32 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
     "--insecure", is_flag=True, help=t("Allow others to reach it without TLS, because something else has it.")
 )
 @click.option(
-    "--public-name", "names", metavar="NAME", multiple=True,
+    "--public-name",
+    "names",
+    metavar="NAME",
+    multiple=True,
     help=t("A name by which browsers reach it, through a proxy or DNS; can be repeated."),
-)  # fmt: skip
+)
 @click.option(
-    "--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="FOLDER",
+    "--folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
     help=t("Where jobs run that mention no folder; default: here."),
-)  # fmt: skip
+)
 @click.option("--verbose", is_flag=True, help=t("Log every request."))
 @options.place
 @pass_session
 def command(
-    session: Session, host: str, port: int, cert: Path | None, key: Path | None, insecure: bool,
-    names: tuple[str, ...], folder: Path | None, verbose: bool,
-) -> None:  # fmt: skip
+    session: Session,
+    host: str,
+    port: int,
+    cert: Path | None,
+    key: Path | None,
+    insecure: bool,
+    names: tuple[str, ...],
+    folder: Path | None,
+    verbose: bool,
+) -> None:
     import logging
 
     try:
@@ -73,11 +88,20 @@ def command(
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     settings = Settings(
-        host=host, port=port, engine=session.engine, cert=cert, key=key, insecure=insecure, public_names=names,
-        folder=(folder or Path.cwd()).absolute(), verbose=verbose, context=session.context,
-        kubeconfig=session.kubeconfig, hosts=session.hosts,
+        host=host,
+        port=port,
+        engine=session.engine,
+        cert=cert,
+        key=key,
+        insecure=insecure,
+        public_names=names,
+        folder=(folder or Path.cwd()).absolute(),
+        verbose=verbose,
+        context=session.context,
+        kubeconfig=session.kubeconfig,
+        hosts=session.hosts,
         namespaces=tuple(filter(None, (session.namespace or "").split(","))),
-    )  # fmt: skip
+    )
     serve(settings, _announce)
     note(t("the console has ended; jobs go on"))
 

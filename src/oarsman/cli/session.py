@@ -19,8 +19,8 @@ from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.backends.base import Jobs
-    from oarsman.backends.kube.backend import ClusterJobs
-    from oarsman.backends.ssh.backend import RackJobs
+    from oarsman.backends.kube.backend import KubeBackend
+    from oarsman.backends.ssh.backend import SshBackend
 
 ENGINES = ("embedded", "ssh", "kube")
 _KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *names.SHORT_NAMES}
@@ -38,7 +38,7 @@ class Session:
     namespace: str | None = None
     context: str | None = None  # of the kubeconfig
     kubeconfig: str | None = None
-    hosts: str | None = None  # the file with the hosts of a rack
+    hosts: str | None = None  # the file with the hosts of an inventory
     everywhere: bool = False  # --all-namespaces
     quiet: bool = False
     debug: bool = False
@@ -55,9 +55,9 @@ class Session:
             raise UsageError(t("--hosts needs --on ssh"))
         if self.factory is not None:
             return self.factory(self.engine)
-        from oarsman.backends import open_jobs
+        from oarsman.backends import open_backend
 
-        return open_jobs(self.engine, context=self.context, kubeconfig=self.kubeconfig, hosts=self.hosts)
+        return open_backend(self.engine, context=self.context, kubeconfig=self.kubeconfig, hosts=self.hosts)
 
     @property
     def jobs(self) -> Jobs:
@@ -65,17 +65,17 @@ class Session:
             self._jobs = self.open()
         return self._jobs
 
-    def cluster(self) -> ClusterJobs:
+    def cluster(self) -> KubeBackend:
         """The door to the cluster, for verbs that are about nothing else."""
-        from oarsman.backends import open_cluster
+        from oarsman.backends import open_kube
 
-        return open_cluster(context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
+        return open_kube(context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
 
-    def rack(self) -> RackJobs:
+    def ssh_backend(self) -> SshBackend:
         """The door to SSH hosts, for what only they can be asked."""
-        from oarsman.backends.ssh.backend import RackJobs
+        from oarsman.backends.ssh.backend import SshBackend
 
-        return RackJobs(self.hosts)
+        return SshBackend(self.hosts)
 
     @property
     def home(self) -> str:

@@ -19,9 +19,9 @@ from oarsman.cli.verbs import verb
 @click.argument("what", type=click.Choice(["status", "stop"]))
 def command(what: str) -> None:
     from oarsman.backends.local.supervisor_link import Caller
-    from oarsman.store.paths import Places
+    from oarsman.store.paths import Paths
 
-    caller = Caller(Places.default())
+    caller = Caller(Paths.default())
     pid = caller.pid()
     if pid is None:
         click.echo(t("no supervisor is running"))

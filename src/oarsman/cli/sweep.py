@@ -19,7 +19,7 @@ from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
     from oarsman.backends.base import JobRecord, Jobs
-    from oarsman.service import Desk
+    from oarsman.service import JobService
     from oarsman.service.models import SweepPoint, SweepView
 
 command = family(
@@ -29,13 +29,17 @@ command = family(
         "its own. The results are a table. A sweep that was stopped or killed goes on where it was."
     ),
     examples=[
-        ("oarsman sweep run --name rates --grid lr=0.1,0.01 --grid batch=32,64 -n 2 -- ./train --lr {{lr}}",
-         t("four points; parameters are variables too, such as SWEEP_BATCH")),
-        ("oarsman sweep run job.yaml --name sizes --points sizes.csv --metric 'loss: ([0-9.]+)'",
-         t("a row of the file is a point, and the last loss of each log a result")),
+        (
+            "oarsman sweep run --name rates --grid lr=0.1,0.01 --grid batch=32,64 -n 2 -- ./train --lr {{lr}}",
+            t("four points; parameters are variables too, such as SWEEP_BATCH"),
+        ),
+        (
+            "oarsman sweep run job.yaml --name sizes --points sizes.csv --metric 'loss: ([0-9.]+)'",
+            t("a row of the file is a point, and the last loss of each log a result"),
+        ),
         ("oarsman sweep show rates -o csv", t("the results, for a spreadsheet")),
     ],
-)  # fmt: skip
+)
 
 
 class _Within:
@@ -51,21 +55,21 @@ class _Within:
         return self._jobs.list(namespace or self._namespace)
 
 
-def desk_of(session: Session, key: str | None = None) -> Desk:
+def service_of(session: Session, key: str | None = None) -> JobService:
     """For one sweep, or (without a key) for those of the namespaces that were asked for."""
     import getpass
 
-    from oarsman.service import Desk
+    from oarsman.service import JobService
     from oarsman.service.models import Identity, Role
 
     within = key.partition("/")[0] if key is not None else session.scope
     jobs = cast("Jobs", _Within(session.jobs, within))
-    return Desk(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=session.engine)
+    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=session.engine)
 
 
 def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     try:
-        found = desk_of(ctx.ensure_object(Session)).sweeps()
+        found = service_of(ctx.ensure_object(Session)).sweeps()
     except (OarsmanError, OSError, ImportError):
         return []
     known = [(short(view.key), view.state) for view in found]
@@ -75,26 +79,47 @@ def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[C
 _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 _names = click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=_complete)
 _wait = click.option(
-    "--wait/--no-wait", default=True,
+    "--wait/--no-wait",
+    default=True,
     help=t("Whether to wait for the end; without, only what may start now is handed in."),
-)  # fmt: skip
+)
 
 
 def _points_asked_for(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options that say which points there are."""
 
-    for option in reversed((
-        click.option("--grid", "grid", multiple=True, metavar="NAME=VALUE,...",
-                     help=t("A parameter and its values; repeatable: every combination is a point.")),
-        click.option("--points", "file", metavar="FILE",
-                     help=t("A CSV, JSON or YAML file with a point in each row.")),
-        click.option("--metric", metavar="PATTERN",
-                     help=t("A regular expression whose first group is a number of the log; the last one counts.")),
-        click.option("--retries", type=click.IntRange(min=0, max=100), default=0, metavar="N",
-                     help=t("How often a point that fails is tried again; default 0.")),
-        click.option("--at-once", type=click.IntRange(min=1, max=10_000), metavar="N",
-                     help=t("How many points run at a time; default: as many as fit.")),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option(
+                "--grid",
+                "grid",
+                multiple=True,
+                metavar="NAME=VALUE,...",
+                help=t("A parameter and its values; repeatable: every combination is a point."),
+            ),
+            click.option(
+                "--points", "file", metavar="FILE", help=t("A CSV, JSON or YAML file with a point in each row.")
+            ),
+            click.option(
+                "--metric",
+                metavar="PATTERN",
+                help=t("A regular expression whose first group is a number of the log; the last one counts."),
+            ),
+            click.option(
+                "--retries",
+                type=click.IntRange(min=0, max=100),
+                default=0,
+                metavar="N",
+                help=t("How often a point that fails is tried again; default 0."),
+            ),
+            click.option(
+                "--at-once",
+                type=click.IntRange(min=1, max=10_000),
+                metavar="N",
+                help=t("How many points run at a time; default: as many as fit."),
+            ),
+        )
+    ):
         function = option(function)
     return function
 
@@ -120,9 +145,16 @@ def _points_asked_for(function: Callable[..., Any]) -> Callable[..., Any]:
 @options.place_long
 @pass_session
 def run(
-    session: Session, asked: Asked, grid: tuple[str, ...], file: str | None, metric: str | None, retries: int,
-    at_once: int | None, wait: bool, output: str | None,
-) -> int:  # fmt: skip
+    session: Session,
+    asked: Asked,
+    grid: tuple[str, ...],
+    file: str | None,
+    metric: str | None,
+    retries: int,
+    at_once: int | None,
+    wait: bool,
+    output: str | None,
+) -> int:
     from oarsman.cli import sweep_points, sweep_run
     from oarsman.client.inputs import sweep_spec
     from oarsman.service.sweeps import sweep_of_spec
@@ -130,10 +162,15 @@ def run(
     if not asked.settings.name:
         raise UsageError(t("{what} is missing", what="--name"), hint="oarsman sweep run --name rates ...")
     spec = sweep_spec(
-        name=asked.settings.name, namespace=session.namespace, manifest=sweep_points.manifest_of(asked, session),
-        grid=sweep_points.grid_of(grid) or None, points=sweep_points.points_of(file) if file else None, metric=metric,
-        retries=retries, at_once=at_once,
-    )  # fmt: skip
+        name=asked.settings.name,
+        namespace=session.namespace,
+        manifest=sweep_points.manifest_of(asked, session),
+        grid=sweep_points.grid_of(grid) or None,
+        points=sweep_points.points_of(file) if file else None,
+        metric=metric,
+        retries=retries,
+        at_once=at_once,
+    )
     return sweep_run.in_the_foreground(
         session, lambda sweeps, handing: sweeps.begin(sweep_of_spec(spec), handing), wait=wait, output=output
     )
@@ -151,7 +188,7 @@ command.add_command(run)
 @options.place
 @pass_session
 def list_(session: Session, output: str | None) -> None:
-    found = desk_of(session).sweeps()
+    found = service_of(session).sweeps()
     if output == "name":
         for view in found:
             click.echo(short(view.key))
@@ -167,9 +204,14 @@ def list_(session: Session, output: str | None) -> None:
 def _row(view: SweepView, session: Session) -> list[str]:
     ended = sum(view.states.get(state, 0) for state in ("Succeeded", "Failed"))
     return [
-        short(view.key), view.state, f"{ended}/{view.total}", str(view.states.get("Failed", "")),
-        ", ".join(view.parameters), age(view.created, session.now()), view.owner,
-    ]  # fmt: skip
+        short(view.key),
+        view.state,
+        f"{ended}/{view.total}",
+        str(view.states.get("Failed", "")),
+        ", ".join(view.parameters),
+        age(view.created, session.now()),
+        view.owner,
+    ]
 
 
 @command.verb(
@@ -183,7 +225,7 @@ def _row(view: SweepView, session: Session) -> list[str]:
 @pass_session
 def show(session: Session, name: str, output: str | None) -> None:
     key = session.key(name)
-    show_results(desk_of(session, key).sweep(key), output)
+    show_results(service_of(session, key).sweep(key), output)
 
 
 @command.verb(
@@ -197,7 +239,7 @@ def show(session: Session, name: str, output: str | None) -> None:
 def stop(session: Session, names: tuple[str, ...]) -> None:
     for name in names:
         key = session.key(name)
-        view = desk_of(session, key).stop_sweep(key)
+        view = service_of(session, key).stop_sweep(key)
         if not session.quiet:
             note(t("{name} is being stopped; `oarsman sweep resume {name}` goes on with it", name=short(view.key)))
 
@@ -235,7 +277,7 @@ def resume(session: Session, name: str, wait: bool, output: str | None) -> int:
 def delete(session: Session, names: tuple[str, ...]) -> None:
     for name in names:
         key = session.key(name)
-        desk_of(session, key).delete_sweep(key)
+        service_of(session, key).delete_sweep(key)
         if not session.quiet:
             click.echo(t("{name} deleted", name=name))
 
@@ -262,5 +304,10 @@ def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
     metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []
     values = [text_of(point.parameters.get(name, "")) for name in view.parameters]
     return [
-        str(point.index), *values, point.state, "" if took is None else humanise(took), *metric, point.cause,
-    ]  # fmt: skip
+        str(point.index),
+        *values,
+        point.state,
+        "" if took is None else humanise(took),
+        *metric,
+        point.cause,
+    ]

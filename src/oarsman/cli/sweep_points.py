@@ -86,8 +86,10 @@ def manifest_of(asked: Asked, session: Session) -> str:
     if asked.shape is not None:
         return to_yaml([asked.document(session, "sweep run")])
     if len(asked.words) > 1:
-        raise UsageError(t("`{purpose}` takes one manifest, or -n and a command", purpose="sweep run"),
-                         hint="oarsman sweep run --name rates --grid lr=1,2 -n 4 -- COMMAND")  # fmt: skip
+        raise UsageError(
+            t("`{purpose}` takes one manifest, or -n and a command", purpose="sweep run"),
+            hint="oarsman sweep run --name rates --grid lr=1,2 -n 4 -- COMMAND",
+        )
     raw, source = files.read(asked.words[0])
     if settings == builder.Settings():
         return raw.decode("utf-8-sig", "replace")

@@ -54,8 +54,13 @@ def in_the_foreground(session: Session, begin: Begin, *, wait: bool, output: str
     sweep.show_results(view, output)
     counts = {state: view.states.get(state, 0) for state in ("Succeeded", "Failed")}
     if not session.quiet:
-        text = t("{name}: {succeeded} of {total} succeeded, {failed} failed", name=name, total=view.total,
-                 succeeded=counts["Succeeded"], failed=counts["Failed"])  # fmt: skip
+        text = t(
+            "{name}: {succeeded} of {total} succeeded, {failed} failed",
+            name=name,
+            total=view.total,
+            succeeded=counts["Succeeded"],
+            failed=counts["Failed"],
+        )
         note(click.style(text, fg="green" if view.state == "Succeeded" else "red"))
     if view.state in ("Stopped", "Running"):
         note(t("`oarsman sweep resume {name}` goes on with it", name=name))
@@ -70,8 +75,14 @@ def _left_alone(drive: Drive, name: str, session: Session, output: str | None) -
         if view is not None:
             sweep.show_results(view, output)
     elif not session.quiet:
-        note(t("{name}: {count} of {total} points are handed in", name=name, count=drive.total - len(drive.todo),
-               total=drive.total))  # fmt: skip
+        note(
+            t(
+                "{name}: {count} of {total} points are handed in",
+                name=name,
+                count=drive.total - len(drive.todo),
+                total=drive.total,
+            )
+        )
     if drive.todo:
         note(t("`oarsman sweep resume {name}` goes on with it", name=name))
     return 0
@@ -79,7 +90,7 @@ def _left_alone(drive: Drive, name: str, session: Session, output: str | None) -
 
 def _view(session: Session, key: str) -> Any:
     with suppress(NotFoundError):
-        return sweep.desk_of(session, key).sweep(key)
+        return sweep.service_of(session, key).sweep(key)
     return None
 
 
@@ -143,7 +154,12 @@ class _Watched:
         words = Counter(drive.states.values())
         ended = sum(words[state] for state in ("Succeeded", "Failed", "Stopped"))
         self._progress.show(
-            t("{name}: {ended} of {total} ended, {failed} failed, {active} on their way",
-              name=short(drive.sweep.key), ended=ended, total=drive.total, failed=words["Failed"],
-              active=len(drive.states) - ended)
-        )  # fmt: skip
+            t(
+                "{name}: {ended} of {total} ended, {failed} failed, {active} on their way",
+                name=short(drive.sweep.key),
+                ended=ended,
+                total=drive.total,
+                failed=words["Failed"],
+                active=len(drive.states) - ended,
+            )
+        )

@@ -22,16 +22,29 @@ from oarsman.cli.verbs import verb
 @options.place
 @pass_session
 def command(session: Session, name: str | None, output: str | None) -> None:
-    keys = [session.key(name)] if name else [
-        record.job.key for record in session.jobs.list(session.scope) if not record.status.finished
-    ]  # fmt: skip
+    keys = (
+        [session.key(name)]
+        if name
+        else [record.job.key for record in session.jobs.list(session.scope) if not record.status.finished]
+    )
     found = [(key, use) for key in keys for use in session.jobs.usage(key)]
     if output:
-        documents.emit([
-            {"job": key, "host": use.host, "role": use.role, "processes": use.processes, "cpuPercent": use.cpu_percent,
-             "memoryBytes": use.memory_bytes, "memoryLimitBytes": use.memory_limit_bytes, "gpus": use.gpus}
-            for key, use in found
-        ], output)  # fmt: skip
+        documents.emit(
+            [
+                {
+                    "job": key,
+                    "host": use.host,
+                    "role": use.role,
+                    "processes": use.processes,
+                    "cpuPercent": use.cpu_percent,
+                    "memoryBytes": use.memory_bytes,
+                    "memoryLimitBytes": use.memory_limit_bytes,
+                    "gpus": use.gpus,
+                }
+                for key, use in found
+            ],
+            output,
+        )
     elif found:
         render.usage_table([(short(key), use) for key, use in found])
     elif not session.quiet:

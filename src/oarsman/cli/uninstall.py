@@ -25,8 +25,13 @@ from oarsman.errors import UsageError
         ("oarsman uninstall --with-crd --yes", t("everything, without a question")),
     ],
 )
-@click.option("--namespace", "place", default="mpi-operator", metavar="NS",
-              help=t("Where the operator lives; default: mpi-operator."))  # fmt: skip
+@click.option(
+    "--namespace",
+    "place",
+    default="mpi-operator",
+    metavar="NS",
+    help=t("Where the operator lives; default: mpi-operator."),
+)
 @click.option("--with-crd", is_flag=True, help=t("Delete the definition of MPIJobs too, and so every job."))
 @click.option("--force", is_flag=True, help=t("Take away what a Helm release brought, too."))
 @click.option("-y", "--yes", is_flag=True, help=t("Do not ask."))

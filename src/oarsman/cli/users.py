@@ -33,11 +33,11 @@ from_stdin = click.option(
 def opened(session: Session) -> Iterator[ConsoleStore]:
     """The console's file. A running server sees at once what is changed here."""
     from oarsman.console.security.store import ConsoleStore
-    from oarsman.store.paths import Places
+    from oarsman.store.paths import Paths
 
-    places = Places.default()
-    places.make()
-    store = ConsoleStore(places.console_database, now=session.now)
+    paths = Paths.default()
+    paths.make()
+    store = ConsoleStore(paths.console_database, now=session.now)
     try:
         yield store
     except ModuleNotFoundError as error:
@@ -84,8 +84,13 @@ command = family(
     ],
 )
 @account
-@click.option("--role", type=click.Choice(ROLES), default="user", metavar="ROLE",
-              help=t("What they may do: viewer, user (default), admin."))  # fmt: skip
+@click.option(
+    "--role",
+    type=click.Choice(ROLES),
+    default="user",
+    metavar="ROLE",
+    help=t("What they may do: viewer, user (default), admin."),
+)
 @from_stdin
 @pass_session
 def add(session: Session, name: str, role: str, password_stdin: bool) -> None:

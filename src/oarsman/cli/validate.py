@@ -45,13 +45,16 @@ class Verdict:
 def command(session: Session, files: tuple[str, ...], output: str | None) -> int:
     verdicts = [examine(path) for path in files]
     if output:
-        documents.emit({
-            "valid": not any(verdict.problems for verdict in verdicts),
-            "files": [
-                {"source": v.source, "jobs": v.jobs, "problems": [asdict(problem) for problem in v.problems]}
-                for v in verdicts
-            ],
-        }, output)  # fmt: skip
+        documents.emit(
+            {
+                "valid": not any(verdict.problems for verdict in verdicts),
+                "files": [
+                    {"source": v.source, "jobs": v.jobs, "problems": [asdict(problem) for problem in v.problems]}
+                    for v in verdicts
+                ],
+            },
+            output,
+        )
     else:
         for verdict in verdicts:
             _show(verdict, session)

@@ -159,10 +159,27 @@ def _no_colour(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def everywhere() -> list[click.Parameter]:
     """The options that every verb and the command itself take."""
     return [
-        Common(["-q", "--quiet"], is_flag=True, expose_value=False, callback=remember("quiet"),
-               help=t("Say only what was asked for.")),
-        Common(["--no-color"], is_flag=True, expose_value=False, is_eager=True, callback=_no_colour,
-               help=t("No colours (also: NO_COLOR=1).")),
-        Common(["--debug"], is_flag=True, expose_value=False, is_eager=True, callback=remember("debug"),
-               help=t("Show the whole traceback of an unexpected error.")),
-    ]  # fmt: skip
+        Common(
+            ["-q", "--quiet"],
+            is_flag=True,
+            expose_value=False,
+            callback=remember("quiet"),
+            help=t("Say only what was asked for."),
+        ),
+        Common(
+            ["--no-color"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_no_colour,
+            help=t("No colours (also: NO_COLOR=1)."),
+        ),
+        Common(
+            ["--debug"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=remember("debug"),
+            help=t("Show the whole traceback of an unexpected error."),
+        ),
+    ]

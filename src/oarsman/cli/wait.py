@@ -42,10 +42,13 @@ _CONDITIONS = {
     ],
 )
 @options.jobs
-@click.option("--for", "goal", required=True,
-              type=click.Choice(["succeeded", "failed", "finished", "running", "suspended", "deleted"],
-                                case_sensitive=False),
-              help=t("The state to wait for."))  # fmt: skip
+@click.option(
+    "--for",
+    "goal",
+    required=True,
+    type=click.Choice(["succeeded", "failed", "finished", "running", "suspended", "deleted"], case_sensitive=False),
+    help=t("The state to wait for."),
+)
 @click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("Give up after: 60s, 10m; default: never."))
 @options.place
 @pass_session
@@ -78,8 +81,14 @@ def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
                     click.echo(t("{name} is {state}", name=short(key), state=render.state(record)))
                 return MET
             if record.status.finished:
-                note(t("{name} cannot become {goal}: it is {state}",
-                       name=short(key), goal=goal, state=record.status.phase))  # fmt: skip
+                note(
+                    t(
+                        "{name} cannot become {goal}: it is {state}",
+                        name=short(key),
+                        goal=goal,
+                        state=record.status.phase,
+                    )
+                )
                 return IMPOSSIBLE
     except NotFoundError:
         if goal != "deleted":

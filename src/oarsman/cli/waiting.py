@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LOOK_AFTER_SECONDS = 11.0
 
 
-def keeper(session: Session) -> str:
+def controller(session: Session) -> str:
     return t("the operator") if session.engine == "kube" else t("the supervisor")
 
 

@@ -124,13 +124,23 @@ class AsyncClient:
         return await self._carrier.do(operations.preview(self._create(job, changes)))
 
     def _create(
-        self, job: Wanted, changes: Mapping[str, Any], *, environment: Mapping[str, str] | str | None = None,
-        folder: str | os.PathLike[str] | None = None, replace: bool = False,
-    ) -> Create:  # fmt: skip
+        self,
+        job: Wanted,
+        changes: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str] | str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        replace: bool = False,
+    ) -> Create:
         return inputs.create(
-            job, changes, namespace=self._namespace, here=self._here, environment=environment, folder=folder,
+            job,
+            changes,
+            namespace=self._namespace,
+            here=self._here,
+            environment=environment,
+            folder=folder,
             replace=replace,
-        )  # fmt: skip
+        )
 
     # -- jobs that are there ---------------------------------------------------------------------------
     async def jobs(
@@ -183,9 +193,15 @@ class AsyncClient:
     ) -> AsyncSweepHandle:
         """Run a job once for each point of a grid, or of a list. See `Client.sweep`."""
         spec = inputs.sweep_spec(
-            name=name, namespace=namespace or self._namespace, manifest=inputs.sweep_manifest(job, changes),
-            grid=grid, points=points, metric=metric, retries=retries, at_once=at_once,
-        )  # fmt: skip
+            name=name,
+            namespace=namespace or self._namespace,
+            manifest=inputs.sweep_manifest(job, changes),
+            grid=grid,
+            points=points,
+            metric=metric,
+            retries=retries,
+            at_once=at_once,
+        )
         return AsyncSweepHandle(self._carrier, await self._carrier.do(operations.create_sweep(spec)))
 
     @property
@@ -234,10 +250,16 @@ class AsyncClient:
 
 
 def _carrier(
-    address: str | None, token: str | None, on: str, context: str | None, kubeconfig: str | None,
-    hosts: str | os.PathLike[str] | None, namespace: str | None,
-    verify: str | os.PathLike[str] | ssl.SSLContext | bool, service: Service | Carrier | None,
-) -> Carrier:  # fmt: skip
+    address: str | None,
+    token: str | None,
+    on: str,
+    context: str | None,
+    kubeconfig: str | None,
+    hosts: str | os.PathLike[str] | None,
+    namespace: str | None,
+    verify: str | os.PathLike[str] | ssl.SSLContext | bool,
+    service: Service | Carrier | None,
+) -> Carrier:
     from oarsman.client.threads import InThreads
 
     if service is not None:

@@ -137,13 +137,23 @@ class Client:
         return self._service.preview(self._create(job, changes))
 
     def _create(
-        self, job: Wanted, changes: Mapping[str, Any], *, environment: Mapping[str, str] | str | None = None,
-        folder: str | os.PathLike[str] | None = None, replace: bool = False,
-    ) -> Create:  # fmt: skip
+        self,
+        job: Wanted,
+        changes: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str] | str | None = None,
+        folder: str | os.PathLike[str] | None = None,
+        replace: bool = False,
+    ) -> Create:
         return inputs.create(
-            job, changes, namespace=self._namespace, here=self._here, environment=environment, folder=folder,
+            job,
+            changes,
+            namespace=self._namespace,
+            here=self._here,
+            environment=environment,
+            folder=folder,
             replace=replace,
-        )  # fmt: skip
+        )
 
     # -- jobs that are there ---------------------------------------------------------------------------
     def jobs(
@@ -197,9 +207,15 @@ class Client:
         at_once: how many points run at a time; None: as many as fit. What was begun already is gone on with.
         """
         spec = inputs.sweep_spec(
-            name=name, namespace=namespace or self._namespace, manifest=inputs.sweep_manifest(job, changes),
-            grid=grid, points=points, metric=metric, retries=retries, at_once=at_once,
-        )  # fmt: skip
+            name=name,
+            namespace=namespace or self._namespace,
+            manifest=inputs.sweep_manifest(job, changes),
+            grid=grid,
+            points=points,
+            metric=metric,
+            retries=retries,
+            at_once=at_once,
+        )
         return SweepHandle(self._service, self._service.create_sweep(spec))
 
     @property

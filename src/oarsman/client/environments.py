@@ -36,9 +36,14 @@ class Environments:
         return self._service.environment(name)
 
     def build(
-        self, name: str, requirements: str | Path | Sequence[str] = "", *, wait: bool = True,
-        timeout: float | None = None, **more: Any,
-    ) -> EnvironmentView:  # fmt: skip
+        self,
+        name: str,
+        requirements: str | Path | Sequence[str] = "",
+        *,
+        wait: bool = True,
+        timeout: float | None = None,
+        **more: Any,
+    ) -> EnvironmentView:
         """Make it or change it, and wait for the build; raises UserError with its last words if that fails.
 
         requirements: text as pip reads it, a list of it, or a Path. more: python="3.12", mpi="openmpi", description=.
@@ -82,9 +87,14 @@ class AsyncEnvironments:
         return await self._carrier.do(operations.environment(name))
 
     async def build(
-        self, name: str, requirements: str | Path | Sequence[str] = "", *, wait: bool = True,
-        timeout: float | None = None, **more: Any,  # noqa: ASYNC109 - as that of the other kind
-    ) -> EnvironmentView:  # fmt: skip
+        self,
+        name: str,
+        requirements: str | Path | Sequence[str] = "",
+        *,
+        wait: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109
+        **more: Any,
+    ) -> EnvironmentView:
         """Make it or change it, and wait for the build; raises UserError with its last words if that fails."""
         found = await self._carrier.do(operations.put_environment(spec(name, requirements, more)))
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -67,8 +67,11 @@ def _check_names(function: FunctionType, text: str) -> None:
     used |= set(_globals_of(function.__code__))
     foreign = sorted(name for name in used if not hasattr(builtins, name) and name != function.__name__)
     if foreign:
-        raise _refused(function, f"it uses names from outside: {_several(foreign)}",
-                       "import modules inside the function; pass values in args or kwargs")  # fmt: skip
+        raise _refused(
+            function,
+            f"it uses names from outside: {_several(foreign)}",
+            "import modules inside the function; pass values in args or kwargs",
+        )
 
 
 def _globals_of(code: CodeType) -> Iterator[str]:
@@ -89,8 +92,11 @@ def _literal(function: FunctionType, value: Any) -> str:
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         same = False
     if not same:
-        raise _refused(function, f"an argument of type {type(value).__name__} cannot be written as text",
-                       "numbers, text, None, and lists, tuples, sets and dicts of them can")  # fmt: skip
+        raise _refused(
+            function,
+            f"an argument of type {type(value).__name__} cannot be written as text",
+            "numbers, text, None, and lists, tuples, sets and dicts of them can",
+        )
     return text
 
 

@@ -105,9 +105,12 @@ class Address:
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         return {
-            "base_url": self.url + PREFIX, "headers": headers, "timeout": _TIMES, "verify": self.verify,
+            "base_url": self.url + PREFIX,
+            "headers": headers,
+            "timeout": _TIMES,
+            "verify": self.verify,
             "trust_env": not _loopback(urlsplit(self.url).hostname or ""),  # no proxy leads to this machine
-        }  # fmt: skip
+        }
 
 
 def _trusting(path: str | os.PathLike[str]) -> ssl.SSLContext:

@@ -24,9 +24,15 @@ _FILES = (".yaml", ".yml", ".json")
 
 
 def create(
-    wanted: Wanted, changes: Mapping[str, Any], *, namespace: str | None, here: bool,
-    environment: Mapping[str, str] | str | None, folder: str | os.PathLike[str] | None, replace: bool,
-) -> Create:  # fmt: skip
+    wanted: Wanted,
+    changes: Mapping[str, Any],
+    *,
+    namespace: str | None,
+    here: bool,
+    environment: Mapping[str, str] | str | None,
+    folder: str | os.PathLike[str] | None,
+    replace: bool,
+) -> Create:
     """`here`: this machine hands the job in; it inherits the variables and the current folder as from the command."""
     if isinstance(environment, str):  # the name of one, as MPIJob takes it
         changes, environment = {**changes, "environment": environment}, None
@@ -39,9 +45,12 @@ def create(
     variables = dict(os.environ) if here and environment is None else dict(environment or {})
     place = _current_folder() if here and folder is None else folder
     return Create(
-        manifest=None if job is not None else text, document=job.to_dict() if job is not None else None,
-        folder=os.fspath(place) if place is not None else None, environment=variables, replace=replace,
-    )  # fmt: skip
+        manifest=None if job is not None else text,
+        document=job.to_dict() if job is not None else None,
+        folder=os.fspath(place) if place is not None else None,
+        environment=variables,
+        replace=replace,
+    )
 
 
 def _text_or_job(wanted: Wanted, changes: Mapping[str, Any]) -> tuple[str, MPIJob | None]:
@@ -126,21 +135,24 @@ def key_of(name: str, namespace: str) -> str:
 
 
 def in_this_process(
-    on: str, context: str | None, kubeconfig: str | None, namespace: str | None,
+    on: str,
+    context: str | None,
+    kubeconfig: str | None,
+    namespace: str | None,
     hosts: str | os.PathLike[str] | None = None,
-) -> Service:  # fmt: skip
-    """The desk on the jobs of this user, who may do here whatever the engine allows."""
+) -> Service:
+    """The service on the jobs of this user, who may do here whatever the engine allows."""
     import getpass
 
-    from oarsman.backends import open_jobs
-    from oarsman.service import Desk
+    from oarsman.backends import open_backend
+    from oarsman.service import JobService
     from oarsman.service.models import Identity, Role
 
     if hosts is not None and on != "ssh":
         raise UsageError('hosts are for on="ssh"', field="hosts")
     file = os.fspath(hosts) if hosts is not None else None
-    jobs = open_jobs(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
-    return Desk(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=on)
+    jobs = open_backend(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
+    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=on)
 
 
 def needs_httpx() -> None:
@@ -148,5 +160,6 @@ def needs_httpx() -> None:
     try:
         import httpx  # noqa: F401 - only whether it is there
     except ModuleNotFoundError as error:
-        raise UsageError("a server is reached with httpx, which is not installed",
-                         hint="pip install 'oarsman[client]'") from error  # fmt: skip
+        raise UsageError(
+            "a server is reached with httpx, which is not installed", hint="pip install 'oarsman[client]'"
+        ) from error

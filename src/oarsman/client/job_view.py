@@ -107,9 +107,10 @@ def _holds(job: Job, condition: str) -> bool:
 def check_wish(wish: Wish) -> None:
     if not callable(wish) and wish not in ("finished", "running", "deleted", *_CONDITIONS):
         raise UsageError(
-            f"a job cannot be waited for until '{wish}'", field="until",
+            f"a job cannot be waited for until '{wish}'",
+            field="until",
             hint="finished, succeeded, failed, running, suspended, deleted, or a function of its summary",
-        )  # fmt: skip
+        )
 
 
 def reached(job: Job, wish: Wish) -> bool:
@@ -154,9 +155,13 @@ def failure(job: Job) -> JobFailed:
         who = f"{who} on {cause.host}".strip()
     return JobFailed(
         f"{name} failed: {who}: {why}" if who else f"{name} failed: {why}",
-        hint=cause.hint, rank=cause.rank, host=cause.host, exit_status=cause.exit_code, signal=cause.signal,
+        hint=cause.hint,
+        rank=cause.rank,
+        host=cause.host,
+        exit_status=cause.exit_code,
+        signal=cause.signal,
         last_lines=cause.last_lines,
-    )  # fmt: skip
+    )
 
 
 def happening(job: Job) -> str:
@@ -179,16 +184,24 @@ def happening(job: Job) -> str:
 
 # -- what is asked for --------------------------------------------------------------------------------
 def log_filter(
-    rank: int | Sequence[int] | None, worker: int | Sequence[int] | None, launcher: bool, stream: str | None,
-    search: str | None, attempt: int | None,
-) -> LogFilter:  # fmt: skip
+    rank: int | Sequence[int] | None,
+    worker: int | Sequence[int] | None,
+    launcher: bool,
+    stream: str | None,
+    search: str | None,
+    attempt: int | None,
+) -> LogFilter:
     def several(given: int | Sequence[int] | None) -> Sequence[int]:
         return () if given is None else (given,) if isinstance(given, int) else tuple(given)
 
     wanted = {
-        "ranks": several(rank), "workers": several(worker), "launcher": launcher, "stream": stream, "search": search,
+        "ranks": several(rank),
+        "workers": several(worker),
+        "launcher": launcher,
+        "stream": stream,
+        "search": search,
         "attempt": attempt,
-    }  # fmt: skip
+    }
     try:
         return LogFilter.model_validate(wanted)
     except ValidationError as error:

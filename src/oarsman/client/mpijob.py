@@ -77,10 +77,15 @@ class MPIJob:
             )
         shape = builder.Shape(
             processes=edits.at_least(1, workers, "workers") * edits.at_least(1, slots, "slots"),
-            workers=workers, slots=slots, environment={k: str(v) for k, v in (env or {}).items()},
-            cpus=None if cpus is None else f"{cpus}", memory=None if memory is None else f"{memory}",
-            gpus=gpus, gpu_resource=gpu_resource, image=image,
-        )  # fmt: skip
+            workers=workers,
+            slots=slots,
+            environment={k: str(v) for k, v in (env or {}).items()},
+            cpus=None if cpus is None else f"{cpus}",
+            memory=None if memory is None else f"{memory}",
+            gpus=gpus,
+            gpu_resource=gpu_resource,
+            image=image,
+        )
         suffix = "" if name else builder.new_suffix()
         made = builder.document(list(map(str, command)), shape, builder.Settings(), suffix=suffix)
         made["apiVersion"] = f"{names.GROUP}/{api_version.removeprefix(f'{names.GROUP}/')}"
@@ -89,10 +94,17 @@ class MPIJob:
         if min_workers is not None or max_workers is not None:
             edits.make_elastic(self._document, list(map(str, command)), min_workers, max_workers)
         given = {
-            "clean_pod_policy": clean_pod_policy, "backoff_limit": backoff_limit, "ttl": ttl, "labels": labels,
-            "annotations": annotations, "volumes": volumes, "queue": queue, "namespace": namespace,
-            "environment": environment, "install": install,
-        }  # fmt: skip
+            "clean_pod_policy": clean_pod_policy,
+            "backoff_limit": backoff_limit,
+            "ttl": ttl,
+            "labels": labels,
+            "annotations": annotations,
+            "volumes": volumes,
+            "queue": queue,
+            "namespace": namespace,
+            "environment": environment,
+            "install": install,
+        }
         for field, value in given.items():
             if value is not None:
                 edits.EDITS[field](self._document, value)

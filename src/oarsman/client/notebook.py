@@ -82,10 +82,15 @@ def jobs_html(rows: Sequence[JobSummary], total: int) -> str:
 
 def _row(row: JobSummary) -> Sequence[str]:
     return (
-        escape(row.key), _state(row.state), f"{row.workers_ready}/{row.workers}",
-        "" if row.ranks is None else str(row.ranks), escape(row.owner), f"{row.created:%Y-%m-%d %H:%M}", _took(row),
+        escape(row.key),
+        _state(row.state),
+        f"{row.workers_ready}/{row.workers}",
+        "" if row.ranks is None else str(row.ranks),
+        escape(row.owner),
+        f"{row.created:%Y-%m-%d %H:%M}",
+        _took(row),
         escape(row.cause or row.message),
-    )  # fmt: skip
+    )
 
 
 def job_html(key: str, summary: JobSummary | None, job: Job | None) -> str:
@@ -125,17 +130,24 @@ def cause_html(cause: CauseView) -> str:
 def _host_row(host: HostView) -> Sequence[str]:
     state = escape(f"{host.state}: {host.message}" if host.message else host.state)
     return (
-        escape(host.name), state, f"{host.held.cpus:g} of {host.total.cpus:g}",
+        escape(host.name),
+        state,
+        f"{host.held.cpus:g} of {host.total.cpus:g}",
         f"{host.held.memory_bytes / _GIB:.1f} of {host.total.memory_bytes / _GIB:.1f} GiB",
-        f"{host.held.gpus} of {host.total.gpus}", escape(", ".join(h.key for h in host.holdings)),
-    )  # fmt: skip
+        f"{host.held.gpus} of {host.total.gpus}",
+        escape(", ".join(h.key for h in host.holdings)),
+    )
 
 
 def _queue_row(entry: QueueEntry) -> Sequence[str]:
     return (
-        str(entry.position), escape(entry.key), str(entry.priority), escape(entry.owner),
-        duration(entry.since, datetime.now(UTC)), escape(entry.reason),
-    )  # fmt: skip
+        str(entry.position),
+        escape(entry.key),
+        str(entry.priority),
+        escape(entry.owner),
+        duration(entry.since, datetime.now(UTC)),
+        escape(entry.reason),
+    )
 
 
 def _counts(view: SweepView) -> str:
@@ -164,9 +176,13 @@ def _point_row(view: SweepView, point: SweepPoint) -> Sequence[str]:
 
 def _sweep_row(view: SweepView) -> Sequence[str]:
     return (
-        escape(view.key), _state(view.state), str(view.total), escape(_counts(view)), escape(view.owner),
+        escape(view.key),
+        _state(view.state),
+        str(view.total),
+        escape(_counts(view)),
+        escape(view.owner),
         f"{view.created:%Y-%m-%d %H:%M}",
-    )  # fmt: skip
+    )
 
 
 class Table(Sequence[T]):

@@ -116,9 +116,14 @@ class RemoteService:
         return self._do(operations.events(key))
 
     def log(
-        self, key: str, only: models.LogFilter = ALL_LINES, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        only: models.LogFilter = ALL_LINES,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> models.LogPageView:  # fmt: skip
+    ) -> models.LogPageView:
         return self._do(operations.log(key, only, after=after, before=before, limit=limit))
 
     def follow_log(

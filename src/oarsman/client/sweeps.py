@@ -105,7 +105,7 @@ class SweepHandle(SeenSweep):
 
     def wait(
         self, timeout: float | None = None, *, check: bool = False, seeing: Seeing = lambda _: None
-    ) -> SweepHandle:  # fmt: skip
+    ) -> SweepHandle:
         """Until no point runs or waits. Points may fail: only with `check` that raises JobFailed."""
         pace = _Pace(self.key, timeout)
         while True:
@@ -147,8 +147,12 @@ class AsyncSweepHandle(SeenSweep):
         return await self._now(operations.sweep(self.key))
 
     async def wait(
-        self, timeout: float | None = None, *, check: bool = False, seeing: Seeing = lambda _: None  # noqa: ASYNC109
-    ) -> AsyncSweepHandle:  # fmt: skip
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+        *,
+        check: bool = False,
+        seeing: Seeing = lambda _: None,
+    ) -> AsyncSweepHandle:
         """Until no point runs or waits. Points may fail: only with `check` that raises JobFailed."""
         pace = _Pace(self.key, timeout)
         while True:

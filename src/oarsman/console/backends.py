@@ -18,22 +18,22 @@ from oarsman.backends.base import Jobs
 from oarsman.console.api.followers import Followers
 from oarsman.console.rights import RightsThere
 from oarsman.errors import UnauthenticatedError
-from oarsman.service.job_index import Catalogue
+from oarsman.service.job_index import JobIndex
 from oarsman.service.progress import ProgressKept
 from oarsman.service.sweeps import Sweeping
 
-_MOST_DOORS = 256
+_MOST_BACKENDS = 256
 _IDLE_SECONDS = 600.0
 _POINTS_AT_FIRST = 20  # of a sweep, before whoever began it gets an answer
 
 
-class Door:
+class OpenBackend:
     """A way to jobs, with the thread that follows them and the threads that follow their logs."""
 
     def __init__(self, jobs: Jobs, engine: str) -> None:
         self.jobs = jobs
         self.engine = engine
-        self.catalogue = Catalogue(jobs)
+        self.job_index = JobIndex(jobs)
         self.followers = Followers(jobs)
         self.progress = ProgressKept()
         self.sweeping = Sweeping(at_first=_POINTS_AT_FIRST)
@@ -42,15 +42,15 @@ class Door:
     def _namespaces(self) -> list[str]:
         """The one of manifests that mention none, and those in which there are jobs."""
         home = [self.jobs.home] if self.jobs.home else []
-        return list(dict.fromkeys([*home, *(key.partition("/")[0] for key in self.catalogue.keys())]))  # noqa: SIM118
+        return list(dict.fromkeys([*home, *(key.partition("/")[0] for key in self.job_index.keys())]))  # noqa: SIM118
 
     @property
     def busy(self) -> bool:
-        return bool(self.catalogue.subscribers or len(self.followers) or self.sweeping.busy)
+        return bool(self.job_index.subscribers or len(self.followers) or self.sweeping.busy)
 
     def close(self) -> None:
         self.sweeping.close()
-        self.catalogue.close()
+        self.job_index.close()
         self.followers.close()
         if (close := getattr(self.jobs, "close", None)) is not None:
             close()
@@ -58,20 +58,25 @@ class Door:
 
 @dataclass(slots=True)
 class _Held:
-    door: Door
+    backend: OpenBackend
     used: float
 
 
-class Doors:
+class Backends:
     """`open_with(token)` opens a door; token None: with the rights of whoever started the server.
 
     `tokens_needed`: nobody gets that one, because others than its owner can reach the server.
     """
 
     def __init__(
-        self, open_with: Callable[[str | None], Jobs], engine: str, *, per_token: bool = False,
-        tokens_needed: bool = False, clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+        self,
+        open_with: Callable[[str | None], Jobs],
+        engine: str,
+        *,
+        per_token: bool = False,
+        tokens_needed: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.engine = engine
         self.per_token = per_token
         self.tokens_needed = per_token and tokens_needed
@@ -80,7 +85,7 @@ class Doors:
         self._lock = threading.Lock()
         self._held: OrderedDict[str, _Held] = OrderedDict()  # the one used longest ago comes first
 
-    def door(self, token: str | None = None) -> Door:
+    def backend(self, token: str | None = None) -> OpenBackend:
         if self.tokens_needed and not token:
             raise UnauthenticatedError(
                 "this server acts with your own rights on the cluster, and has no token of yours",
@@ -90,28 +95,28 @@ class Doors:
         with self._lock:
             held = self._held.get(name)
             if held is None:
-                held = self._held[name] = _Held(Door(self._open_with(token), self.engine), 0.0)
+                held = self._held[name] = _Held(OpenBackend(self._open_with(token), self.engine), 0.0)
             held.used = self._clock()
             self._held.move_to_end(name)
             spare = self._spare()
-        for door in spare:
-            door.close()
-        return held.door
+        for backend in spare:
+            backend.close()
+        return held.backend
 
     def begin(self) -> None:
         """Where there is one door for everybody, its jobs are read before the first one asks."""
         if not self.per_token:
-            self.door().catalogue.begin()
+            self.backend().job_index.begin()
 
-    def _spare(self) -> list[Door]:
+    def _spare(self) -> list[OpenBackend]:
         """Those to be closed: unused for long, or too many."""
         now = self._clock()
         found = []
         for name, held in list(self._held.items())[:-1]:
-            idle = now - held.used > _IDLE_SECONDS and not held.door.busy
-            if idle or len(self._held) > _MOST_DOORS:
+            idle = now - held.used > _IDLE_SECONDS and not held.backend.busy
+            if idle or len(self._held) > _MOST_BACKENDS:
                 del self._held[name]
-                found.append(held.door)
+                found.append(held.backend)
         return found
 
     def __len__(self) -> int:
@@ -121,7 +126,7 @@ class Doors:
         with self._lock:
             held, self._held = list(self._held.values()), OrderedDict()
         for one in held:
-            one.door.close()
+            one.backend.close()
 
 
 def _name(token: str | None) -> str:

@@ -36,7 +36,7 @@ from oarsman.console.api import (
 )
 from oarsman.console.api.limits import BodyLimit
 from oarsman.console.api.sse import Streams
-from oarsman.console.backends import Door, Doors
+from oarsman.console.backends import Backends, OpenBackend
 from oarsman.console.security.cluster_tokens import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
@@ -45,7 +45,7 @@ from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import Settings
 from oarsman.errors import ForbiddenError, OarsmanError, UnauthenticatedError, UsageError
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.models import Identity
 
 if TYPE_CHECKING:
@@ -60,42 +60,47 @@ class Console:
     """What every request needs. Pages find it, as the API does, in `app.state.console`."""
 
     def __init__(
-        self, doors: Doors, gate: Gate, *, folder: Path | None = None, reviewer: Reviewer | None = None
+        self, backends: Backends, gate: Gate, *, folder: Path | None = None, reviewer: Reviewer | None = None
     ) -> None:
-        self.doors = doors
+        self.backends = backends
         self.gate = gate
         self.streams = Streams()
         self._folder = folder
         self._reviewer = reviewer
 
-    def desk(self, door: Door, identity: Identity) -> Desk:
+    def service(self, backend: OpenBackend, identity: Identity) -> JobService:
         """For one caller. Cheap: one is made per request."""
-        return Desk(
-            door.jobs, identity, door.catalogue, engine=door.engine, folder=self._folder,
-            accounts=bool(self.gate.store.accounts.enabled()), progress=door.progress,
-            sweeping=door.sweeping,
-        )  # fmt: skip
+        return JobService(
+            backend.jobs,
+            identity,
+            backend.job_index,
+            engine=backend.engine,
+            folder=self._folder,
+            accounts=bool(self.gate.store.accounts.enabled()),
+            progress=backend.progress,
+            sweeping=backend.sweeping,
+        )
 
     def look_ahead(self, request: HTTPConnection) -> None:
         """What a page will need of the cluster, before it is drawn in the event loop, which must not wait for that.
 
         Raises what keeps the cluster from being asked. Whether somebody may come in is for the page to say.
         """
-        if not self.doors.per_token:
+        if not self.backends.per_token:
             return
         with suppress(UnauthenticatedError, ForbiddenError):
             caller = self.gate.caller(request)
-            door = self.doors.door(caller.token)
+            backend = self.backends.backend(caller.token)
             parts = request.url.path.split("/")
             try:
-                door.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
+                backend.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
             except UnauthenticatedError:
                 self.gate.doubt(caller)
                 self.gate.caller(request)
 
     def close(self) -> None:
         self.streams.stop()
-        self.doors.close()
+        self.backends.close()
         if self._reviewer is not None:
             self._reviewer.close()
         self.gate.store.close()
@@ -120,9 +125,14 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     """All routes, and nobody behind them: enough to describe the API."""
     # Documentation pages of the framework would load scripts from elsewhere; the description alone is served.
     app = FastAPI(
-        title="Oarsman", version=__version__, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
-        lifespan=lifespan, generate_unique_id_function=lambda route: to_camel(route.name),
-    )  # fmt: skip
+        title="Oarsman",
+        version=__version__,
+        openapi_url=f"{PREFIX}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        generate_unique_id_function=lambda route: to_camel(route.name),
+    )
     problems.install(app)
     openapi.install(app)
     for router in (
@@ -179,7 +189,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            self._console.doors.begin()
+            self._console.backends.begin()
             self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
@@ -209,16 +219,17 @@ def listen(settings: Settings) -> socket.socket:
     except OSError as error:
         sock.close()
         raise UsageError(
-            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}", field="--port",
+            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}",
+            field="--port",
             hint="is it running already? --port 0 takes any that is free",
-        ) from error  # fmt: skip
+        ) from error
     return sock
 
 
 def open_console(settings: Settings, port: int) -> Console:
     """Raises UsageError where the server must not start like this."""
-    settings.places.make()
-    store = ConsoleStore(settings.places.console_database)
+    settings.paths.make()
+    store = ConsoleStore(settings.paths.console_database)
     try:
         refused = refusal(settings.listening(store.accounts.enabled()))
         if refused is not None:
@@ -226,34 +237,37 @@ def open_console(settings: Settings, port: int) -> Console:
         reviewer = _reviewer(settings)
         cluster = ClusterTokens(reviewer.known) if reviewer is not None else None
         gate = Gate(store, settings.site(port), cluster=cluster)
-        return Console(_doors(settings), gate, folder=settings.folder, reviewer=reviewer)
+        return Console(_backends(settings), gate, folder=settings.folder, reviewer=reviewer)
     except BaseException:
         store.close()
         raise
 
 
-def _doors(settings: Settings) -> Doors:
+def _backends(settings: Settings) -> Backends:
     if settings.engine == "embedded":
-        from oarsman.backends.local.backend import EmbeddedJobs
+        from oarsman.backends.local.backend import LocalBackend
 
-        return Doors(lambda _: EmbeddedJobs(settings.places), "embedded")
+        return Backends(lambda _: LocalBackend(settings.paths), "embedded")
     if settings.engine == "ssh":
-        from oarsman.backends.ssh.backend import RackJobs
+        from oarsman.backends.ssh.backend import SshBackend
 
-        rack = RackJobs(settings.hosts, settings.places)
-        rack.check()
-        return Doors(lambda _: rack, "ssh")
-    from oarsman.backends import open_cluster
+        backend = SshBackend(settings.hosts, settings.paths)
+        backend.check()
+        return Backends(lambda _: backend, "ssh")
+    from oarsman.backends import open_kube
 
     def open_with(token: str | None) -> Jobs:
         home, candidates = _namespaces(settings, token)
-        return open_cluster(
-            context=settings.context, kubeconfig=settings.kubeconfig, namespace=home, token=token,
+        return open_kube(
+            context=settings.context,
+            kubeconfig=settings.kubeconfig,
+            namespace=home,
+            token=token,
             namespaces=candidates,
-        )  # fmt: skip
+        )
 
     # On loopback, whoever came in by the link is the owner of the kubeconfig. Anybody else brings a token.
-    return Doors(open_with, "kube", per_token=True, tokens_needed=not is_loopback(settings.host))
+    return Backends(open_with, "kube", per_token=True, tokens_needed=not is_loopback(settings.host))
 
 
 def _namespaces(settings: Settings, token: str | None) -> tuple[str | None, tuple[str, ...]]:
@@ -295,10 +309,15 @@ def _run(
     tls: ssl.SSLContext | None = tls_context(settings.cert, settings.key) if settings.cert is not None else None
     app = Front(make_app(console), pages.make_app(console), console.look_ahead)
     config = uvicorn.Config(
-        guarded(app, console.gate.site), log_config=None, access_log=settings.verbose,
-        server_header=False, proxy_headers=False, timeout_graceful_shutdown=_END_WITHIN_SECONDS, lifespan="on",
+        guarded(app, console.gate.site),
+        log_config=None,
+        access_log=settings.verbose,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=_END_WITHIN_SECONDS,
+        lifespan="on",
         ssl_context_factory=(lambda *_: tls) if tls is not None else None,
-    )  # fmt: skip
+    )
     server = Server(config, console, lambda: announce(console.gate.site.address, _link(settings, console)))
     server.run(sockets=[sock])
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oarsman.console.security.listening import Listening
 from oarsman.console.security.site import Site
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 DEFAULT_PORT = 8470
 
@@ -27,13 +27,17 @@ class Settings:
     kubeconfig: str | None = None
     hosts: str | None = None  # the file that names the SSH hosts
     namespaces: tuple[str, ...] = ()  # the first: of manifests that mention none; all: where jobs are looked for
-    places: Places = field(default_factory=Places.default)
+    paths: Paths = field(default_factory=Paths.default)
 
     def listening(self, accounts: int) -> Listening:
         return Listening(
-            host=self.host, cert=self.cert, key=self.key, insecure=self.insecure, accounts=accounts,
+            host=self.host,
+            cert=self.cert,
+            key=self.key,
+            insecure=self.insecure,
+            accounts=accounts,
             tokens=self.engine == "kube",
-        )  # fmt: skip
+        )
 
     def site(self, port: int) -> Site:
         """`port`: the one that is really listened on."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from oarsman import names
-from oarsman.engines.hosts.ssh.host_facts import Survey, Surveys
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.errors import OarsmanError
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Place
@@ -18,7 +18,7 @@ from oarsman.plan.capacity.gang import Capacity, request_of
 from oarsman.plan.capacity.hosts import Placed, extend, gang_of
 
 
-class Ledger:
+class MachineAdmission:
     """Decides only when something changed, and tells which jobs that concerns."""
 
     def __init__(self, capacity: Capacity, concerned: Callable[[str], None]) -> None:
@@ -82,15 +82,18 @@ log = logging.getLogger("oarsman")
 _AGAIN_SECONDS = 10.0  # between two looks at hosts that a job waits for
 
 
-class RackLedger:
-    """Like the ledger of one machine: it decides only when something changed, and tells which jobs that concerns. But
-    hosts have to be asked before anybody can be let in, and may not answer."""
+class HostAdmission:
+    """As on one machine, decides only when something changed and tells which jobs that concerns. But hosts have to be
+    asked before anybody can be admitted, and may not answer."""
 
     def __init__(
-        self, surveys: Surveys, concerned: Callable[[str], None], placed: Callable[[str], Mapping[str, str]]
+        self,
+        known_inventories: KnownInventories,
+        concerned: Callable[[str], None],
+        placed: Callable[[str], Mapping[str, str]],
     ) -> None:
         """placed: where the members of a job were, when it was last prepared."""
-        self._surveys = surveys
+        self._known_inventories = known_inventories
         self._concerned = concerned
         self._placed = placed
         self._waiting: dict[str, Job] = {}
@@ -116,29 +119,29 @@ class RackLedger:
 
     def ask(self, job: Job, now: datetime) -> Admission:
         try:
-            survey = self._surveys.of(_inventory(job))
+            inventory_facts = self._known_inventories.of(_inventory(job))
             if job.uid in self._running:
-                return self._again(job, survey, now)
+                return self._again(job, inventory_facts, now)
             if self._waiting.get(job.uid) != job:
                 self._waiting[job.uid] = job
                 self._stale.add(_inventory(job))
-            if not survey.fresh and not (self._decisions.get(job.uid) and survey.troubles):
-                self._look(_inventory(job), survey)
+            if not inventory_facts.fresh and not (self._decisions.get(job.uid) and inventory_facts.troubles):
+                self._look(_inventory(job), inventory_facts)
                 return self._decisions.get(job.uid) or _waits("its hosts are being asked")
             if _inventory(job) in self._stale:
-                self._decide(_inventory(job), survey, now)
+                self._decide(_inventory(job), inventory_facts, now)
         except OarsmanError as error:
             return _waits(error.message)
         if job.uid in self._running:
             return Admission(placement=self._running[job.uid][1])
         return self._decisions.get(job.uid, Admission(admitted=False))
 
-    def _again(self, job: Job, survey: Survey, now: datetime) -> Admission:
+    def _again(self, job: Job, inventory_facts: InventoryFacts, now: datetime) -> Admission:
         """A job that runs keeps its places; one that was scaled gets more, or gives some back."""
         before, places = self._running[job.uid]
         if before == job:
             return Admission(placement=places)
-        answer = extend(places, gang_of(job, now), self._placed_jobs(now, but=job.uid), survey.machines())
+        answer = extend(places, gang_of(job, now), self._placed_jobs(now, but=job.uid), inventory_facts.machines())
         if not answer.admitted:
             return replace(answer, admitted=True, placement=places)
         self._running[job.uid] = job, answer.placement
@@ -156,12 +159,12 @@ class RackLedger:
             self._stale.add(_inventory(job))
             self._concerned(uid)
 
-    def _decide(self, file: str, survey: Survey, now: datetime) -> None:
-        """For all who wait for the same rack at once."""
+    def _decide(self, file: str, inventory_facts: InventoryFacts, now: datetime) -> None:
+        """For all who wait for hosts of the same inventory at once."""
         self._stale.discard(file)
         rivals = {job.key: job for job in self._waiting.values() if _inventory(job) == file}
         gangs = [gang_of(job, now) for job in rivals.values()]
-        for decision in hosts.admit(gangs, self._placed_jobs(now), survey.machines()):
+        for decision in hosts.admit(gangs, self._placed_jobs(now), inventory_facts.machines()):
             uid = rivals[decision.key].uid
             changed = self._decisions.get(uid) != decision.admission
             self._decisions[uid] = decision.admission
@@ -169,18 +172,18 @@ class RackLedger:
                 self._running[uid] = self._waiting.pop(uid), decision.admission.placement
             if changed:
                 self._concerned(uid)
-        if survey.troubles and any(_inventory(job) == file for job in self._waiting.values()):
-            self._look(file, survey, after=_AGAIN_SECONDS)
+        if inventory_facts.troubles and any(_inventory(job) == file for job in self._waiting.values()):
+            self._look(file, inventory_facts, after=_AGAIN_SECONDS)
 
-    def _look(self, file: str, survey: Survey, after: float = 0.0) -> None:
+    def _look(self, file: str, inventory_facts: InventoryFacts, after: float = 0.0) -> None:
         """Have the hosts asked, once for all who wait for them."""
         if file not in self._looking:
-            self._looking[file] = asyncio.create_task(self._ask_hosts(file, survey, after))
+            self._looking[file] = asyncio.create_task(self._ask_hosts(file, inventory_facts, after))
 
-    async def _ask_hosts(self, file: str, survey: Survey, after: float) -> None:
+    async def _ask_hosts(self, file: str, inventory_facts: InventoryFacts, after: float) -> None:
         await asyncio.sleep(after)
         try:
-            await survey.look()
+            await inventory_facts.look()
         except Exception:
             log.exception("the hosts of %s could not be asked", file)
             await asyncio.sleep(_AGAIN_SECONDS)

@@ -99,8 +99,13 @@ def start(contents: Contents, lock: int, *, python: str, requirements: str, mpi:
     with contents.log.open("ab") as log:
         subprocess.run(
             [sys.executable, "-m", "oarsman.control.environment_build", str(contents.folder), str(lock), python, *more],
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[lock], cwd="/", check=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[lock],
+            cwd="/",
+            check=True,
+        )
 
 
 def main() -> None:
@@ -133,9 +138,13 @@ def _build(contents: Contents, tree: Path, python: str, more: Sequence[str]) -> 
     version = _answer([own, "-c", "import platform; print(platform.python_version())"]).strip()
     listed = json.loads(_answer([own, "-m", "pip", "list", *_QUIET_PIP, "--format", "json"]))
     return Result(
-        ready=True, tree=tree.name, built_at=_now(), python=version, size_bytes=_size(tree),
+        ready=True,
+        tree=tree.name,
+        built_at=_now(),
+        python=version,
+        size_bytes=_size(tree),
         packages=tuple(f"{found['name']}=={found['version']}" for found in listed if found["name"] != "pip"),
-    )  # fmt: skip
+    )
 
 
 def _run(words: Sequence[str], folder: Path) -> None:

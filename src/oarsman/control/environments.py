@@ -23,7 +23,7 @@ from oarsman.job.observed import Admission
 from oarsman.manifest.problems import Problem
 from oarsman.store.environments import INTERRUPTED, NAME, Contents, Named, Result, Shelf, pin, pinned
 from oarsman.store.jobs import StoredJob
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 _LOG_PIECE = 256 << 10
 _END_WITHIN = 20.0
@@ -32,12 +32,12 @@ _LOOK_EVERY = 0.05
 Users = dict[str, list[str]]  # name -> keys of the jobs that have not ended and name it
 
 
-class EmbeddedEnvironments:
+class LocalEnvironments:
     """Any number of threads and processes may use these at the same time; all that changes is on disk."""
 
-    def __init__(self, places: Places, unsettled: Callable[[], Iterable[StoredJob]], user: Callable[[], str]) -> None:
-        self._places = places
-        self._shelf = Shelf(places.state)
+    def __init__(self, paths: Paths, unsettled: Callable[[], Iterable[StoredJob]], user: Callable[[], str]) -> None:
+        self._paths = paths
+        self._shelf = Shelf(paths.state)
         self._unsettled = unsettled
         self._user = user
 
@@ -85,29 +85,38 @@ class EmbeddedEnvironments:
         state, result = state_of(self._shelf.contents(named.digest))
         ready = state == "Ready"
         return EnvironmentRecord(
-            wanted=EnvironmentWanted(**named.wanted), state=state, owner=named.owner, digest=named.digest,
-            message=result.message, created_at=datetime.fromisoformat(named.created_at),
-            built_at=datetime.fromisoformat(result.built_at) if ready else None, python=result.python,
-            packages=result.packages, size_bytes=result.size_bytes if ready else None,
+            wanted=EnvironmentWanted(**named.wanted),
+            state=state,
+            owner=named.owner,
+            digest=named.digest,
+            message=result.message,
+            created_at=datetime.fromisoformat(named.created_at),
+            built_at=datetime.fromisoformat(result.built_at) if ready else None,
+            python=result.python,
+            packages=result.packages,
+            size_bytes=result.size_bytes if ready else None,
             used_by=tuple(users.get(named.name, ())),
-        )  # fmt: skip
+        )
 
     # -- changing ------------------------------------------------------------------------------------
     def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         if not NAME.fullmatch(wanted.name):
             raise UsageError(
-                f"'{wanted.name}' is no name for an environment", field="name",
+                f"'{wanted.name}' is no name for an environment",
+                field="name",
                 hint="small letters, digits and dashes, at most 63",
-            )  # fmt: skip
+            )
         python = environment_build.find(wanted.python)
         digest = digest_of(replace(wanted, image=None))  # images are not run here
         with self._shelf.alone():
             before = self._shelf.get(wanted.name)
             named = Named(
-                name=wanted.name, digest=digest, wanted=asdict(wanted),
+                name=wanted.name,
+                digest=digest,
+                wanted=asdict(wanted),
                 owner=before.owner if before is not None else owner or self._user(),
                 created_at=before.created_at if before is not None else datetime.now(UTC).isoformat(),
-            )  # fmt: skip
+            )
             self._build(self._shelf.contents(digest), wanted, python, named)
             self._tidy()
         return self.get(wanted.name)
@@ -139,7 +148,7 @@ class EmbeddedEnvironments:
     def _tidy(self) -> None:
         """Contents that no name means and no job runs in are removed; a build of such contents ends."""
         used = {named.digest for named in self._shelf.all()}
-        used |= {pinned(self._places.job(stored.uid)) or "" for stored in self._unsettled()}
+        used |= {pinned(self._paths.job(stored.uid)) or "" for stored in self._unsettled()}
         for contents in self._shelf.all_contents():
             if contents.digest not in used:
                 _end_build(contents)
@@ -219,16 +228,16 @@ def refusal(job: Job, attachment: Attachment, known: str) -> ManifestError | Non
 
 
 class Attaching:
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._shelf = Shelf(places.state)
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._shelf = Shelf(paths.state)
 
     def of(self, job: Job) -> Attachment:
         """As things are. A job that has started has what it started with."""
         name = job.annotation(names.ANNOTATION_ENVIRONMENT)
         if not name:
             return NOTHING
-        kept = pinned(self._places.job(job.uid)) if job.uid else None
+        kept = pinned(self._paths.job(job.uid)) if job.uid else None
         if kept is not None:
             tree = tree_of(self._shelf, kept)
             return Attachment(tree=tree, digest=kept) if tree is not None else _never(f"environment {name} is gone")
@@ -248,7 +257,7 @@ class Attaching:
         with self._shelf.alone():
             found = self.of(job)
             if found.tree is not None:
-                pin(self._places.job(job.uid), found.digest)
+                pin(self._paths.job(job.uid), found.digest)
         return found
 
 

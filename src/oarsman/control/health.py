@@ -103,9 +103,15 @@ class HealthServer:
     """Serves on one or two ports; port 0 is off. Checks run when asked for."""
 
     def __init__(
-        self, *, alive: Mapping[str, Check], ready: Mapping[str, Check], metrics: Metrics | None = None,
-        health_port: int, monitoring_port: int, address: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        alive: Mapping[str, Check],
+        ready: Mapping[str, Check],
+        metrics: Metrics | None = None,
+        health_port: int,
+        monitoring_port: int,
+        address: str = "",
+    ) -> None:
         self._alive = alive
         self._ready = ready
         self._metrics = metrics

@@ -1,4 +1,4 @@
-"""What was last found of the hosts of a rack, kept in a state folder: one file for each inventory.
+"""What was last found of the hosts of an inventory, kept in a state folder: one file for each inventory.
 
 Where nobody says which state folder, it is the user's own.
 """
@@ -22,7 +22,7 @@ from oarsman.engines.hosts.ssh.inventory import Inventory
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 _VERSION = 1
 Clock = Callable[[], float]
@@ -44,40 +44,40 @@ class Known:
         return self.facts is not None and not self.trouble and not self.left_out
 
 
-def known(inventory: Inventory, places: Places | None = None) -> dict[str, Known]:
+def known(inventory: Inventory, paths: Paths | None = None) -> dict[str, Known]:
     """Every host of the inventory, in its order."""
-    hosts = _read(_file(inventory, places)).get("hosts", {})
+    hosts = _read(_file(inventory, paths)).get("hosts", {})
     return {host.name: _known(host.name, hosts.get(host.name, {})) for host in inventory.hosts}
 
 
-def left_out(inventory: Inventory, places: Places | None = None) -> dict[str, str]:
+def left_out(inventory: Inventory, paths: Paths | None = None) -> dict[str, str]:
     """Hosts that get no jobs, and why."""
-    return {name: one.left_out for name, one in known(inventory, places).items() if one.left_out}
+    return {name: one.left_out for name, one in known(inventory, paths).items() if one.left_out}
 
 
 def keep(
-    inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble], places: Places | None = None
+    inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble], paths: Paths | None = None
 ) -> None:
     """What somebody heard who asks hosts for reasons of their own."""
     hosts = {host.name: host for host in inventory.hosts}
     seen = [HostSeen(host=hosts[name], facts=own) for name, own in facts.items() if name in hosts]
     seen += [HostSeen(host=hosts[name], trouble=own) for name, own in troubles.items() if name in hosts]
-    remember(inventory, seen, places=places)
+    remember(inventory, seen, paths=paths)
 
 
-def forget(inventory: Inventory, places: Places | None = None) -> None:
+def forget(inventory: Inventory, paths: Paths | None = None) -> None:
     """What hosts said lately no longer holds, because somebody changed how they are reached."""
-    if not _file(inventory, places).exists():
+    if not _file(inventory, paths).exists():
         return
-    with _changing(inventory, places) as document:
+    with _changing(inventory, paths) as document:
         for record in document["hosts"].values():
             record["at"] = None
 
 
 def remember(
-    inventory: Inventory, seen: Iterable[HostSeen], *, clock: Clock = time.time, places: Places | None = None
+    inventory: Inventory, seen: Iterable[HostSeen], *, clock: Clock = time.time, paths: Paths | None = None
 ) -> None:
-    with _changing(inventory, places) as document:
+    with _changing(inventory, paths) as document:
         for one in seen:
             record = document["hosts"].setdefault(one.host.name, {})
             record["at"] = clock()
@@ -87,11 +87,16 @@ def remember(
 
 
 def checked(
-    inventory: Inventory, findings: Iterable[Finding], *, fit: Iterable[str], unfit: Mapping[str, str],
-    clock: Clock = time.time, places: Places | None = None,
-) -> None:  # fmt: skip
+    inventory: Inventory,
+    findings: Iterable[Finding],
+    *,
+    fit: Iterable[str],
+    unfit: Mapping[str, str],
+    clock: Clock = time.time,
+    paths: Paths | None = None,
+) -> None:
     """The outcome of a check: who is fit takes part again, who is unfit does not; nothing changes for others."""
-    with _changing(inventory, places) as document:
+    with _changing(inventory, paths) as document:
         hosts = document["hosts"]
         for name in fit:
             hosts.setdefault(name, {}).update(left_out="", left_out_at=None)
@@ -100,19 +105,19 @@ def checked(
         document["check"] = {"at": clock(), "findings": [asdict(finding) for finding in findings]}
 
 
-def last_check(inventory: Inventory, places: Places | None = None) -> tuple[float, list[Finding]] | None:
+def last_check(inventory: Inventory, paths: Paths | None = None) -> tuple[float, list[Finding]] | None:
     """When it was, and all that it found."""
-    check = _read(_file(inventory, places)).get("check")
+    check = _read(_file(inventory, paths)).get("check")
     return (check["at"], [Finding(**finding) for finding in check["findings"]]) if check else None
 
 
 # -- the file -----------------------------------------------------------------------------------------
 
 
-def _file(inventory: Inventory, places: Places | None) -> Path:
+def _file(inventory: Inventory, paths: Paths | None) -> Path:
     path = str(inventory.file.absolute())
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return (places or Places.default()).state / "racks" / f"{name}.json"
+    return (paths or Paths.default()).state / "inventories" / f"{name}.json"
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -125,9 +130,9 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _changing(inventory: Inventory, places: Places | None) -> Iterator[dict[str, Any]]:
+def _changing(inventory: Inventory, paths: Paths | None) -> Iterator[dict[str, Any]]:
     """What is kept; all that was changed in it is there at once or not at all."""
-    file = _file(inventory, places)
+    file = _file(inventory, paths)
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with (file.parent / "lock").open("a") as lock:

@@ -38,7 +38,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class Room(Protocol):
+class AdmissionControl(Protocol):
     """Who may start, on one engine."""
 
     @property
@@ -49,22 +49,29 @@ class Room(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class EngineSite:
     """Where jobs run: an engine, and the room it has."""
 
     engine: Engine
-    ledger: Room
+    admission_control: AdmissionControl
 
 
 class Loop:
     def __init__(
-        self, store: JobStore, engine: Engine, ledger: Room, queue: WorkQueue, *,
-        changed: Callable[[str], None], now: Callable[[], datetime] = utc_now, attaching: Attaching | None = None,
-        others: Mapping[str, Ground] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: JobStore,
+        engine: Engine,
+        admission_control: AdmissionControl,
+        queue: WorkQueue,
+        *,
+        changed: Callable[[str], None],
+        now: Callable[[], datetime] = utc_now,
+        attaching: Attaching | None = None,
+        others: Mapping[str, EngineSite] | None = None,
+    ) -> None:
         """engine: where jobs run that say nothing; others: where those run that name an engine."""
         self._store = store
-        self._home = Ground(engine, ledger)
+        self._home = EngineSite(engine, admission_control)
         self._others = others or {}
         self.queue = queue
         self._changed = changed
@@ -98,21 +105,21 @@ class Loop:
         if job is None:
             return
         status = from_wire(stored.status)
-        ground = self._ground(stored)
+        site = self._site(stored)
         if status.start_time is not None and not status.finished:
-            ground.ledger.hold(job)
-        await ground.engine.adopt(self._assignment(stored, job, status))
+            site.admission_control.hold(job)
+        await site.engine.adopt(self._assignment(stored, job, status))
 
-    def _ground(self, stored: StoredJob) -> Ground:
+    def _site(self, stored: StoredJob) -> EngineSite:
         return self._others.get(stored.engine, self._home)
 
     async def turn(self, uid: str) -> None:
         stored = self._store.by_uid(uid)
         if stored is None:
             self._jobs.pop(uid, None)
-            for ground in (self._home, *self._others.values()):
-                ground.ledger.release(uid)
-                await ground.engine.forget(uid)
+            for site in (self._home, *self._others.values()):
+                site.admission_control.release(uid)
+                await site.engine.forget(uid)
             return
         status = from_wire(stored.status)
         try:
@@ -131,24 +138,24 @@ class Loop:
         if not ours(job):
             await self._leave_alone(stored, status)
             return
-        ground = self._ground(stored)
-        assignment = await self._admitted(self._assignment(stored, job, status), ground.ledger)
-        observed = await ground.engine.observe(assignment)
+        site = self._site(stored)
+        assignment = await self._admitted(self._assignment(stored, job, status), site.admission_control)
+        observed = await site.engine.observe(assignment)
         plan = reconcile(job, observed, self._now())
-        trouble = await self._act(ground.engine, assignment, plan)
+        trouble = await self._act(site.engine, assignment, plan)
         if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
             self.queue.add_after(stored.uid, _BUILD_SECONDS)
         await self._conclude(stored, observed, plan, trouble)
 
-    async def _admitted(self, assignment: Assignment, ledger: Room) -> Assignment:
+    async def _admitted(self, assignment: Assignment, admission_control: AdmissionControl) -> Assignment:
         """With room, if there is some, and in its environment. Whoever waits for an environment holds no room."""
         job, attaching = assignment.job, self._attaching
         asking = not assignment.status.finished and not job.run_policy.suspend
         attached = attaching.of(job) if attaching is not None else NOTHING
         if attached.admission is not None and assignment.status.start_time is None:
-            ledger.release(job.uid)
+            admission_control.release(job.uid)
         elif asking:
-            assignment = replace(assignment, admission=ledger.ask(job, self._now()))
+            assignment = replace(assignment, admission=admission_control.ask(job, self._now()))
             if attaching is not None and attached.tree is not None and assignment.admission.admitted:
                 attached = await asyncio.to_thread(attaching.keep, job)
         if attached.admission is not None and asking:
@@ -176,7 +183,7 @@ class Loop:
         else:
             self._write(stored, so_far(from_wire(stored.status), plan, trouble, self._now()), settled=False)
         if over or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
-            self._ground(stored).ledger.release(stored.uid)
+            self._site(stored).admission_control.release(stored.uid)
         if over:
             self._jobs.pop(stored.uid, None)
         if trouble is not None:
@@ -192,10 +199,10 @@ class Loop:
             self._write(stored, Plan(status=status), settled=True)
 
     async def _remove(self, stored: StoredJob) -> None:
-        ground = self._ground(stored)
-        ground.ledger.release(stored.uid)
+        site = self._site(stored)
+        site.admission_control.release(stored.uid)
         self._store.remove(stored.uid)
-        await ground.engine.forget(stored.uid)
+        await site.engine.forget(stored.uid)
         self._jobs.pop(stored.uid, None)
         self._changed(stored.uid)
 

@@ -59,9 +59,11 @@ class Metrics:
         for result in RESULTS:
             self._turns.labels(result)
         self._starts = Histogram(
-            "oarsman_job_start_seconds", "From a job's creation to the start of its launcher.",
-            buckets=_PATIENT, registry=self.registry,
-        )  # fmt: skip
+            "oarsman_job_start_seconds",
+            "From a job's creation to the start of its launcher.",
+            buckets=_PATIENT,
+            registry=self.registry,
+        )
         self._jobs = Gauge("oarsman_jobs", "MPIJobs by state.", ["state"], registry=self.registry)
         self._writes = self._counter("oarsman_status_writes_total", "Status writes that were accepted.")
         Gauge("oarsman_build_info", "1, with the version.", ["version"], registry=self.registry).labels(
@@ -73,9 +75,12 @@ class Metrics:
             "oarsman_api_requests_total", "Requests to the API server; code 0: no answer.", "verb", "resource", "code"
         )
         self._request_seconds = Histogram(
-            "oarsman_api_request_seconds", "Length of a request to the API server.", ["verb"],
-            buckets=_QUICK, registry=self.registry,
-        )  # fmt: skip
+            "oarsman_api_request_seconds",
+            "Length of a request to the API server.",
+            ["verb"],
+            buckets=_QUICK,
+            registry=self.registry,
+        )
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(name, meaning, labels, registry=self.registry)

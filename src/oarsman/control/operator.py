@@ -58,9 +58,15 @@ class _Known:
 
 class Operator:
     def __init__(
-        self, kube: Kube, settings: OperatorSettings, metrics: Metrics, turns: Turns, *,
-        may_act: Callable[[], bool] = lambda: True, now: Callable[[], datetime] = lambda: datetime.now(UTC),
-    ) -> None:  # fmt: skip
+        self,
+        kube: Kube,
+        settings: OperatorSettings,
+        metrics: Metrics,
+        turns: Turns,
+        *,
+        may_act: Callable[[], bool] = lambda: True,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._may_act = may_act
         self._kube = kube
         self._settings = settings
@@ -295,18 +301,24 @@ async def run(settings: OperatorSettings, access: Access) -> None:
     ):
         await _require_definition(kube)
         election = Election(
-            lease_kube, namespace=settings.lock_namespace, name=settings.lease_name,
-            duration=settings.lease_seconds, renew_deadline=settings.renew_deadline_seconds,
-            retry=settings.retry_seconds, annotations={names.ANNOTATION_WATCHES: ",".join(settings.namespaces)},
-        )  # fmt: skip
+            lease_kube,
+            namespace=settings.lock_namespace,
+            name=settings.lease_name,
+            duration=settings.lease_seconds,
+            renew_deadline=settings.renew_deadline_seconds,
+            retry=settings.retry_seconds,
+            annotations={names.ANNOTATION_WATCHES: ",".join(settings.namespaces)},
+        )
         may_act = (lambda: election.leading) if settings.leader_elect else (lambda: True)
         office = _Office(lambda: Operator(kube, settings, metrics, turns, may_act=may_act), metrics)
         health = HealthServer(
             alive={"lease": lease_is_renewed(election), "turns": turns},
             ready={"api": reachable, "caches": office.trouble},
-            metrics=metrics, health_port=settings.health_port, monitoring_port=settings.monitoring_port,
+            metrics=metrics,
+            health_port=settings.health_port,
+            monitoring_port=settings.monitoring_port,
             address=settings.bind_address,
-        )  # fmt: skip
+        )
         await health.start()
         try:
             await (election.run(office.lead) if settings.leader_elect else office.lead())

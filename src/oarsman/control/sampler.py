@@ -57,9 +57,12 @@ class _Sampled:
 
 class Sampler:
     def __init__(
-        self, job_folder: Callable[[str], Path], *, every: float = EVERY_SECONDS,
+        self,
+        job_folder: Callable[[str], Path],
+        *,
+        every: float = EVERY_SECONDS,
         now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.every = every
         self._job_folder = job_folder
         self._now = now
@@ -102,9 +105,14 @@ class Sampler:
         return job.hosts() if job.series.due(now) else []
 
     def _sample(
-        self, job: _Sampled, hosts: Sequence[HostSeen], now: float, table: ProcessTable,
-        held: Mapping[str, Sequence[str]], gpus: Mapping[str, GpuUse],
-    ) -> None:  # fmt: skip
+        self,
+        job: _Sampled,
+        hosts: Sequence[HostSeen],
+        now: float,
+        table: ProcessTable,
+        held: Mapping[str, Sequence[str]],
+        gpus: Mapping[str, GpuUse],
+    ) -> None:
         samples: dict[str, Sample] = {}
         for host in hosts:
             totals = table.below(host.process.pid)

@@ -9,55 +9,54 @@ from functools import partial
 from typing import Any
 
 from oarsman.control import host_state
-from oarsman.control.admission import RackLedger
-from oarsman.control.loop import Ground
-from oarsman.engines.hosts.core.engine import BareEngine
+from oarsman.control.admission import HostAdmission
+from oarsman.control.loop import EngineSite
+from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.core.job_spec import read_spec
-from oarsman.engines.hosts.ssh.host_facts import Recalled, Surveys
+from oarsman.engines.hosts.ssh.host_facts import KnownInventories, Recalled
 from oarsman.engines.hosts.ssh.inventory import Inventory
 from oarsman.engines.hosts.ssh.probe import HostFacts
-from oarsman.engines.hosts.ssh.transport import OverSsh
+from oarsman.engines.hosts.ssh.transport import SshTransport
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 log = logging.getLogger("oarsman")
 
 
-def ground_of_racks(places: Places, concerned: Callable[[str], None]) -> Ground:
-    known = surveys(places)
+def site_of_ssh_hosts(paths: Paths, concerned: Callable[[str], None]) -> EngineSite:
+    known = known_inventories(paths)
 
     def placed(uid: str) -> Mapping[str, str]:
         try:
-            spec: Mapping[str, Any] = read_spec(str(places.job(uid)))
+            spec: Mapping[str, Any] = read_spec(str(paths.job(uid)))
         except (OSError, ValueError):
             return {}
         return dict(spec.get("placement", {}))
 
-    engine = BareEngine(job_folder=places.job, run_folder=places.job_run, transport=OverSsh(known))
-    return Ground(engine, RackLedger(known, concerned, placed))
+    engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=SshTransport(known))
+    return EngineSite(engine, HostAdmission(known, concerned, placed))
 
 
-def surveys(places: Places) -> Surveys:
+def known_inventories(paths: Paths) -> KnownInventories:
     """What they find is kept in this state, and recalled from it."""
-    return Surveys(
-        left_out=partial(host_state.left_out, places=places), keep=partial(_keep, places),
-        recall=partial(_recall, places),
-    )  # fmt: skip
+    return KnownInventories(
+        left_out=partial(host_state.left_out, paths=paths),
+        keep=partial(_keep, paths),
+        recall=partial(_recall, paths),
+    )
 
 
-def _keep(
-    places: Places, inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble]
-) -> None:
+def _keep(paths: Paths, inventory: Inventory, facts: Mapping[str, HostFacts], troubles: Mapping[str, Trouble]) -> None:
     try:
-        host_state.keep(inventory, facts, troubles, places)
+        host_state.keep(inventory, facts, troubles, paths)
     except StoreError as error:  # it is for people to look at; jobs can do without
         log.warning("%s", error)
 
 
-def _recall(places: Places, inventory: Inventory) -> Recalled | None:
+def _recall(paths: Paths, inventory: Inventory) -> Recalled | None:
     """What somebody heard from all the hosts not long ago."""
-    known = host_state.known(inventory, places)
+    known = host_state.known(inventory, paths)
     if any(one.at is None for one in known.values()):
         return None
     return Recalled(

@@ -15,16 +15,16 @@ import signal
 import sys
 from logging.handlers import RotatingFileHandler
 
-from oarsman.control.admission import Ledger
+from oarsman.control.admission import MachineAdmission
 from oarsman.control.environments import Attaching
 from oarsman.control.loop import Loop
 from oarsman.control.queue import WorkQueue
 from oarsman.control.sampler import EVERY_SECONDS, Sampler
-from oarsman.control.ssh import ground_of_racks
-from oarsman.engines.hosts.core.engine import BareEngine
+from oarsman.control.ssh import site_of_ssh_hosts
+from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.local import capacity
 from oarsman.store.jobs import JobStore
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 log = logging.getLogger("oarsman")
 _IDLE_SECONDS = 60.0
@@ -33,18 +33,23 @@ _SETTLE_SECONDS = 2.0
 
 
 class Supervisor:
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._store = JobStore(places.database)
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._store = JobStore(paths.database)
         self._queue = WorkQueue()
-        self._engine = BareEngine(job_folder=places.job, run_folder=places.job_run)
-        self._ledger = Ledger(capacity.measure(), self._queue.add)
-        self._racks = ground_of_racks(places, self._queue.add)
+        self._engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run)
+        self._admission_control = MachineAdmission(capacity.measure(), self._queue.add)
+        self._ssh = site_of_ssh_hosts(paths, self._queue.add)
         self._loop = Loop(
-            self._store, self._engine, self._ledger, self._queue, changed=self._broadcast, attaching=Attaching(places),
-            others={self._racks.engine.name: self._racks},
-        )  # fmt: skip
-        self._sampler = Sampler(places.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
+            self._store,
+            self._engine,
+            self._admission_control,
+            self._queue,
+            changed=self._broadcast,
+            attaching=Attaching(paths),
+            others={self._ssh.engine.name: self._ssh},
+        )
+        self._sampler = Sampler(paths.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
         self._watchers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
         self._idle = float(os.environ.get("OARSMAN_IDLE_SECONDS", _IDLE_SECONDS))
@@ -52,7 +57,7 @@ class Supervisor:
     async def run(self, ready: int | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        for engine in (self._engine, self._racks.engine):
+        for engine in (self._engine, self._ssh.engine):
             await engine.start(self._queue.add)
         for stored in self._store.unfinished():
             try:
@@ -62,11 +67,11 @@ class Supervisor:
             self._queue.add(stored.uid)
         for stored in self._store.waiting_for_ttl():
             self._queue.add(stored.uid)
-        for uid in self._places.jobs() - self._store.uids():  # killed between removing the record and the rest
+        for uid in self._paths.jobs() - self._store.uids():  # killed between removing the record and the rest
             self._queue.add(uid)
         with contextlib.suppress(FileNotFoundError):
-            self._places.socket.unlink()
-        server = await asyncio.start_unix_server(self._serve, self._places.socket)
+            self._paths.socket.unlink()
+        server = await asyncio.start_unix_server(self._serve, self._paths.socket)
         if ready is not None:
             os.write(ready, b"ok")
             os.close(ready)
@@ -80,11 +85,11 @@ class Supervisor:
         for task in (turning, idling, resyncing, sampling, stopping):
             task.cancel()
         server.close()
-        for engine in (self._engine, self._racks.engine):
+        for engine in (self._engine, self._ssh.engine):
             await engine.close()
         with contextlib.suppress(OSError):  # it stays if a job is still running
-            self._places.socket.unlink()
-            self._places.run.rmdir()
+            self._paths.socket.unlink()
+            self._paths.run.rmdir()
         self._store.close()
         log.info("supervisor %d ends", os.getpid())
         if turning.done() and not turning.cancelled():
@@ -101,7 +106,7 @@ class Supervisor:
         """In a thread: the loop goes on turning meanwhile. No trouble with figures is worth a job."""
         while True:
             await asyncio.sleep(self._sampler.every)
-            holders = (*self._ledger.holders, *self._racks.ledger.holders)
+            holders = (*self._admission_control.holders, *self._ssh.admission_control.holders)
             if holders:
                 try:
                     await asyncio.to_thread(self._sampler.look, holders)
@@ -166,9 +171,9 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     os.setsid()
-    places = Places.default()
-    places.make()
-    lock = os.open(places.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    paths = Paths.default()
+    paths.make()
+    lock = os.open(paths.lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -177,10 +182,10 @@ def main() -> None:
         sys.exit(0)
     os.chdir("/")
     os.umask(0o077)
-    handler = RotatingFileHandler(places.supervisor_log, maxBytes=5 << 20, backupCount=1)
+    handler = RotatingFileHandler(paths.supervisor_log, maxBytes=5 << 20, backupCount=1)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[handler])
     try:
-        asyncio.run(Supervisor(places).run(ready))
+        asyncio.run(Supervisor(paths).run(ready))
     except Exception:
         log.exception("the supervisor failed")
         raise

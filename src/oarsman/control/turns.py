@@ -25,9 +25,14 @@ def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> 
     event = Event(reason=names.REASON_TROUBLE, message=message, severity=Severity.WARNING)
     if not before.is_true(names.RUNNING):
         stuck = conditions.put(
-            begun.conditions, names.QUEUED, True, reason=names.REASON_TROUBLE, message=message, at=now,
+            begun.conditions,
+            names.QUEUED,
+            True,
+            reason=names.REASON_TROUBLE,
+            message=message,
+            at=now,
             refresh=True,
-        )  # fmt: skip
+        )
         begun = replace(begun, conditions=stuck)
     if before.condition(names.CREATED) is not None:
         return Plan(status=begun, events=(event,))

@@ -167,9 +167,11 @@ def gpus_in_use() -> Mapping[str, GpuUse]:
         return {}
     try:
         answer = subprocess.run(
-            [command, _GPU_QUERY, "--format=csv,noheader,nounits"], capture_output=True, text=True,
+            [command, _GPU_QUERY, "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
             timeout=_GPU_PATIENCE,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired):
         return {}
     return dict(_gpu_lines(answer.stdout.splitlines())) if answer.returncode == 0 else {}

@@ -53,7 +53,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankReport:
-    """What the stand-in that starts each rank wrote down."""
+    """What the shim that starts each rank wrote down."""
 
     rank: int
     host: str

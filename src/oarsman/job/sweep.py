@@ -27,9 +27,20 @@ _DIGITS: Final = 4
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 _PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _NUMBERS = frozenset(
-    {"replicas", "minReplicas", "maxReplicas", "slotsPerWorker", "backoffLimit", "activeDeadlineSeconds",
-     "ttlSecondsAfterFinished", "minAvailable", "scheduleTimeoutSeconds", "priority", "containerPort"}
-)  # fmt: skip
+    {
+        "replicas",
+        "minReplicas",
+        "maxReplicas",
+        "slotsPerWorker",
+        "backoffLimit",
+        "activeDeadlineSeconds",
+        "ttlSecondsAfterFinished",
+        "minAvailable",
+        "scheduleTimeoutSeconds",
+        "priority",
+        "containerPort",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +141,11 @@ def check(sweep: Sweep) -> None:
     if sweep.metric is not None:
         pattern_of(sweep.metric)
     if len(sweep.to_json()) > _LARGEST:
-        raise UsageError("the sweep is too large to be kept with its first job", field="points",
-                         hint="a shorter manifest, fewer points, or a grid")  # fmt: skip
+        raise UsageError(
+            "the sweep is too large to be kept with its first job",
+            field="points",
+            hint="a shorter manifest, fewer points, or a grid",
+        )
 
 
 def _check_names(sweep: Sweep) -> None:
@@ -141,14 +155,18 @@ def _check_names(sweep: Sweep) -> None:
         raise UsageError("a point has no parameters", field=where)
     for name in known:
         if not _NAME.fullmatch(name):
-            raise UsageError(f"'{name}' cannot be the name of a parameter", field=where,
-                             hint="letters, digits and _, no digit first")  # fmt: skip
+            raise UsageError(
+                f"'{name}' cannot be the name of a parameter", field=where, hint="letters, digits and _, no digit first"
+            )
     if len({_variable(name) for name in known}) < len(known):
         raise UsageError("two parameters differ only in capital letters", field=where)
     for index, point in enumerate(sweep.points):
         if set(point) != set(known):
-            raise UsageError(f"point {index} has other parameters than point 0", field=f"points[{index}]",
-                             hint=f"each has {', '.join(known)}")  # fmt: skip
+            raise UsageError(
+                f"point {index} has other parameters than point 0",
+                field=f"points[{index}]",
+                hint=f"each has {', '.join(known)}",
+            )
     values = itertools.chain.from_iterable([*sweep.grid.values(), *(point.values() for point in sweep.points)])
     if any(isinstance(value, float) and not math.isfinite(value) for value in values):
         raise UsageError("a parameter is not a finite number", field=where)
@@ -168,9 +186,12 @@ def document_of(sweep: Sweep, template: Mapping[str, Any], index: int, parameter
     if index == 0:
         annotations[names.ANNOTATION_SWEEP_SPEC] = sweep.to_json()
     made["metadata"] = {
-        **metadata, "name": sweep.job_name(index), "namespace": sweep.namespace,
-        "labels": {**(metadata.get("labels") or {}), names.LABEL_SWEEP: sweep.name}, "annotations": annotations,
-    }  # fmt: skip
+        **metadata,
+        "name": sweep.job_name(index),
+        "namespace": sweep.namespace,
+        "labels": {**(metadata.get("labels") or {}), names.LABEL_SWEEP: sweep.name},
+        "annotations": annotations,
+    }
     spec = made.get("spec")
     if isinstance(spec, dict):
         if sweep.retries:
@@ -195,8 +216,11 @@ def filled(value: Any, parameters: Parameters, key: str = "") -> Any:
 def _filled_text(text: str, parameters: Parameters, key: str) -> str | int:
     def value_of(found: re.Match[str]) -> str:
         if found[1] not in parameters:
-            raise UsageError(f"the manifest asks for {{{{{found[1]}}}}}, which no parameter is called",
-                             field=key or None, hint=f"parameters are {', '.join(parameters)}")  # fmt: skip
+            raise UsageError(
+                f"the manifest asks for {{{{{found[1]}}}}}, which no parameter is called",
+                field=key or None,
+                hint=f"parameters are {', '.join(parameters)}",
+            )
         return text_of(parameters[found[1]])
 
     made = _PLACE.sub(value_of, text)
@@ -240,11 +264,13 @@ def pattern_of(metric: str) -> re.Pattern[str]:
     except (re.error, OverflowError, RecursionError) as error:
         raise UsageError(f"the metric is not a pattern: {error}", field="metric") from error
     if not found.groups:
-        raise UsageError("the pattern of the metric has no group that is the number", field="metric",
-                         hint="loss: ([0-9.]+)")  # fmt: skip
+        raise UsageError(
+            "the pattern of the metric has no group that is the number", field="metric", hint="loss: ([0-9.]+)"
+        )
     if _explodes(metric):
-        raise UsageError("the pattern of the metric repeats what repeats, or chooses, within",
-                         field="metric", hint="loss: ([0-9.]+)")  # fmt: skip
+        raise UsageError(
+            "the pattern of the metric repeats what repeats, or chooses, within", field="metric", hint="loss: ([0-9.]+)"
+        )
     return found
 
 

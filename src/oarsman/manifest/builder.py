@@ -49,7 +49,7 @@ class Shape:
     gpu_resource: str = "nvidia.com/gpu"
     keep: bool = False  # leave the workers in place after the end
     image: str | None = None  # on Kubernetes; one machine uses its own programs
-    spread: bool = False  # over as many machines of a rack as there are workers
+    spread: bool = False  # over as many machines of an inventory as there are workers
 
     @property
     def hosts_and_slots(self) -> tuple[int, int]:
@@ -60,7 +60,7 @@ class Shape:
         return workers, self.slots or ceil(self.processes / workers)
 
 
-def for_racks(shape: Shape) -> Shape:
+def for_ssh_hosts(shape: Shape) -> Shape:
     """On hosts of which one does not know how large they are: a worker for each rank goes wherever there is a slot; and
     whoever names a number of workers wants as many hosts."""
     if shape.workers is None and shape.slots is None:

@@ -202,13 +202,13 @@ def _unknown_field(document: Document, model: type[BaseModel], path: Path) -> Pr
     return document.problem(path, f"unknown field {quoted(name)}", hint=hint, on_key=True)
 
 
-_PLACES: tuple[tuple[str, ...], ...] = ((), ("spec",), ("spec", "runPolicy"), ("spec", "runPolicy", "schedulingPolicy"))
+_PATHS: tuple[tuple[str, ...], ...] = ((), ("spec",), ("spec", "runPolicy"), ("spec", "runPolicy", "schedulingPolicy"))
 
 
 def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
     """Where the field lives if it is merely in the wrong place, or belongs to the other version."""
     name = path[-1]
-    for place in _PLACES:
+    for place in _PATHS:
         if place != path[:-1] and name in _fields_at(model, place):
             return f"it belongs to {'.'.join(place) or 'the top level'}"
     if path[:-1] != (*_ROLES, "Launcher") and name in _fields_at(model, (*_ROLES, "Launcher")):

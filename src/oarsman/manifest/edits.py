@@ -184,9 +184,17 @@ def make_elastic(document: Document, command: Sequence[str], least: int | None, 
     assert container is not None
     script = f"{names.MPI_CONFIG_DIR}/{names.DISCOVER_HOSTS}"
     container["command"] = [
-        "horovodrun", "-np", str(workers * slots), "--min-np", str(least * slots), "--max-np", str(most * slots),
-        "--host-discovery-script", script, *command,
-    ]  # fmt: skip
+        "horovodrun",
+        "-np",
+        str(workers * slots),
+        "--min-np",
+        str(least * slots),
+        "--max-np",
+        str(most * slots),
+        "--host-discovery-script",
+        script,
+        *command,
+    ]
 
 
 EDITS: dict[str, Callable[[Document, Any], None]] = {

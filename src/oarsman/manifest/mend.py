@@ -1,6 +1,6 @@
 """A document with mistakes, mended so that the rules behind the mistakes can be asked as well.
 
-What is broken is taken out, what is required and not there gets a stand-in, and a misspelled field
+What is broken is taken out, what is required and not there gets a shim, and a misspelled field
 that holds others is read as the field that was meant. Nobody ever sees the mended document: every
 path that was touched is remembered, and no rule speaks about such a path or draws on it.
 """
@@ -14,7 +14,7 @@ from typing import Any
 from oarsman.manifest.problems import Path, Problem
 from oarsman.manifest.source import Document
 
-_STAND_INS: Mapping[str | int, Any] = {
+_SHIMS: Mapping[str | int, Any] = {
     "metadata": {},
     "spec": {},
     "mpiReplicaSpecs": {},
@@ -73,8 +73,8 @@ def _replace(value: Any, path: Path) -> None:
         return
     if path[-1] in holder:
         del holder[path[-1]]
-    elif path[-1] in _STAND_INS:
-        holder[path[-1]] = copy.deepcopy(_STAND_INS[path[-1]])
+    elif path[-1] in _SHIMS:
+        holder[path[-1]] = copy.deepcopy(_SHIMS[path[-1]])
 
 
 def _at(value: Any, path: Iterable[str | int]) -> Any:

@@ -152,8 +152,14 @@ def reject(status: Status, problems: Sequence[FieldProblem], now: datetime, *, g
     said = conditions.put(status.conditions, names.FAILED, True, reason=names.REASON_INVALID, message=message, at=now)
     marked = timeline.mark(timeline.mark(status.timeline, timeline.SUBMITTED, now), timeline.ENDED, now)
     status = replace(
-        status, conditions=said, completion_time=now, cause=Cause(summary=message), timeline=marked,
-        observed_generation=generation, queue=None, retry_at=None,
-    )  # fmt: skip
+        status,
+        conditions=said,
+        completion_time=now,
+        cause=Cause(summary=message),
+        timeline=marked,
+        observed_generation=generation,
+        queue=None,
+        retry_at=None,
+    )
     event = Event(reason=names.REASON_INVALID, message=message, severity=Severity.WARNING)
     return Plan(status=status, events=(event,), look_again_in=timedelta(0))

@@ -1,5 +1,5 @@
-"""The desk does the work of `Service` on a door, for one caller with one role."""
+"""What every face asks for: operations on jobs, their models, who may do what, and an index of all jobs."""
 
-from oarsman.service.service import Desk
+from oarsman.service.service import JobService
 
-__all__ = ["Desk"]
+__all__ = ["JobService"]

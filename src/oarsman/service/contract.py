@@ -1,4 +1,4 @@
-"""Everything one can ask of Oarsman, whoever answers: the desk in this process, or a server through REST."""
+"""Everything one can ask of Oarsman, whoever answers: the service in this process, or a server through REST."""
 
 from __future__ import annotations
 
@@ -69,9 +69,14 @@ class Service(Protocol):
     # -- what a job said and did ---------------------------------------------------------------------
     def events(self, key: str) -> Sequence[EventView]: ...
     def log(
-        self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> LogPageView: ...  # fmt: skip
+    ) -> LogPageView: ...
     def follow_log(
         self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None
     ) -> Iterator[LogPageView]: ...

@@ -16,12 +16,24 @@ from oarsman.service.models import Template
 
 Document = dict[str, Any]
 _SERVERS_OWN = (
-    "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-    "selfLink", "managedFields", "ownerReferences", "finalizers", "clusterName",
-)  # fmt: skip
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "clusterName",
+)
 _OF_ANOTHER_RUN = (
-    names.ANNOTATION_STOP, names.ANNOTATION_ATTEMPT, names.ANNOTATION_SUBMITTED_BY, names.ANNOTATION_API_VERSION,
-)  # fmt: skip
+    names.ANNOTATION_STOP,
+    names.ANNOTATION_ATTEMPT,
+    names.ANNOTATION_SUBMITTED_BY,
+    names.ANNOTATION_API_VERSION,
+)
 
 
 def as_given(document: Mapping[str, Any]) -> Document:
@@ -96,18 +108,22 @@ _KNOWN = {
     "hello": ("hello.yaml", "Hello", "Four ranks on two workers, each says where it runs."),
     "pi": ("pi.yaml", "Pi", "Two ranks throw darts and add up their hits: the usual first MPI job."),
     "tensorflow-benchmarks": (
-        f"{_SEEDS}/tensorflow-benchmarks-v2beta1.yaml", "TensorFlow benchmarks",
+        f"{_SEEDS}/tensorflow-benchmarks-v2beta1.yaml",
+        "TensorFlow benchmarks",
         "ResNet-101 with Horovod on two workers of two GPUs each; on Kubernetes, where its image is.",
     ),
     "tensorflow-benchmarks-v1": (
-        f"{_SEEDS}/tensorflow-benchmarks-v1.yaml", "TensorFlow benchmarks, v1", "The same in the older API version.",
+        f"{_SEEDS}/tensorflow-benchmarks-v1.yaml",
+        "TensorFlow benchmarks, v1",
+        "The same in the older API version.",
     ),
     "tensorflow-mnist-elastic": (
-        f"{_SEEDS}/tensorflow-mnist-elastic.yaml", "Elastic training",
+        f"{_SEEDS}/tensorflow-mnist-elastic.yaml",
+        "Elastic training",
         "Horovod Elastic with one to three workers; on Kubernetes, where its image is.",
     ),
     "failure": ("failure.yaml", "A failure", "One rank of four gives up: see how that is explained."),
-}  # fmt: skip
+}
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The part of the desk that is about environments. Everybody sees them; a build runs code, which not all may do."""
+"""The part of the service that is about environments. Everybody sees them; a build runs code, which not all may do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentVie
 from oarsman.service.rights import Action, may, require
 
 
-class EnvironmentDesk:
+class EnvironmentService:
     _jobs: Jobs
     identity: Identity
 
@@ -58,7 +58,15 @@ class EnvironmentDesk:
 
 def view_of(record: EnvironmentRecord) -> EnvironmentView:
     return EnvironmentView(
-        spec=EnvironmentSpec(**asdict(record.wanted)), state=record.state, message=record.message, owner=record.owner,
-        created=record.created_at, built=record.built_at, digest=record.digest, python=record.python,
-        packages=record.packages, size_bytes=record.size_bytes, used_by=record.used_by,
-    )  # fmt: skip
+        spec=EnvironmentSpec(**asdict(record.wanted)),
+        state=record.state,
+        message=record.message,
+        owner=record.owner,
+        created=record.created_at,
+        built=record.built_at,
+        digest=record.digest,
+        python=record.python,
+        packages=record.packages,
+        size_bytes=record.size_bytes,
+        used_by=record.used_by,
+    )

@@ -58,8 +58,8 @@ class News:
 class Subscription:
     """Keys that changed since the last look. `wake` is called, on another thread, when there is something new."""
 
-    def __init__(self, catalogue: Catalogue, wake: Callable[[], None]) -> None:
-        self._catalogue = catalogue
+    def __init__(self, job_index: JobIndex, wake: Callable[[], None]) -> None:
+        self._job_index = job_index
         self._wake = wake
         self._lock = threading.Lock()
         self._pending: dict[str, None] = {}
@@ -81,15 +81,15 @@ class Subscription:
             self._pending.clear()
             self._reset = False
         if reset:
-            return News(self._catalogue.keys(), reset=True)
+            return News(self._job_index.keys(), reset=True)
         return News(pending) if pending else None
 
     def close(self) -> None:
-        self._catalogue.unsubscribe(self)
+        self._job_index.unsubscribe(self)
 
 
 class Rows(Protocol):
-    """Where a desk finds rows: a catalogue, or a door that is asked anew each time."""
+    """Where a service finds rows: a job index, or a door that is asked anew each time."""
 
     def entries(self) -> Sequence[Entry]: ...
     def ordered(self, by: str) -> Sequence[Entry]: ...
@@ -133,7 +133,7 @@ def _mended(order: Sequence[Entry], by: str, swaps: Sequence[Swap]) -> list[Entr
     return found
 
 
-class Catalogue:
+class JobIndex:
     def __init__(self, jobs: Jobs, *, now: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
         self._now = now

@@ -31,9 +31,10 @@ def page(rows: Rows, query: JobQuery, visible: Visible) -> JobList:
     shown = matching[start : start + query.limit]
     more = start + query.limit < len(matching)
     return JobList(
-        items=[entry.summary for entry in shown], total=len(matching),
+        items=[entry.summary for entry in shown],
+        total=len(matching),
         next=_cursor(query.sort, by, shown[-1]) if more and shown else None,
-    )  # fmt: skip
+    )
 
 
 class Facets(NamedTuple):
@@ -125,9 +126,10 @@ def _place(cursor: str, by: str, downwards: bool) -> tuple[str | float, str]:
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
     raise UsageError(
-        "this cursor does not belong to this list", field="cursor",
+        "this cursor does not belong to this list",
+        field="cursor",
         hint="hand back `next` of the page before, with the same `sort`",
-    )  # fmt: skip
+    )
 
 
 _MOST_FAILURES = 50

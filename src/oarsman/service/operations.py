@@ -115,23 +115,32 @@ def environment(name: str) -> Call[models.EnvironmentView]:
 
 def put_environment(wanted: models.EnvironmentSpec) -> Call[models.EnvironmentView]:
     return Call(
-        of=lambda s: s.put_environment(wanted), method="PUT", path=_environment(wanted.name), body=_body(wanted),
+        of=lambda s: s.put_environment(wanted),
+        method="PUT",
+        path=_environment(wanted.name),
+        body=_body(wanted),
         reads=_reads(models.EnvironmentView),
-    )  # fmt: skip
+    )
 
 
 def delete_environment(name: str) -> Call[None]:
     return Call(
-        of=lambda s: s.delete_environment(name), method="DELETE", path=_environment(name), reads=_nothing,
-        changes=True, about=f"environment {name} was deleted",
-    )  # fmt: skip
+        of=lambda s: s.delete_environment(name),
+        method="DELETE",
+        path=_environment(name),
+        reads=_nothing,
+        changes=True,
+        about=f"environment {name} was deleted",
+    )
 
 
 def environment_log(name: str, after: int = 0) -> Call[models.BuildLogView]:
     return Call(
-        of=lambda s: s.environment_log(name, after), path=f"{_environment(name)}/log", parameters=_given(after=after),
+        of=lambda s: s.environment_log(name, after),
+        path=f"{_environment(name)}/log",
+        parameters=_given(after=after),
         reads=_reads(models.BuildLogView),
-    )  # fmt: skip
+    )
 
 
 # -- sweeps -----------------------------------------------------------------------------------------
@@ -146,30 +155,41 @@ def sweep(key: str) -> Call[models.SweepView]:
 def create_sweep(wanted: models.SweepSpec) -> Call[models.SweepView]:
     """Asking twice does nothing twice: the same sweep again goes on with what is there."""
     return Call(
-        of=lambda s: s.create_sweep(wanted), method="POST", path="/sweeps", body=_body(wanted),
+        of=lambda s: s.create_sweep(wanted),
+        method="POST",
+        path="/sweeps",
+        body=_body(wanted),
         reads=_reads(models.SweepView),
-    )  # fmt: skip
+    )
 
 
 def stop_sweep(key: str) -> Call[models.SweepView]:
     return Call(
-        of=lambda s: s.stop_sweep(key), method="POST", path=f"{path_of(key, 'sweep')}/stop",
+        of=lambda s: s.stop_sweep(key),
+        method="POST",
+        path=f"{path_of(key, 'sweep')}/stop",
         reads=_reads(models.SweepView),
-    )  # fmt: skip
+    )
 
 
 def resume_sweep(key: str) -> Call[models.SweepView]:
     return Call(
-        of=lambda s: s.resume_sweep(key), method="POST", path=f"{path_of(key, 'sweep')}/resume",
+        of=lambda s: s.resume_sweep(key),
+        method="POST",
+        path=f"{path_of(key, 'sweep')}/resume",
         reads=_reads(models.SweepView),
-    )  # fmt: skip
+    )
 
 
 def delete_sweep(key: str) -> Call[None]:
     return Call(
-        of=lambda s: s.delete_sweep(key), method="DELETE", path=path_of(key, "sweep"), reads=_nothing,
-        changes=True, about=f"sweep {key} was deleted",
-    )  # fmt: skip
+        of=lambda s: s.delete_sweep(key),
+        method="DELETE",
+        path=path_of(key, "sweep"),
+        reads=_nothing,
+        changes=True,
+        about=f"sweep {key} was deleted",
+    )
 
 
 # -- jobs -------------------------------------------------------------------------------------------
@@ -188,30 +208,46 @@ def job(key: str) -> Call[models.Job]:
 
 def create(wanted: models.Create) -> Call[models.Job]:
     return Call(
-        of=lambda s: s.create(wanted), method="POST", path="/jobs", body=_body(wanted), reads=_reads(models.Job),
-        changes=True, about="the job was submitted",
-    )  # fmt: skip
+        of=lambda s: s.create(wanted),
+        method="POST",
+        path="/jobs",
+        body=_body(wanted),
+        reads=_reads(models.Job),
+        changes=True,
+        about="the job was submitted",
+    )
 
 
 def delete(key: str) -> Call[None]:
     return Call(
-        of=lambda s: s.delete(key), method="DELETE", path=path_of(key), reads=_nothing,
-        changes=True, about=f"{key} was deleted",
-    )  # fmt: skip
+        of=lambda s: s.delete(key),
+        method="DELETE",
+        path=path_of(key),
+        reads=_nothing,
+        changes=True,
+        about=f"{key} was deleted",
+    )
 
 
 def scale(key: str, workers: int) -> Call[models.Job]:
     return Call(
-        of=lambda s: s.scale(key, workers), method="POST", path=f"{path_of(key)}/scale",
-        body=_body(models.Scale(workers=workers)), reads=_reads(models.Job),
-    )  # fmt: skip
+        of=lambda s: s.scale(key, workers),
+        method="POST",
+        path=f"{path_of(key)}/scale",
+        body=_body(models.Scale(workers=workers)),
+        reads=_reads(models.Job),
+    )
 
 
 def _action(key: str, verb: str, of: Callable[[Service], models.Job], *, changes: bool = False) -> Call[models.Job]:
     return Call(
-        of=of, method="POST", path=f"{path_of(key)}/{verb}", reads=_reads(models.Job),
-        changes=changes, about=f"'{verb}' reached {key}",
-    )  # fmt: skip
+        of=of,
+        method="POST",
+        path=f"{path_of(key)}/{verb}",
+        reads=_reads(models.Job),
+        changes=changes,
+        about=f"'{verb}' reached {key}",
+    )
 
 
 def suspend(key: str) -> Call[models.Job]:
@@ -232,9 +268,14 @@ def rerun(key: str) -> Call[models.Job]:
 
 def clone(key: str, wanted: models.Clone) -> Call[models.Job]:
     return Call(
-        of=lambda s: s.clone(key, wanted), method="POST", path=f"{path_of(key)}/clone", body=_body(wanted),
-        reads=_reads(models.Job), changes=True, about=f"{key} was cloned",
-    )  # fmt: skip
+        of=lambda s: s.clone(key, wanted),
+        method="POST",
+        path=f"{path_of(key)}/clone",
+        body=_body(wanted),
+        reads=_reads(models.Job),
+        changes=True,
+        about=f"{key} was cloned",
+    )
 
 
 def changes(query: models.JobQuery = ALL_JOBS) -> Stream[models.JobChange]:
@@ -254,20 +295,29 @@ def events(key: str) -> Call[Sequence[models.EventView]]:
 
 def _filter(only: models.LogFilter) -> dict[str, Any]:
     return _given(
-        rank=list(only.ranks), worker=list(only.workers), launcher="true" if only.launcher else None,
-        stream=only.stream, search=only.search, attempt=only.attempt,
-    )  # fmt: skip
+        rank=list(only.ranks),
+        worker=list(only.workers),
+        launcher="true" if only.launcher else None,
+        stream=only.stream,
+        search=only.search,
+        attempt=only.attempt,
+    )
 
 
 def log(
-    key: str, only: models.LogFilter = ALL_LINES, *, after: str | None = None, before: str | None = None,
+    key: str,
+    only: models.LogFilter = ALL_LINES,
+    *,
+    after: str | None = None,
+    before: str | None = None,
     limit: int = 500,
-) -> Call[models.LogPageView]:  # fmt: skip
+) -> Call[models.LogPageView]:
     return Call(
-        of=lambda s: s.log(key, only, after=after, before=before, limit=limit), path=f"{path_of(key)}/log",
+        of=lambda s: s.log(key, only, after=after, before=before, limit=limit),
+        path=f"{path_of(key)}/log",
         parameters={**_filter(only), **_given(after=after, before=before, limit=limit)},
         reads=_reads(models.LogPageView),
-    )  # fmt: skip
+    )
 
 
 def follow_log(key: str, only: models.LogFilter = ALL_LINES, *, after: str | None = None) -> Stream[models.LogPageView]:
@@ -276,24 +326,30 @@ def follow_log(key: str, only: models.LogFilter = ALL_LINES, *, after: str | Non
         return follow_log(key, pinned, after=page.after)
 
     return Stream(
-        of=lambda s: s.follow_log(key, only, after=after), path=f"{path_of(key)}/log/stream",
-        parameters={**_filter(only), **_given(after=after)}, reads=_reads(models.LogPageView), resumed=behind,
-    )  # fmt: skip
+        of=lambda s: s.follow_log(key, only, after=after),
+        path=f"{path_of(key)}/log/stream",
+        parameters={**_filter(only), **_given(after=after)},
+        reads=_reads(models.LogPageView),
+        resumed=behind,
+    )
 
 
 def download_log(key: str, only: models.LogFilter = ALL_LINES) -> Stream[bytes]:
     return Stream(
-        of=lambda s: s.download_log(key, only), path=f"{path_of(key)}/log/download", parameters=_filter(only),
+        of=lambda s: s.download_log(key, only),
+        path=f"{path_of(key)}/log/download",
+        parameters=_filter(only),
         reads=lambda data: data,
-    )  # fmt: skip
+    )
 
 
 def usage(key: str, *, since: datetime | None = None) -> Call[Sequence[models.UsagePoint]]:
     return Call(
-        of=lambda s: s.usage(key, since=since), path=f"{path_of(key)}/usage",
+        of=lambda s: s.usage(key, since=since),
+        path=f"{path_of(key)}/usage",
         parameters=_given(since=since.isoformat() if since is not None else None),
         reads=_reads(list[models.UsagePoint]),
-    )  # fmt: skip
+    )
 
 
 def progress(key: str) -> Call[models.Progress]:
@@ -303,9 +359,12 @@ def progress(key: str) -> Call[models.Progress]:
 # -- before it runs -----------------------------------------------------------------------------------
 def preview(wanted: models.Create) -> Call[models.PreviewView]:
     return Call(
-        of=lambda s: s.preview(wanted), method="POST", path="/preview", body=_body(wanted),
+        of=lambda s: s.preview(wanted),
+        method="POST",
+        path="/preview",
+        body=_body(wanted),
         reads=_reads(models.PreviewView),
-    )  # fmt: skip
+    )
 
 
 def _converted(data: bytes) -> tuple[str, Sequence[str]]:
@@ -315,6 +374,9 @@ def _converted(data: bytes) -> tuple[str, Sequence[str]]:
 
 def convert(document: Mapping[str, Any], api_version: str) -> Call[tuple[str, Sequence[str]]]:
     return Call(
-        of=lambda s: s.convert(document, api_version), method="POST", path="/convert",
-        body={"document": dict(document), "apiVersion": api_version}, reads=_converted,
-    )  # fmt: skip
+        of=lambda s: s.convert(document, api_version),
+        method="POST",
+        path="/convert",
+        body={"document": dict(document), "apiVersion": api_version},
+        reads=_converted,
+    )

@@ -46,9 +46,10 @@ def one_document(wanted: Create) -> dict[str, Any]:
     found = documents(wanted.manifest or "", "manifest")
     if len(found) != 1:
         raise UsageError(
-            f"the manifest has {len(found)} jobs; send one at a time", field="manifest",
+            f"the manifest has {len(found)} jobs; send one at a time",
+            field="manifest",
             hint="cut it at the lines that are only ---",
-        )  # fmt: skip
+        )
     return found[0]
 
 
@@ -65,10 +66,17 @@ def preview(
     job = job_from_document(document)
     launch_line, hosts, placed, warnings = _on(job, local=local, environment=environment, folder=folder)
     view = PreviewView(
-        document=document, completed=to_yaml([completed(job)]), total_replicas=job.total_replicas, slots=job.slots,
-        ranks=views.ranks_asked_for(job), arithmetic=arithmetic(job), launch_line=launch_line, hostfile=hosts,
-        placement=views.hosts_with_ranks(dict(list(placed.items())[:_MOST_PLACED])), warnings=warnings,
-    )  # fmt: skip
+        document=document,
+        completed=to_yaml([completed(job)]),
+        total_replicas=job.total_replicas,
+        slots=job.slots,
+        ranks=views.ranks_asked_for(job),
+        arithmetic=arithmetic(job),
+        launch_line=launch_line,
+        hostfile=hosts,
+        placement=views.hosts_with_ranks(dict(list(placed.items())[:_MOST_PLACED])),
+        warnings=warnings,
+    )
     try:
         fit = views.fit(jobs.fit(document, owner=asks))
     except ManifestError as error:  # valid for every engine, but not for this one
@@ -76,7 +84,7 @@ def preview(
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
         note = f"whether it fits is not known: {error.message}"
         return view.model_copy(update={"warnings": [*view.warnings, note]})
-    if fit.machines:  # of a rack: hosts of the job may share one, and mpirun is told their addresses
+    if fit.machines:  # of an inventory: hosts of the job may share one, and mpirun is told their addresses
         placed = dict(enumerate(views.planned_ranks(job, fit.machines)[:_MOST_PLACED]))
         view = view.model_copy(update={"placement": views.hosts_with_ranks(placed), "hostfile": ""})
     refusals = getattr(jobs, "refusals", None)

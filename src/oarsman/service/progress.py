@@ -179,9 +179,13 @@ class _Rank:
     @property
     def pace(self) -> Pace:
         return Pace(
-            step=self.step, round=self.round, first=_time(self.first), last=_time(self.last), beats=self.beats,
+            step=self.step,
+            round=self.round,
+            first=_time(self.first),
+            last=_time(self.last),
+            beats=self.beats,
             longest_gap=self.longest_gap,
-        )  # fmt: skip
+        )
 
 
 def _time(stamp: str) -> datetime | None:
@@ -251,9 +255,15 @@ class Account:
     def _rank_view(self, place: RankView, reason: str) -> RankProgress:
         rank = self._ranks.get(place.rank) or _Rank("")
         return RankProgress(
-            rank=place.rank, host=place.host, state=place.state, exit_code=place.exit_code, lines=rank.lines,
-            last_output=_time(rank.last), step=rank.step, behind=reason,
-        )  # fmt: skip
+            rank=place.rank,
+            host=place.host,
+            state=place.state,
+            exit_code=place.exit_code,
+            lines=rank.lines,
+            last_output=_time(rank.last),
+            step=rank.step,
+            behind=reason,
+        )
 
 
 def _order(rank: int | None) -> int:
@@ -284,7 +294,7 @@ class _Followed:
                 series=self._account.series(),
                 ranks=self._account.ranks(tuple(views.ranks(record)), now, running=running),
                 complete=self._reading is None or self._reading.complete,
-            )  # fmt: skip
+            )
 
     def _read(self, jobs: Jobs, record: JobRecord) -> None:
         if self._reading is None or self._began_again(jobs, record, self._reading):

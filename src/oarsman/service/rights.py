@@ -1,6 +1,6 @@
 """Who may do what, as one table. Whoever answers a request asks here; nobody else decides.
 
-It lies beside the desk, which enforces it for REST, pages and programs alike.
+It lies beside the service, which enforces it for REST, pages and programs alike.
 """
 
 from __future__ import annotations

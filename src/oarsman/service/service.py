@@ -22,8 +22,8 @@ from oarsman.manifest import job_from_document, to_yaml
 from oarsman.service import documents, listing, preview, views
 from oarsman.service.contract import ALL_JOBS, ALL_LINES
 from oarsman.service.documents import for_another_run, merged
-from oarsman.service.environments import EnvironmentDesk
-from oarsman.service.job_index import Catalogue, Entry, entry_of, sort_key
+from oarsman.service.environments import EnvironmentService
+from oarsman.service.job_index import Entry, JobIndex, entry_of, sort_key
 from oarsman.service.listing import glance
 from oarsman.service.models import (
     AmountsView,
@@ -50,7 +50,7 @@ from oarsman.service.preview import copies
 from oarsman.service.progress import ProgressKept
 from oarsman.service.rights import Action, may, require
 from oarsman.service.streams import Changes, Mapped, Told
-from oarsman.service.sweeps import SweepDesk, Sweeping
+from oarsman.service.sweeps import Sweeping, SweepService
 
 T = TypeVar("T")
 _LATELY = timedelta(days=1)
@@ -58,21 +58,29 @@ _NOBODYS = ""  # the key of a holding that is somebody else's
 _DOWNLOADED_AT_ONCE = 1 << 16
 
 
-class Desk(EnvironmentDesk, SweepDesk):
-    """`catalogue`: where rows come from; without one, the door is asked each time. `engine`: what it says of itself.
+class JobService(EnvironmentService, SweepService):
+    """`job index`: where rows come from; without one, the door is asked each time. `engine`: what it says of itself.
 
     `environment` and `folder` are what jobs get that mention none, on engines that use this machine.
     """
 
     def __init__(
-        self, jobs: Jobs, identity: Identity, catalogue: Catalogue | None = None, *, engine: str = "embedded",
-        accounts: bool = False, folder: Path | None = None, environment: Mapping[str, str] | None = None,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC), progress: ProgressKept | None = None,
+        self,
+        jobs: Jobs,
+        identity: Identity,
+        job_index: JobIndex | None = None,
+        *,
+        engine: str = "embedded",
+        accounts: bool = False,
+        folder: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        progress: ProgressKept | None = None,
         sweeping: Sweeping | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._jobs = jobs
         self.identity = identity
-        self._catalogue = catalogue
+        self._job_index = job_index
         self._engine = engine
         self._accounts = accounts
         self._folder = folder
@@ -136,13 +144,16 @@ class Desk(EnvironmentDesk, SweepDesk):
         hosts = [views.host(host) for host in self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
-            states=found.states, total=_sum([_room(host) for host in hosts]), held=_sum([host.held for host in hosts]),
-            used=_sum(used) if used else None, failures=found.lately(self._now() - _LATELY),
-        )  # fmt: skip
+            states=found.states,
+            total=_sum([_room(host) for host in hosts]),
+            held=_sum([host.held for host in hosts]),
+            used=_sum(used) if used else None,
+            failures=found.lately(self._now() - _LATELY),
+        )
 
     # -- jobs ----------------------------------------------------------------------------------------
-    def _rows(self) -> _Asked | Catalogue:
-        return self._catalogue or _Asked(self._jobs)
+    def _rows(self) -> _Asked | JobIndex:
+        return self._job_index or _Asked(self._jobs)
 
     def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
         return listing.page(self._rows(), query, self.sees)
@@ -178,13 +189,21 @@ class Desk(EnvironmentDesk, SweepDesk):
         return f"{metadata.get('namespace') or self._jobs.home}/{metadata['name']}"
 
     def _submit(
-        self, document: Mapping[str, Any], *, folder: Path, environment: Mapping[str, str] | None = None,
-        replace: bool = False, owner: str | None = None,
-    ) -> Job:  # fmt: skip
+        self,
+        document: Mapping[str, Any],
+        *,
+        folder: Path,
+        environment: Mapping[str, str] | None = None,
+        replace: bool = False,
+        owner: str | None = None,
+    ) -> Job:
         record = self._jobs.submit(
-            document, environment={**self._surroundings(), **(environment or {})}, folder=folder, replace=replace,
+            document,
+            environment={**self._surroundings(), **(environment or {})},
+            folder=folder,
+            replace=replace,
             owner=owner or self.identity.name,
-        )  # fmt: skip
+        )
         return self._told(record)
 
     def _surroundings(self) -> Mapping[str, str]:
@@ -200,9 +219,9 @@ class Desk(EnvironmentDesk, SweepDesk):
         return folder
 
     def _told(self, record: JobRecord) -> Job:
-        """The answer to a change; the catalogue learns of it, so that the list shown next is not older."""
-        if self._catalogue is not None:
-            self._catalogue.learn(record)
+        """The answer to a change; the job index learns of it, so that the list shown next is not older."""
+        if self._job_index is not None:
+            self._job_index.learn(record)
         return views.whole_job(record)
 
     def delete(self, key: str) -> None:
@@ -230,9 +249,11 @@ class Desk(EnvironmentDesk, SweepDesk):
         if not record.status.finished:
             raise ConflictError(f"{key} has not ended; it cannot be run again", hint="stop it first, or clone it")
         return self._submit(
-            for_another_run(record.job.document), folder=record.folder or self._chosen_folder(None), replace=True,
+            for_another_run(record.job.document),
+            folder=record.folder or self._chosen_folder(None),
+            replace=True,
             owner=record.owner,
-        )  # fmt: skip
+        )
 
     def clone(self, key: str, wanted: Clone) -> Job:
         record = self._seen(key)
@@ -270,13 +291,13 @@ class Desk(EnvironmentDesk, SweepDesk):
     def wanted(self, query: JobQuery) -> listing.Visible:
         return listing.matches(query, self.sees)
 
-    def told(self, query: JobQuery, catalogue: Catalogue) -> Told:
-        return Told(catalogue, self.wanted(query))
+    def told(self, query: JobQuery, job_index: JobIndex) -> Told:
+        return Told(job_index, self.wanted(query))
 
     def changes(self, query: JobQuery = ALL_JOBS) -> Changes:
-        """Without a catalogue, one is kept for as long as somebody listens."""
-        catalogue = self._catalogue or Catalogue(self._jobs)
-        return Changes(catalogue, self.told(query, catalogue), own=self._catalogue is None)
+        """Without a job index, one is kept for as long as somebody listens."""
+        job_index = self._job_index or JobIndex(self._jobs)
+        return Changes(job_index, self.told(query, job_index), own=self._job_index is None)
 
     def watch(self, key: str) -> Mapped[JobRecord, Job]:
         """A job that somebody else makes under the same name is not shown to those who may not see it."""
@@ -293,9 +314,14 @@ class Desk(EnvironmentDesk, SweepDesk):
         return [views.event(found) for found in self._jobs.events(key)]
 
     def log(
-        self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> LogPageView:  # fmt: skip
+    ) -> LogPageView:
         if after is not None and before is not None:
             raise UsageError("lines come after a place or before one, not both", field="before")
         self._may_see(key)
@@ -339,9 +365,13 @@ class Desk(EnvironmentDesk, SweepDesk):
             wrong = ProblemView(field=error.field or "", message=error.message, hint=error.hint)
             return PreviewView(problems=[wrong])
         return preview.preview(
-            self._jobs, wanted, local=self._engine == "embedded", environment=self._surroundings(), folder=folder,
+            self._jobs,
+            wanted,
+            local=self._engine == "embedded",
+            environment=self._surroundings(),
+            folder=folder,
             asks=self._viewer.name if self._viewer is not None else None,
-        )  # fmt: skip
+        )
 
     def templates(self) -> Sequence[Template]:
         return documents.all_templates()
@@ -351,9 +381,10 @@ class Desk(EnvironmentDesk, SweepDesk):
             target = ApiVersion(api_version if "/" in api_version else f"{names.GROUP}/{api_version}")
         except ValueError:
             raise UsageError(
-                f"there is no version '{api_version}'", field="apiVersion",
+                f"there is no version '{api_version}'",
+                field="apiVersion",
                 hint=f"one of {', '.join(version.value for version in ApiVersion)}",
-            ) from None  # fmt: skip
+            ) from None
         job_from_document(document)
         found = convert_manifest(to_yaml([document]), "document", target)
         return found.text, found.losses
@@ -388,6 +419,7 @@ def _room(host: HostView) -> AmountsView:
 
 def _sum(found: Sequence[AmountsView]) -> AmountsView:
     return AmountsView(
-        cpus=sum(one.cpus for one in found), memory_bytes=sum(one.memory_bytes for one in found),
+        cpus=sum(one.cpus for one in found),
+        memory_bytes=sum(one.memory_bytes for one in found),
         gpus=sum(one.gpus for one in found),
-    )  # fmt: skip
+    )

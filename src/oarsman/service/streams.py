@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from oarsman.errors import OarsmanError
-from oarsman.service.job_index import Catalogue, Entry, News
+from oarsman.service.job_index import Entry, JobIndex, News
 from oarsman.service.listing import Visible
 from oarsman.service.models import JobChange
 
@@ -15,8 +15,8 @@ from oarsman.service.models import JobChange
 class Told:
     """Remembers what the caller knows, so that a job it was never told of is not mentioned when it goes."""
 
-    def __init__(self, catalogue: Catalogue, wanted: Visible) -> None:
-        self._catalogue = catalogue
+    def __init__(self, job_index: JobIndex, wanted: Visible) -> None:
+        self._job_index = job_index
         self._wanted = wanted
         self._known: dict[str, int] = {}  # key -> revision
 
@@ -25,7 +25,7 @@ class Told:
             self._known.clear()
             yield JobChange(reset=True)
         for key in news.keys:
-            change = self._change(key, self._catalogue.get(key))
+            change = self._change(key, self._job_index.get(key))
             if change is not None:
                 yield change
 
@@ -64,14 +64,14 @@ class Mapped(Iterator[T], Generic[S, T]):
 
 
 class Changes(Iterator[JobChange]):
-    """Waits on the thread that asks. `own`: the catalogue is kept for this alone, and ends with it."""
+    """Waits on the thread that asks. `own`: the job index is kept for this alone, and ends with it."""
 
-    def __init__(self, catalogue: Catalogue, told: Told, *, own: bool) -> None:
-        self._catalogue, self._told, self._own = catalogue, told, own
+    def __init__(self, job_index: JobIndex, told: Told, *, own: bool) -> None:
+        self._job_index, self._told, self._own = job_index, told, own
         self._awake = threading.Event()
         self._closed = False
         self._ready: Iterator[JobChange] = iter(())
-        self._subscription = catalogue.subscribe(self._awake.set)
+        self._subscription = job_index.subscribe(self._awake.set)
 
     def __next__(self) -> JobChange:
         while not self._closed:
@@ -79,9 +79,9 @@ class Changes(Iterator[JobChange]):
                 return change
             self._awake.wait()
             self._awake.clear()
-            if self._catalogue.error is not None:
-                self._fail(self._catalogue.error)
-            news = self._subscription.take() if self._catalogue.known else None
+            if self._job_index.error is not None:
+                self._fail(self._job_index.error)
+            news = self._subscription.take() if self._job_index.known else None
             self._ready = self._told.changes(news) if news is not None else iter(())
         raise StopIteration
 
@@ -93,7 +93,7 @@ class Changes(Iterator[JobChange]):
         self._closed = True
         self._subscription.close()
         if self._own:
-            self._catalogue.close()
+            self._job_index.close()
         self._awake.set()
 
     interrupt = close

@@ -87,9 +87,10 @@ class Sweeps:
         there = spec_of(record)
         if there is None or not there.same_as(wanted):
             raise ConflictError(
-                f"there is another sweep {wanted.key} already", field="name",
+                f"there is another sweep {wanted.key} already",
+                field="name",
                 hint="give this one another name, or delete the other",
-            )  # fmt: skip
+            )
 
     def resume(self, key: str, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
         """Raises NotFoundError where there is no such sweep, ConflictError where nobody knows what it was."""
@@ -134,9 +135,14 @@ class Drive:
     """The points of one sweep on their way into jobs. `close()` may be called by any thread."""
 
     def __init__(
-        self, jobs: Jobs, sweep: Sweep, template: Mapping[str, Any], points: Sequence[Parameters],
-        known: Iterable[JobRecord], handing: Handing,
-    ) -> None:  # fmt: skip
+        self,
+        jobs: Jobs,
+        sweep: Sweep,
+        template: Mapping[str, Any],
+        points: Sequence[Parameters],
+        known: Iterable[JobRecord],
+        handing: Handing,
+    ) -> None:
         self.sweep = sweep
         self.total = len(points)
         self.interrupted = False  # somebody stops it, or deletes its jobs
@@ -207,9 +213,12 @@ class Drive:
         handing = self._handing
         try:
             record = self._jobs.submit(
-                self._document(index), environment=handing.environment, folder=handing.folder, owner=handing.owner,
+                self._document(index),
+                environment=handing.environment,
+                folder=handing.folder,
+                owner=handing.owner,
                 replace=index in self._again,
-            )  # fmt: skip
+            )
         except ConflictError:
             record = self._jobs.get(self.sweep.job_key(index))
             if sweep_of(record.job) != self.sweep.name:
@@ -315,9 +324,9 @@ def read_template(sweep: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep]:
     if problems:
         raise ManifestError(problems)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
-        raise ManifestError([
-            Problem(source="manifest", line=1, column=1, field="", message="a sweep takes one MPIJob, as a mapping")
-        ])  # fmt: skip
+        raise ManifestError(
+            [Problem(source="manifest", line=1, column=1, field="", message="a sweep takes one MPIJob, as a mapping")]
+        )
     template: dict[str, Any] = documents[0].value
     metadata = template.get("metadata")
     theirs = metadata.get("namespace") if isinstance(metadata, dict) else None

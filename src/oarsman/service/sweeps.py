@@ -17,7 +17,7 @@ from oarsman import names
 from oarsman.backends.base import JobRecord, Jobs
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
 from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
-from oarsman.service.job_index import Catalogue, Entry, Rows
+from oarsman.service.job_index import Entry, JobIndex, Rows
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
 from oarsman.service.sweep_runs import STOPPED, Drive, Handing, MetricsKept, Sweeps, spec_of
@@ -115,13 +115,13 @@ _ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
 _WRITING = (names.RUNNING, names.RESTARTING)
 
 
-class SweepDesk:
+class SweepService:
     _jobs: Jobs
     identity: Identity
-    _catalogue: Catalogue | None
+    _job_index: JobIndex | None
     _sweeping: Sweeping
 
-    if TYPE_CHECKING:  # what the rest of the desk has
+    if TYPE_CHECKING:  # what the rest of the service has
 
         @property
         def sees(self) -> Visible: ...
@@ -166,20 +166,29 @@ class SweepDesk:
         sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
         oldest = first or min(jobs.values(), key=lambda job: job.created)
         return SweepView(
-            key=key, name=name, namespace=namespace, owner=oldest.owner, created=oldest.created,
-            state=state_of(words, driven=self._sweeping.drives(key)), total=len(parameters), states=dict(words),
-            parameters=sweep.parameters, metric=sweep.metric,
+            key=key,
+            name=name,
+            namespace=namespace,
+            owner=oldest.owner,
+            created=oldest.created,
+            state=state_of(words, driven=self._sweeping.drives(key)),
+            total=len(parameters),
+            states=dict(words),
+            parameters=sweep.parameters,
+            metric=sweep.metric,
             points=[
                 _point(sweep.job_key(index), index, values, jobs.get(index), metric)
                 for index, values in enumerate(parameters)
-            ] if points else (),
-        )  # fmt: skip
+            ]
+            if points
+            else (),
+        )
 
     # -- changing ------------------------------------------------------------------------------------
     def create_sweep(self, wanted: SweepSpec) -> SweepView:
         """Begin it, or go on with it where it is there already and the same."""
         require(self.identity, Action.CREATE)
-        self._groups()  # a catalogue that has begun to read must not miss what comes
+        self._groups()  # a job index that has begun to read must not miss what comes
         sweep = sweep_of_spec(wanted)
         drive = Sweeps(self._jobs).begin(sweep, self._handing(self._chosen_folder(None), self.identity.name))
         self._not_anothers(drive.sweep.key)
@@ -237,17 +246,21 @@ class SweepDesk:
         return Handing(environment=self._surroundings(), folder=folder, owner=owner, told=self._learn, mine=self._mine)
 
     def _learn(self, record: JobRecord) -> None:
-        if self._catalogue is not None:
-            self._catalogue.learn(record)
+        if self._job_index is not None:
+            self._job_index.learn(record)
 
 
 def sweep_of_spec(wanted: SweepSpec) -> Sweep:
     return Sweep(
-        name=wanted.name, namespace=wanted.namespace or "", manifest=wanted.manifest,
+        name=wanted.name,
+        namespace=wanted.namespace or "",
+        manifest=wanted.manifest,
         grid={name: list(values) for name, values in wanted.grid.items()},
-        points=[dict(point) for point in wanted.points], metric=wanted.metric, retries=wanted.retries,
+        points=[dict(point) for point in wanted.points],
+        metric=wanted.metric,
+        retries=wanted.retries,
         at_once=wanted.at_once,
-    )  # fmt: skip
+    )
 
 
 def _grouped(entries: Sequence[Entry], sees: Visible) -> Mapping[str, Mapping[int, JobSummary]]:
@@ -279,12 +292,22 @@ def state_of(words: Mapping[str, int], *, driven: bool) -> str:
 
 
 def _point(
-    key: str, index: int, parameters: Mapping[str, str | int | float | bool], job: JobSummary | None,
+    key: str,
+    index: int,
+    parameters: Mapping[str, str | int | float | bool],
+    job: JobSummary | None,
     metric: Callable[[JobSummary | None], float | None],
-) -> SweepPoint:  # fmt: skip
+) -> SweepPoint:
     if job is None:
         return SweepPoint(index=index, parameters=parameters, key=key, state=NOT_SUBMITTED)
     return SweepPoint(
-        index=index, parameters=parameters, key=key, state=point_state(job), cause=job.cause, started=job.started,
-        ended=job.ended, attempts=job.attempt, metric=metric(job),
-    )  # fmt: skip
+        index=index,
+        parameters=parameters,
+        key=key,
+        state=point_state(job),
+        cause=job.cause,
+        started=job.started,
+        ended=job.ended,
+        attempts=job.attempt,
+        metric=metric(job),
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
 from oarsman import names
-from oarsman.backends import base as door
+from oarsman.backends import base as backend
 from oarsman.engines.contract import UsageSample
 from oarsman.job import state as domain
 from oarsman.job.job import Job as DomainJob
@@ -43,30 +43,47 @@ _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 # -- jobs -------------------------------------------------------------------------------------------
-def summary(record: door.JobRecord) -> JobSummary:
+def summary(record: backend.JobRecord) -> JobSummary:
     """A row of the jobs page. Cheap: ten thousand of them are made when a server starts."""
     job, status = record.job, record.status
     wanted = request_of(job, _LONG_AGO)
     condition = status.condition(status.phase)
     attempt = status.attempt
     return JobSummary(
-        key=job.key, name=job.name, namespace=job.namespace, uid=job.uid, engine=record.engine,
-        state=state(record), reason=condition.reason if condition is not None else "",
-        message=_message(status, condition), cause=status.cause.summary if status.cause is not None else "",
-        owner=record.owner, description=job.annotation(names.ANNOTATION_DESCRIPTION),
+        key=job.key,
+        name=job.name,
+        namespace=job.namespace,
+        uid=job.uid,
+        engine=record.engine,
+        state=state(record),
+        reason=condition.reason if condition is not None else "",
+        message=_message(status, condition),
+        cause=status.cause.summary if status.cause is not None else "",
+        owner=record.owner,
+        description=job.annotation(names.ANNOTATION_DESCRIPTION),
         sweep=sweep_of(job),
-        api_version=job.api_version.value, implementation=job.implementation.value, queue=_queue(job),
+        api_version=job.api_version.value,
+        implementation=job.implementation.value,
+        queue=_queue(job),
         priority=wanted.priority,
         queue_position=status.queue.position if status.queue is not None else None,
-        workers=job.workers, workers_ready=status.worker.ready, slots_per_worker=job.slots_per_worker,
-        ranks=ranks_asked_for(job), total_replicas=job.total_replicas,
-        cpus=0.0 if wanted.cpus_assumed else float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus,
-        attempt=attempt.number if attempt is not None else 0, created=record.created_at, started=status.start_time,
-        ended=status.completion_time, revision=record.revision,
-    )  # fmt: skip
+        workers=job.workers,
+        workers_ready=status.worker.ready,
+        slots_per_worker=job.slots_per_worker,
+        ranks=ranks_asked_for(job),
+        total_replicas=job.total_replicas,
+        cpus=0.0 if wanted.cpus_assumed else float(wanted.cpus),
+        memory_bytes=int(wanted.memory),
+        gpus=wanted.gpus,
+        attempt=attempt.number if attempt is not None else 0,
+        created=record.created_at,
+        started=status.start_time,
+        ended=status.completion_time,
+        revision=record.revision,
+    )
 
 
-def state(record: door.JobRecord) -> str:
+def state(record: backend.JobRecord) -> str:
     """One word; what the user has just asked for comes before what still is."""
     if record.deleting:
         return "Deleting"
@@ -99,7 +116,7 @@ def _queue(job: DomainJob) -> str:
     return scheduling.queue if scheduling is not None else ""
 
 
-def waiting(record: door.JobRecord) -> QueueEntry | None:
+def waiting(record: backend.JobRecord) -> QueueEntry | None:
     """Its place in the queue, for a job that has one."""
     place = record.status.queue
     if place is None or record.status.finished or record.deleting:
@@ -107,14 +124,17 @@ def waiting(record: door.JobRecord) -> QueueEntry | None:
     queued = record.status.condition(names.QUEUED)
     request = request_of(record.job, _LONG_AGO)
     return QueueEntry(
-        key=record.job.key, position=place.position, priority=request.priority,
-        reason=place.reason, since=queued.last_transition_time if queued is not None else record.created_at,
+        key=record.job.key,
+        position=place.position,
+        priority=request.priority,
+        reason=place.reason,
+        since=queued.last_transition_time if queued is not None else record.created_at,
         owner=record.owner,
         wanted=AmountsView(cpus=float(request.cpus), memory_bytes=int(request.memory), gpus=request.gpus),
-    )  # fmt: skip
+    )
 
 
-def whole_job(record: door.JobRecord) -> Job:
+def whole_job(record: backend.JobRecord) -> Job:
     status = record.status
     return Job(
         summary=summary(record),
@@ -134,23 +154,36 @@ def cause(found: domain.Cause | None) -> CauseView | None:
     if found is None:
         return None
     return CauseView(
-        summary=found.summary, rank=found.rank, host=found.host, exit_code=found.exit_code, signal=found.signal,
-        memory_limit_hit=found.memory_limit_hit, last_lines=found.last_lines, hint=found.hint,
-    )  # fmt: skip
+        summary=found.summary,
+        rank=found.rank,
+        host=found.host,
+        exit_code=found.exit_code,
+        signal=found.signal,
+        memory_limit_hit=found.memory_limit_hit,
+        last_lines=found.last_lines,
+        hint=found.hint,
+    )
 
 
 def _condition(found: domain.Condition) -> ConditionView:
     return ConditionView(
-        type=found.type, status=found.status, reason=found.reason, message=found.message,
+        type=found.type,
+        status=found.status,
+        reason=found.reason,
+        message=found.message,
         since=found.last_transition_time,
-    )  # fmt: skip
+    )
 
 
 def _attempt(found: domain.Attempt) -> AttemptView:
     return AttemptView(
-        number=found.number, started=found.started_at, ended=found.finished_at, outcome=found.outcome,
-        workers=found.workers, cause=cause(found.cause),
-    )  # fmt: skip
+        number=found.number,
+        started=found.started_at,
+        ended=found.finished_at,
+        outcome=found.outcome,
+        workers=found.workers,
+        cause=cause(found.cause),
+    )
 
 
 def _timeline(status: domain.Status) -> list[Step]:
@@ -162,7 +195,7 @@ def _timeline(status: domain.Status) -> list[Step]:
     return [Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
 
 
-def ranks(record: door.JobRecord) -> Iterator[RankView]:
+def ranks(record: backend.JobRecord) -> Iterator[RankView]:
     """Every rank that was seen or is planned. What is not known of one is left empty, not guessed."""
     job, status = record.job, record.status
     seen = status.placement
@@ -171,9 +204,12 @@ def ranks(record: door.JobRecord) -> Iterator[RankView]:
     for rank in range(min(max(len(planned), max(seen, default=-1) + 1), _MOST_RANKS)):
         meant = planned[rank] if rank < len(planned) else None
         yield RankView(
-            rank=rank, host=seen.get(rank, meant or ""), planned_host=meant,
-            state=_rank_state(status, rank in seen), exit_code=_rank_exit(status, rank, culprit),
-        )  # fmt: skip
+            rank=rank,
+            host=seen.get(rank, meant or ""),
+            planned_host=meant,
+            state=_rank_state(status, rank in seen),
+            exit_code=_rank_exit(status, rank, culprit),
+        )
 
 
 def planned_ranks(job: DomainJob, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
@@ -194,25 +230,33 @@ def _rank_exit(status: domain.Status, rank: int, culprit: int | None) -> int | N
 
 
 # -- what a job said and did --------------------------------------------------------------------------
-def event(found: door.EventRecord) -> EventView:
+def event(found: backend.EventRecord) -> EventView:
     return EventView(
-        time=found.time, first_time=found.first_time, severity=found.severity, reason=found.reason,
-        message=found.message, count=found.count,
-    )  # fmt: skip
+        time=found.time,
+        first_time=found.first_time,
+        severity=found.severity,
+        reason=found.reason,
+        message=found.message,
+        count=found.count,
+    )
 
 
-def log_page(page: door.LogPage) -> LogPageView:
+def log_page(page: backend.LogPage) -> LogPageView:
     return LogPageView(
         lines=[_line(placed) for placed in page.lines], before=page.before, after=page.after, attempt=page.attempt
     )
 
 
-def _line(placed: door.PlacedLine) -> LogLineView:
+def _line(placed: backend.PlacedLine) -> LogLineView:
     line = placed.line
     return LogLineView(
-        after=placed.after, time=line.time, rank=line.rank, host=line.host,
-        stream="err" if line.stream == "err" else "out", text=encodable(line.text),
-    )  # fmt: skip
+        after=placed.after,
+        time=line.time,
+        rank=line.rank,
+        host=line.host,
+        stream="err" if line.stream == "err" else "out",
+        text=encodable(line.text),
+    )
 
 
 def encodable(text: str) -> str:
@@ -220,42 +264,59 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def log_query(only: LogFilter) -> door.LogQuery:
-    return door.LogQuery(
-        ranks=tuple(only.ranks), workers=tuple(only.workers), launcher_only=only.launcher, stream=only.stream,
-        search=only.search or None, attempt=only.attempt,
-    )  # fmt: skip
+def log_query(only: LogFilter) -> backend.LogQuery:
+    return backend.LogQuery(
+        ranks=tuple(only.ranks),
+        workers=tuple(only.workers),
+        launcher_only=only.launcher,
+        stream=only.stream,
+        search=only.search or None,
+        attempt=only.attempt,
+    )
 
 
 def usage(sample: UsageSample) -> UsagePoint:
     return UsagePoint(
-        time=sample.time, host=sample.host, cpu_percent=sample.cpu_percent, memory_bytes=sample.memory_bytes,
+        time=sample.time,
+        host=sample.host,
+        cpu_percent=sample.cpu_percent,
+        memory_bytes=sample.memory_bytes,
         received_bytes_per_second=sample.received_bytes_per_second,
-        sent_bytes_per_second=sample.sent_bytes_per_second, gpu_percent=sample.gpu_percent,
+        sent_bytes_per_second=sample.sent_bytes_per_second,
+        gpu_percent=sample.gpu_percent,
         gpu_memory_bytes=sample.gpu_memory_bytes,
-    )  # fmt: skip
+    )
 
 
 # -- the place ----------------------------------------------------------------------------------------
-def amounts(found: door.Amounts) -> AmountsView:
+def amounts(found: backend.Amounts) -> AmountsView:
     return AmountsView(cpus=found.cpus, memory_bytes=found.memory_bytes, gpus=found.gpus)
 
 
-def host(found: door.HostRecord) -> HostView:
+def host(found: backend.HostRecord) -> HostView:
     return HostView(
-        name=found.name, state=found.state, message=found.message, total=amounts(found.total),
-        held=amounts(found.held), used=amounts(found.used) if found.used is not None else None,
+        name=found.name,
+        state=found.state,
+        message=found.message,
+        total=amounts(found.total),
+        held=amounts(found.held),
+        used=amounts(found.used) if found.used is not None else None,
         holdings=[HoldingView(key=held.key, amounts=amounts(held.amounts)) for held in found.holdings],
         checked=found.checked_at,
         findings=[FindingView(level=one.level, message=one.message, hint=one.hint) for one in found.findings],
-    )  # fmt: skip
+    )
 
 
-def fit(found: door.Fit) -> FitView:
+def fit(found: backend.Fit) -> FitView:
     return FitView(
-        now=found.now, ever=found.ever, reason=found.reason, wanted=amounts(found.wanted),
-        free=amounts(found.free), total=amounts(found.total), machines=dict(found.machines),
-    )  # fmt: skip
+        now=found.now,
+        ever=found.ever,
+        reason=found.reason,
+        wanted=amounts(found.wanted),
+        free=amounts(found.free),
+        total=amounts(found.total),
+        machines=dict(found.machines),
+    )
 
 
 # -- before it runs -----------------------------------------------------------------------------------

@@ -11,11 +11,25 @@ SIGKILL: Final = 9
 SIGTERM: Final = 15
 
 _SIGNALS: Final = {
-    1: "Hangup", 2: "Interrupt", 3: "Quit", 4: "Illegal instruction", 5: "Trace trap", 6: "Aborted", 7: "Bus error",
-    8: "Floating point exception", 9: "Killed", 10: "User signal 1", 11: "Segmentation fault", 12: "User signal 2",
-    13: "Broken pipe", 14: "Alarm clock", 15: "Terminated", 24: "CPU time limit exceeded",
-    25: "File size limit exceeded", 31: "Bad system call",
-}  # fmt: skip
+    1: "Hangup",
+    2: "Interrupt",
+    3: "Quit",
+    4: "Illegal instruction",
+    5: "Trace trap",
+    6: "Aborted",
+    7: "Bus error",
+    8: "Floating point exception",
+    9: "Killed",
+    10: "User signal 1",
+    11: "Segmentation fault",
+    12: "User signal 2",
+    13: "Broken pipe",
+    14: "Alarm clock",
+    15: "Terminated",
+    24: "CPU time limit exceeded",
+    25: "File size limit exceeded",
+    31: "Bad system call",
+}
 _OFTEN: Final = {7: "often a full /dev/shm", 9: "often out of memory"}
 _CODES: Final = {126: "not executable", 127: "command not found"}
 _SIGNAL_HINTS: Final = {
@@ -57,9 +71,12 @@ def tell(exit_: Exit) -> Ending:
     words = f"was killed by signal {signal} ({_SIGNALS.get(signal, 'unknown')})"
     if exit_.memory_limit_hit:
         return Ending(
-            code=exit_.code, signal=signal, words=f"{words}: its memory limit was reached", hint=_MEMORY_HINT,
+            code=exit_.code,
+            signal=signal,
+            words=f"{words}: its memory limit was reached",
+            hint=_MEMORY_HINT,
             memory_limit_hit=True,
-        )  # fmt: skip
+        )
     often = _OFTEN.get(signal)
     return Ending(
         code=exit_.code, signal=signal, words=f"{words}, {often}" if often else words, hint=_SIGNAL_HINTS.get(signal)

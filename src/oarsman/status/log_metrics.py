@@ -35,10 +35,19 @@ def told(text: str) -> Told | None:
     rates = ("/s" in low or "per" in low) and _PER_SECOND.search(low) is not None
     # Written out, because this is asked of every line of every log.
     if not (
-        rates or "loss" in low or "step" in low or "epoch" in low or "iter" in low or "acc" in low or "lr" in low
-        or "learning" in low or "throughput" in low or "batch" in low or "perplex" in low
+        rates
+        or "loss" in low
+        or "step" in low
+        or "epoch" in low
+        or "iter" in low
+        or "acc" in low
+        or "lr" in low
+        or "learning" in low
+        or "throughput" in low
+        or "batch" in low
+        or "perplex" in low
         or (not low.isascii() and _CHINESE.search(low) is not None)
-    ):  # fmt: skip
+    ):
         return None
     return _read(_last_shown(text), rates=rates)
 
@@ -65,8 +74,9 @@ _PAIR: Final = re.compile(
 _RATE: Final = re.compile(
     r"(?<![^\W\d])(?<![/.\-\\])(?:global_|(?:running)?avg|curr)?"
     r"(?P<thing>images?|imgs?|samples?|tokens?|toks?|examples?|sequences?|seqs?|words?|steps?|iterations?|iters?|its?)"
-    r"(?:/|[ _]per[ _]|per)s(?:ec(?:ond)?)?(?![\w/])", re.IGNORECASE
-)  # fmt: skip
+    r"(?:/|[ _]per[ _]|per)s(?:ec(?:ond)?)?(?![\w/])",
+    re.IGNORECASE,
+)
 _PER_SECOND: Final = re.compile(r"(?:/|per[ _]?)s(?:ec(?:ond)?)?(?![a-z0-9/])")
 _RATE_BEHIND: Final = re.compile(
     rf"(?:\s(?:on|per)\s[\w ]{{1,20}}(?:\(s\))?)?[\"']?\s{{0,8}}[:=]\s{{0,12}}(?P<number>{_NUMBER}){_ENDS}"

@@ -15,7 +15,7 @@ _LOOK_AGAIN = 0.25  # where the system cannot tell us
 _ECHO = 1.0  # after a touch nothing more comes; after a write alone the change may not have been readable yet
 
 
-class Bell:
+class ChangeWatch:
     """`fileno()` becomes readable when something happened to the store, or in `folder` if one is given."""
 
     def __init__(self, database: Path, folder: Path | None = None) -> None:

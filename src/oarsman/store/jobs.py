@@ -1,6 +1,6 @@
 """The jobs table. Every change is one transaction and gets the next revision number.
 
-After each change the database file is touched: whoever follows the store (see bell.py) hears of it, whichever
+After each change the database file is touched: whoever follows the store (see change watch.py) hears of it, whichever
 process made it.
 """
 
@@ -271,17 +271,30 @@ class JobStore:
         rows = self._db.execute("SELECT * FROM events WHERE uid = ? ORDER BY id", (uid,))
         return [
             StoredEvent(
-                first_time=_time(row["first_time"]), time=_time(row["time"]), severity=row["severity"],
-                reason=row["reason"], message=row["message"], count=row["count"],
+                first_time=_time(row["first_time"]),
+                time=_time(row["time"]),
+                severity=row["severity"],
+                reason=row["reason"],
+                message=row["message"],
+                count=row["count"],
             )
             for row in rows
-        ]  # fmt: skip
+        ]
 
     # -- writing: what is wanted ---------------------------------------------------------------------
     def add(
-        self, *, uid: str, namespace: str, name: str, engine: str, owner: str, folder: str,
-        document: Mapping[str, Any], environment: Mapping[str, str], now: datetime,
-    ) -> StoredJob:  # fmt: skip
+        self,
+        *,
+        uid: str,
+        namespace: str,
+        name: str,
+        engine: str,
+        owner: str,
+        folder: str,
+        document: Mapping[str, Any],
+        environment: Mapping[str, str],
+        now: datetime,
+    ) -> StoredJob:
 
         def work() -> None:
             present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
@@ -295,9 +308,19 @@ class JobStore:
                 "INSERT INTO jobs"
                 " (uid, namespace, name, engine, owner, folder, document, environment, created_at, revision)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (uid, namespace, name, engine, owner, folder, json.dumps(document), json.dumps(dict(environment)),
-                 _text(now), self._next_revision()),
-            )  # fmt: skip
+                (
+                    uid,
+                    namespace,
+                    name,
+                    engine,
+                    owner,
+                    folder,
+                    json.dumps(document),
+                    json.dumps(dict(environment)),
+                    _text(now),
+                    self._next_revision(),
+                ),
+            )
 
         self._write(work)
         stored = self.by_uid(uid)
@@ -334,9 +357,14 @@ class JobStore:
 
     # -- writing: what it became ---------------------------------------------------------------------
     def write_status(
-        self, uid: str, status: Mapping[str, Any], *, finished: bool,
-        events: Sequence[tuple[str, str, str]] = (), now: datetime,
-    ) -> bool:  # fmt: skip
+        self,
+        uid: str,
+        status: Mapping[str, Any],
+        *,
+        finished: bool,
+        events: Sequence[tuple[str, str, str]] = (),
+        now: datetime,
+    ) -> bool:
         """Status and its events together, or neither. False if the job is gone."""
 
         def work() -> bool:

@@ -25,13 +25,13 @@ def _short_temp() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Paths:
     """`state` lasts; `run` holds sockets and is kept short, because socket paths may not be long."""
 
     state: Path
 
     @classmethod
-    def default(cls) -> Places:
+    def default(cls) -> Paths:
         chosen = os.environ.get("OARSMAN_STATE")
         if chosen:
             return cls(Path(chosen).absolute())

@@ -115,9 +115,13 @@ def _merged(moments: Sequence[Moment]) -> Moment:
         samples = [moment.hosts[name] for moment in moments if name in moment.hosts]
         columns = list(zip(*samples, strict=True))
         merged[name] = Sample(
-            _mean(columns[0]) or 0.0, max(columns[1]), _mean(columns[2]), _mean(columns[3]), _mean(columns[4]),
+            _mean(columns[0]) or 0.0,
+            max(columns[1]),
+            _mean(columns[2]),
+            _mean(columns[3]),
+            _mean(columns[4]),
             max((amount for amount in columns[5] if amount is not None), default=None),
-        )  # fmt: skip
+        )
     return Moment(moments[-1].time, merged)
 
 

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 from cluster.cluster import Cluster
 
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import load_access
 
 from .played import Played
 
 
 @pytest.fixture
-def jobs(served: Cluster, api_namespace: str) -> Iterator[ClusterJobs]:
-    found = ClusterJobs(load_access(kubeconfig=Path(str(served.kubeconfig))), namespace=api_namespace)
+def jobs(served: Cluster, api_namespace: str) -> Iterator[KubeBackend]:
+    found = KubeBackend(load_access(kubeconfig=Path(str(served.kubeconfig))), namespace=api_namespace)
     yield found
     found.close()
 
 
 @pytest.fixture
-def played(jobs: ClusterJobs) -> Played:
+def played(jobs: KubeBackend) -> Played:
     return Played(jobs)

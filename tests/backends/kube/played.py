@@ -6,7 +6,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import JobRecord
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import resources
 from oarsman.job.state import Status
 from oarsman.manifest import documents
@@ -23,7 +23,7 @@ def a_document(manifest: str = MANIFEST, **metadata: Any) -> dict[str, Any]:
 
 
 class Played:
-    def __init__(self, jobs: ClusterJobs) -> None:
+    def __init__(self, jobs: KubeBackend) -> None:
         self._jobs = jobs
 
     def status(self, key: str, status: Status) -> None:
@@ -35,11 +35,16 @@ class Played:
         namespace, _, name = key.partition("/")
         labels = {names.LABEL_JOB: name, names.LABEL_ROLE: "launcher"}
         pod = {
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": f"{name}-launcher-{suffix}", "namespace": namespace, "labels": labels,
-                         "annotations": {names.ANNOTATION_ATTEMPT: str(attempt)}},
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{name}-launcher-{suffix}",
+                "namespace": namespace,
+                "labels": labels,
+                "annotations": {names.ANNOTATION_ATTEMPT: str(attempt)},
+            },
             "spec": {"restartPolicy": "Never", "containers": [{"name": "l", "image": "pi"}]},
-        }  # fmt: skip
+        }
         self._jobs.ask(lambda kube: kube.create(resources.PODS, pod))
 
     def event(self, record: JobRecord, reason: str, message: str, **given: Any) -> None:
@@ -47,6 +52,9 @@ class Played:
         body = {
             "metadata": {"name": f"{job.name}.{reason.lower()}", "namespace": job.namespace},
             "involvedObject": {"kind": "MPIJob", "namespace": job.namespace, "name": job.name, "uid": job.uid},
-            "type": "Normal", "reason": reason, "message": message, **given,
-        }  # fmt: skip
+            "type": "Normal",
+            "reason": reason,
+            "message": message,
+            **given,
+        }
         self._jobs.ask(lambda kube: kube.create(resources.EVENTS, body))

@@ -12,7 +12,7 @@ from cluster.cluster import Cluster
 
 from oarsman import names
 from oarsman.backends.base import JobRecord, LogQuery
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import load_access, resources
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UnsupportedError, UserError
 from oarsman.job.job import ApiVersion
@@ -25,18 +25,19 @@ NOW = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
 def a_status(*true: str, **given: object) -> Status:
     conditions = tuple(
-        Condition(type=kind, status=True, reason=f"MPIJob{kind}", message=kind, last_update_time=NOW,
-                  last_transition_time=NOW)
+        Condition(
+            type=kind, status=True, reason=f"MPIJob{kind}", message=kind, last_update_time=NOW, last_transition_time=NOW
+        )
         for kind in true
-    )  # fmt: skip
+    )
     return replace(Status(conditions=conditions), **given)  # type: ignore[arg-type]
 
 
-def submit(jobs: ClusterJobs, document: dict[str, object] | None = None, **given: bool) -> JobRecord:
+def submit(jobs: KubeBackend, document: dict[str, object] | None = None, **given: bool) -> JobRecord:
     return jobs.submit(document or a_document(), environment={"SECRET": "1"}, folder=Path.cwd(), **given)
 
 
-def test_what_was_submitted_is_found_again(jobs: ClusterJobs) -> None:
+def test_what_was_submitted_is_found_again(jobs: KubeBackend) -> None:
     record = submit(jobs)
     assert record.job.key == f"{jobs.home}/pi"
     again = jobs.get(record.job.key)
@@ -47,13 +48,13 @@ def test_what_was_submitted_is_found_again(jobs: ClusterJobs) -> None:
     assert "SECRET" not in str(again.job.document)
 
 
-def test_lines_are_to_be_tagged_unless_the_manifest_says_otherwise(jobs: ClusterJobs) -> None:
+def test_lines_are_to_be_tagged_unless_the_manifest_says_otherwise(jobs: KubeBackend) -> None:
     assert submit(jobs).job.annotation(names.ANNOTATION_TAG_OUTPUT) == "true"
     other = a_document(name="other", annotations={names.ANNOTATION_TAG_OUTPUT: "false"})
     assert submit(jobs, other).job.annotation(names.ANNOTATION_TAG_OUTPUT) == "false"
 
 
-def test_a_v1_job_stays_one_whatever_is_done_to_it(jobs: ClusterJobs) -> None:
+def test_a_v1_job_stays_one_whatever_is_done_to_it(jobs: KubeBackend) -> None:
     key = submit(jobs, a_document(V1)).job.key
     jobs.scale(key, 3)
     jobs.suspend(key)
@@ -62,7 +63,7 @@ def test_a_v1_job_stays_one_whatever_is_done_to_it(jobs: ClusterJobs) -> None:
     assert record.job.run_policy.clean_pod_policy.value == "All"
 
 
-def test_a_mistake_is_found_before_the_cluster_is_asked(jobs: ClusterJobs) -> None:
+def test_a_mistake_is_found_before_the_cluster_is_asked(jobs: KubeBackend) -> None:
     document = a_document()
     document["spec"]["slotsPerWorker"] = 0
     with pytest.raises(ManifestError):
@@ -71,7 +72,7 @@ def test_a_mistake_is_found_before_the_cluster_is_asked(jobs: ClusterJobs) -> No
 
 
 def test_a_name_is_taken_until_the_job_of_that_name_has_ended_and_is_replaced(
-    jobs: ClusterJobs, played: Played
+    jobs: KubeBackend, played: Played
 ) -> None:
     first = submit(jobs)
     with pytest.raises(ConflictError, match="there is a job"):
@@ -82,7 +83,7 @@ def test_a_name_is_taken_until_the_job_of_that_name_has_ended_and_is_replaced(
     assert submit(jobs, replace=True).job.uid != first.job.uid
 
 
-def test_a_printed_job_can_be_submitted_again(jobs: ClusterJobs) -> None:
+def test_a_printed_job_can_be_submitted_again(jobs: KubeBackend) -> None:
     first = submit(jobs)
     stopped = jobs.stop(first.job.key)
     document = {**stopped.job.document, "metadata": {**stopped.job.document["metadata"], "name": "again"}}
@@ -91,7 +92,7 @@ def test_a_printed_job_can_be_submitted_again(jobs: ClusterJobs) -> None:
     assert again.job.uid != first.job.uid
 
 
-def test_changes_reach_the_object(jobs: ClusterJobs) -> None:
+def test_changes_reach_the_object(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     assert jobs.scale(key, 5).job.workers == 5
     assert jobs.suspend(key).job.run_policy.suspend
@@ -102,7 +103,7 @@ def test_changes_reach_the_object(jobs: ClusterJobs) -> None:
         jobs.scale(key, 0)
 
 
-def test_a_finished_job_is_not_changed(jobs: ClusterJobs, played: Played) -> None:
+def test_a_finished_job_is_not_changed(jobs: KubeBackend, played: Played) -> None:
     key = submit(jobs).job.key
     played.status(key, a_status(names.FAILED))
     for change in (jobs.suspend, jobs.resume, jobs.stop, lambda key: jobs.scale(key, 3)):
@@ -110,20 +111,27 @@ def test_a_finished_job_is_not_changed(jobs: ClusterJobs, played: Played) -> Non
             change(key)
 
 
-def test_an_unknown_job_is_not_found(jobs: ClusterJobs) -> None:
-    for look in (jobs.get, jobs.stop, jobs.delete, jobs.events, lambda key: list(jobs.watch(key)), jobs.usage,
-                 lambda key: list(jobs.logs(key))):  # fmt: skip
+def test_an_unknown_job_is_not_found(jobs: KubeBackend) -> None:
+    for look in (
+        jobs.get,
+        jobs.stop,
+        jobs.delete,
+        jobs.events,
+        lambda key: list(jobs.watch(key)),
+        jobs.usage,
+        lambda key: list(jobs.logs(key)),
+    ):
         with pytest.raises(NotFoundError, match="there is no job"):
             look(f"{jobs.home}/nope")
 
 
-def test_a_namespace_that_is_not_there_is_named(jobs: ClusterJobs) -> None:
+def test_a_namespace_that_is_not_there_is_named(jobs: KubeBackend) -> None:
     with pytest.raises(NotFoundError, match="no namespace nowhere") as caught:
         submit(jobs, a_document(namespace="nowhere"))
     assert caught.value.hint == "make it: kubectl create namespace nowhere"
 
 
-def test_a_job_that_only_others_would_submit_is_shown_as_far_as_it_goes(jobs: ClusterJobs) -> None:
+def test_a_job_that_only_others_would_submit_is_shown_as_far_as_it_goes(jobs: KubeBackend) -> None:
     document = a_document(namespace=jobs.home)
     document["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"] = {}
     jobs.ask(lambda kube: kube.create(resources.MPIJOBS, document))
@@ -131,7 +139,7 @@ def test_a_job_that_only_others_would_submit_is_shown_as_far_as_it_goes(jobs: Cl
     assert (record.job.workers, record.status.phase) == (2, "Pending")
 
 
-def test_a_watch_sees_every_step_and_ends_with_the_job(jobs: ClusterJobs, played: Played) -> None:
+def test_a_watch_sees_every_step_and_ends_with_the_job(jobs: KubeBackend, played: Played) -> None:
     key = submit(jobs).job.key
     seen = []
     for record in jobs.watch(key, timeout=60):
@@ -149,13 +157,13 @@ def test_a_watch_sees_every_step_and_ends_with_the_job(jobs: ClusterJobs, played
         jobs.get(key)
 
 
-def test_a_watch_gives_up_in_time(jobs: ClusterJobs) -> None:
+def test_a_watch_gives_up_in_time(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     with pytest.raises(TimeoutError):
         list(jobs.watch(key, timeout=0.5))
 
 
-def test_a_watch_that_is_left_leaves_nothing_behind(jobs: ClusterJobs) -> None:
+def test_a_watch_that_is_left_leaves_nothing_behind(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     watch = jobs.watch(key)
     assert next(watch).job.key == key
@@ -163,24 +171,25 @@ def test_a_watch_that_is_left_leaves_nothing_behind(jobs: ClusterJobs) -> None:
     assert jobs.get(key).job.key == key
 
 
-def test_events_are_those_of_the_job_in_their_order(jobs: ClusterJobs, played: Played) -> None:
+def test_events_are_those_of_the_job_in_their_order(jobs: KubeBackend, played: Played) -> None:
     record = submit(jobs)
-    played.event(record, "Late", "second", firstTimestamp="2026-01-01T08:00:00Z", lastTimestamp="2026-01-01T09:00:00Z",
-                 count=3)  # fmt: skip
+    played.event(
+        record, "Late", "second", firstTimestamp="2026-01-01T08:00:00Z", lastTimestamp="2026-01-01T09:00:00Z", count=3
+    )
     played.event(record, "Early", "first", firstTimestamp="2026-01-01T08:30:00Z", lastTimestamp="2026-01-01T08:30:00Z")
     found = jobs.events(record.job.key)
     assert [(event.reason, event.count) for event in found] == [("Early", 1), ("Late", 3)]
     assert found[1].first_time < found[0].time
 
 
-def test_logs_of_a_job_that_has_not_begun_are_empty(jobs: ClusterJobs, played: Played) -> None:
+def test_logs_of_a_job_that_has_not_begun_are_empty(jobs: KubeBackend, played: Played) -> None:
     key = submit(jobs).job.key
     assert list(jobs.logs(key)) == []
     played.launcher(key)  # no kubelet: it waits to be scheduled
     assert list(jobs.logs(key)) == []
 
 
-def test_of_a_pod_that_is_gone_the_last_lines_are_shown(jobs: ClusterJobs, played: Played) -> None:
+def test_of_a_pod_that_is_gone_the_last_lines_are_shown(jobs: KubeBackend, played: Played) -> None:
     key = submit(jobs).job.key
     cause = Cause(summary="rank 1 failed", rank=1, host="pi-worker-0", last_lines=("Traceback", "ValueError"))
     played.status(key, a_status(names.FAILED, cause=cause, attempts=(Attempt(number=1, finished_at=NOW),)))
@@ -190,30 +199,31 @@ def test_of_a_pod_that_is_gone_the_last_lines_are_shown(jobs: ClusterJobs, playe
         with pytest.raises(NotFoundError, match="is gone, and its log with it; its status kept the last 2 lines"):
             next(found)
         assert [(line.rank, line.host, line.text) for line in lines] == [
-            (1, "pi-worker-0", "Traceback"), (1, "pi-worker-0", "ValueError"),
-        ]  # fmt: skip
+            (1, "pi-worker-0", "Traceback"),
+            (1, "pi-worker-0", "ValueError"),
+        ]
 
 
-def test_following_a_job_that_is_deleted_before_it_begins_ends(jobs: ClusterJobs) -> None:
+def test_following_a_job_that_is_deleted_before_it_begins_ends(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     threading.Timer(1, jobs.delete, [key]).start()
     assert list(jobs.logs(key, LogQuery(follow=True))) == []
 
 
-def test_use_is_not_known_without_a_metrics_server(jobs: ClusterJobs) -> None:
+def test_use_is_not_known_without_a_metrics_server(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     with pytest.raises(UnsupportedError) as caught:
         jobs.usage(key)
     assert "metrics server" in (caught.value.hint or "")
 
 
-def test_a_young_job_is_not_called_forgotten(jobs: ClusterJobs) -> None:
+def test_a_young_job_is_not_called_forgotten(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     assert jobs.silence(key) is None
     assert jobs.silence(f"{jobs.home}/nope") is None
 
 
-def test_a_job_that_nobody_looks_at_is_explained(jobs: ClusterJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_nobody_looks_at_is_explained(jobs: KubeBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oarsman.backends.kube.backend.SILENCE_SECONDS", -60.0)
     assert "operator" in (jobs.silence(submit(jobs).job.key) or "")
 
@@ -222,7 +232,7 @@ def test_a_user_without_rights_is_told_so(served: Cluster, api_namespace: str) -
     from oarsman.engines.kube.client.credentials import Impersonating
 
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
-    nobody = ClusterJobs(
+    nobody = KubeBackend(
         replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=()))
     )
     try:

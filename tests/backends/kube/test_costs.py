@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from oarsman.backends.kube import backend as door
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube import backend as backend
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import Kube
 
 from .played import Played, a_document
@@ -26,12 +26,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
     def count(verb: str, plural: str, status: int, seconds: float) -> None:
         found[verb, plural] += 1
 
-    monkeypatch.setattr(door, "Kube", partial(Kube, observe=count))
+    monkeypatch.setattr(backend, "Kube", partial(Kube, observe=count))
     return found
 
 
 @pytest.fixture
-def key(asked: Asked, jobs: ClusterJobs, played: Played) -> str:
+def key(asked: Asked, jobs: KubeBackend, played: Played) -> str:
     found = submit(jobs).job.key
     played.launcher(found)
     asked.clear()
@@ -47,18 +47,20 @@ DISCOVERY = ("get", "")  # whether there is a metrics server; once a minute for 
         (lambda jobs, key: jobs.log_page(key), {("get", "mpijobs"): 1, ("list", "pods"): 1, ("get", "pods"): 1}),
         (lambda jobs, key: jobs.usage_series(key), {("get", "mpijobs"): 1, DISCOVERY: 1}),
         (lambda jobs, key: jobs.hosts(), {("list", "nodes"): 1, ("list", "pods"): 1, DISCOVERY: 1}),
-        (lambda jobs, key: jobs.fit(a_document()),
-         {("list", "nodes"): 1, ("list", "pods"): 1, ("list", "resourcequotas"): 1}),
+        (
+            lambda jobs, key: jobs.fit(a_document()),
+            {("list", "nodes"): 1, ("list", "pods"): 1, ("list", "resourcequotas"): 1},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_question_costs_few_requests(
-    jobs: ClusterJobs, key: str, asked: Asked, question: Callable[[ClusterJobs, str], Any], cost: dict[Any, int]
+    jobs: KubeBackend, key: str, asked: Asked, question: Callable[[KubeBackend, str], Any], cost: dict[Any, int]
 ) -> None:
     question(jobs, key)
     assert asked == cost
 
 
-def test_following_costs_one_list_and_one_watch_however_many_changes(jobs: ClusterJobs, key: str, asked: Asked) -> None:
+def test_following_costs_one_list_and_one_watch_however_many_changes(jobs: KubeBackend, key: str, asked: Asked) -> None:
     followed = jobs.follow(jobs.home)
     next(followed)
     for workers in (3, 4, 5):

@@ -18,7 +18,7 @@ from cluster.kubectl import until
 from oarsman import names
 from oarsman.backends.kube import environment_builds as states
 from oarsman.backends.kube import environments as cluster_environments
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube import environments as kept
 from oarsman.engines.kube import views
 from oarsman.engines.kube.client import Meta, resources
@@ -36,20 +36,20 @@ TOLD = {"python": "3.11.2", "packages": ["numpy==2.1.0"], "sizeBytes": 4096}
 
 
 @pytest.fixture
-def claim(jobs: ClusterJobs) -> None:
+def claim(jobs: KubeBackend) -> None:
     spec = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
     body = {"metadata": {"name": "oarsman-environments"}, "spec": spec}
     jobs.ask(lambda kube: kube.create(resources.PERSISTENT_VOLUME_CLAIMS, body, jobs.home))
 
 
-def ends(jobs: ClusterJobs, kind: str, name: str = BUILD) -> None:
+def ends(jobs: KubeBackend, kind: str, name: str = BUILD) -> None:
     """As the controller of Jobs says it, after it has said that the Job began: it overwrites what was said before."""
     until(lambda: bool(jobs.ask(lambda kube: kube.get(resources.JOBS, name, jobs.home))["status"]), "it has begun")
     status = {"status": {"conditions": [{"type": kind, "status": "True", "message": "Job has failed"}]}}
     jobs.ask(lambda kube: kube.patch(resources.JOBS, name, status, jobs.home, subresource="status"))
 
 
-def pod_ends(jobs: ClusterJobs, phase: str, state: dict[str, Any]) -> None:
+def pod_ends(jobs: KubeBackend, phase: str, state: dict[str, Any]) -> None:
     """As a kubelet says it of the pod that the controller of Jobs has made; the controller then ends the Job."""
     found: list[dict[str, Any]] = []
 
@@ -69,7 +69,7 @@ def terminated(code: int, message: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("claim")
-def test_what_is_wanted_is_kept_and_built_by_a_job_of_its_image(jobs: ClusterJobs) -> None:
+def test_what_is_wanted_is_kept_and_built_by_a_job_of_its_image(jobs: KubeBackend) -> None:
     record = jobs.environments.put(replace(WANTED, description="for the team", python="3.11"), owner="ann")
     assert (record.state, record.owner, record.wanted.description) == ("Waiting", "ann", "for the team")
     assert jobs.environments.list() == [jobs.environments.get("torch")]
@@ -86,7 +86,7 @@ def test_what_is_wanted_is_kept_and_built_by_a_job_of_its_image(jobs: ClusterJob
 
 
 @pytest.mark.usefixtures("claim")
-def test_where_nobody_may_be_root_the_build_is_somebody_else(jobs: ClusterJobs) -> None:
+def test_where_nobody_may_be_root_the_build_is_somebody_else(jobs: KubeBackend) -> None:
     label = {"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}}
     jobs.ask(lambda kube: kube.patch(resources.NAMESPACES, jobs.home, label))
     jobs.environments.put(WANTED)
@@ -117,7 +117,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
         ("Failed", "Failed", {}, {"reason": "Evicted", "message": "no disk"}, "Failed", "no disk"),
         ("Failed", "", {}, {}, "Failed", "Job has failed"),
     ],
-)  # fmt: skip
+)
 def test_the_state_is_that_of_the_build(
     end: str, phase: str, state: dict[str, Any], more: dict[str, Any], said: str, message: str
 ) -> None:
@@ -137,7 +137,7 @@ def test_a_build_that_was_taken_away_has_failed() -> None:
 
 
 @pytest.mark.usefixtures("claim")
-def test_what_became_of_a_build_is_known_when_its_job_is_gone(jobs: ClusterJobs) -> None:
+def test_what_became_of_a_build_is_known_when_its_job_is_gone(jobs: KubeBackend) -> None:
     jobs.environments.put(WANTED)
     pod_ends(jobs, "Succeeded", terminated(0, json.dumps(TOLD)))
     until(lambda: jobs.environments.get("torch").state == "Ready", "the build is over")
@@ -152,7 +152,7 @@ def test_what_became_of_a_build_is_known_when_its_job_is_gone(jobs: ClusterJobs)
 
 
 @pytest.mark.usefixtures("claim")
-def test_a_failed_build_is_tried_again_and_other_contents_are_built_beside(jobs: ClusterJobs) -> None:
+def test_a_failed_build_is_tried_again_and_other_contents_are_built_beside(jobs: KubeBackend) -> None:
     jobs.environments.put(WANTED)
     first = jobs.ask(lambda kube: kube.get(resources.JOBS, BUILD, jobs.home))["metadata"]["uid"]
     ends(jobs, "Failed")
@@ -165,7 +165,7 @@ def test_a_failed_build_is_tried_again_and_other_contents_are_built_beside(jobs:
 
 
 @pytest.mark.usefixtures("claim")
-def test_an_environment_in_use_is_not_deleted(jobs: ClusterJobs, played: Played) -> None:
+def test_an_environment_in_use_is_not_deleted(jobs: KubeBackend, played: Played) -> None:
     jobs.environments.put(WANTED)
     document = a_document(annotations={names.ANNOTATION_ENVIRONMENT: "torch"})
     key = jobs.submit(document, environment={}, folder=Path("/")).job.key
@@ -179,7 +179,7 @@ def test_an_environment_in_use_is_not_deleted(jobs: ClusterJobs, played: Played)
 
 
 @pytest.mark.usefixtures("claim")
-def test_what_was_built_is_cleared_up_unless_another_has_the_same(jobs: ClusterJobs) -> None:
+def test_what_was_built_is_cleared_up_unless_another_has_the_same(jobs: KubeBackend) -> None:
     for name in ("torch", "same"):
         jobs.environments.put(replace(WANTED, name=name))
         ends(jobs, "Complete", kept.build_name(name, DIGEST))
@@ -194,7 +194,7 @@ def test_what_was_built_is_cleared_up_unless_another_has_the_same(jobs: ClusterJ
     assert variables["OARSMAN_DIGESTS"] == DIGEST
 
 
-def test_a_missing_claim_is_told_with_the_way_out(jobs: ClusterJobs) -> None:
+def test_a_missing_claim_is_told_with_the_way_out(jobs: KubeBackend) -> None:
     with pytest.raises(UserError, match="there is no claim oarsman-environments") as raised:
         jobs.environments.put(WANTED)
     assert "kubectl apply" in str(raised.value.hint)
@@ -212,7 +212,7 @@ def test_a_missing_claim_is_told_with_the_way_out(jobs: ClusterJobs) -> None:
     ids=["image", "name", "mpi", "requirements"],
 )
 def test_what_cannot_be_built_is_refused_with_its_field(
-    jobs: ClusterJobs, wanted: EnvironmentWanted, field: str
+    jobs: KubeBackend, wanted: EnvironmentWanted, field: str
 ) -> None:
     with pytest.raises(UsageError) as raised:
         jobs.environments.put(wanted)
@@ -221,7 +221,7 @@ def test_what_cannot_be_built_is_refused_with_its_field(
 
 @pytest.mark.parametrize("ask", ["get", "delete", "log"])
 @pytest.mark.parametrize("name", ["nobody", "../x"])
-def test_an_unknown_one_is_not_found(jobs: ClusterJobs, ask: str, name: str) -> None:
+def test_an_unknown_one_is_not_found(jobs: KubeBackend, ask: str, name: str) -> None:
     with pytest.raises(NotFoundError, match="there is no environment"):
         getattr(jobs.environments, ask)(name)
 

@@ -16,7 +16,7 @@ from cluster.cluster import Cluster
 from oarsman import names
 from oarsman.backends.base import Batch
 from oarsman.backends.kube import follow, records
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.follow import News
 from oarsman.engines.kube.client import Forbidden, load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating
@@ -44,7 +44,7 @@ def keys(batch: Batch) -> list[str]:
     return sorted(record.job.key for record in batch.records)
 
 
-def test_first_comes_everything_and_then_each_change(jobs: ClusterJobs, played: Played) -> None:
+def test_first_comes_everything_and_then_each_change(jobs: KubeBackend, played: Played) -> None:
     first = submit(jobs).job.key
     followed = jobs.follow(jobs.home)
     whole = next(followed)
@@ -63,14 +63,14 @@ def test_first_comes_everything_and_then_each_change(jobs: ClusterJobs, played: 
     assert list(followed) == []
 
 
-def test_jobs_of_all_namespaces_are_followed_by_those_who_may_see_them(jobs: ClusterJobs) -> None:
+def test_jobs_of_all_namespaces_are_followed_by_those_who_may_see_them(jobs: KubeBackend) -> None:
     key = submit(jobs).job.key
     followed = jobs.follow()
     assert key in keys(next(followed))
     followed.close()  # type: ignore[attr-defined]
 
 
-def test_one_who_waits_is_let_go_when_another_thread_closes(jobs: ClusterJobs) -> None:
+def test_one_who_waits_is_let_go_when_another_thread_closes(jobs: KubeBackend) -> None:
     followed = jobs.follow(jobs.home)
     begun, seen = threading.Event(), []
 
@@ -88,7 +88,7 @@ def test_one_who_waits_is_let_go_when_another_thread_closes(jobs: ClusterJobs) -
     assert [batch.whole for batch in seen] == [True]
 
 
-def test_what_has_not_changed_is_not_read_a_second_time(jobs: ClusterJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_has_not_changed_is_not_read_a_second_time(jobs: KubeBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     submit(jobs)
     read = []
     monkeypatch.setattr(records, "record", lambda found, real=records.record: read.append(found) or real(found))
@@ -117,7 +117,7 @@ def test_no_more_records_are_kept_than_agreed() -> None:
 
 def test_one_who_may_not_see_all_namespaces_is_told_to_name_one(served: Cluster) -> None:
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
-    nobody = ClusterJobs(
+    nobody = KubeBackend(
         replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=()))
     )
     try:
@@ -130,7 +130,7 @@ def test_one_who_may_not_see_all_namespaces_is_told_to_name_one(served: Cluster)
         nobody.close()
 
 
-def test_a_job_belongs_to_those_on_whose_behalf_it_was_submitted(jobs: ClusterJobs) -> None:
+def test_a_job_belongs_to_those_on_whose_behalf_it_was_submitted(jobs: KubeBackend) -> None:
     mine = submit(jobs)
     theirs = jobs.submit(a_document(name="theirs"), environment={}, folder=Path.cwd(), owner="ada")
     assert jobs.get(theirs.job.key).owner == "ada"

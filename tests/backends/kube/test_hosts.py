@@ -15,7 +15,7 @@ from cluster.cluster import Cluster
 from oarsman import names
 from oarsman.backends.base import Amounts, HostRecord
 from oarsman.backends.kube import fit, nodes
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.nodes import Machine, Place, Taint
 from oarsman.engines.kube.client import load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating
@@ -34,7 +34,7 @@ def always_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def a_node(jobs: ClusterJobs) -> Iterator[ANode]:
+def a_node(jobs: KubeBackend) -> Iterator[ANode]:
     """Nodes without a kubelet; what one would report of itself is given."""
     made = []
 
@@ -54,7 +54,7 @@ def a_node(jobs: ClusterJobs) -> Iterator[ANode]:
         jobs.ask(lambda kube, name=name: kube.delete(resources.NODES, name))  # type: ignore[misc]
 
 
-def put(jobs: ClusterJobs, node: str, name: str, *, labels: dict[str, str] | None = None, **requests: str) -> None:
+def put(jobs: KubeBackend, node: str, name: str, *, labels: dict[str, str] | None = None, **requests: str) -> None:
     wanted = {key.replace("__", "/").replace("_", "."): value for key, value in requests.items()}
     limits = {key: value for key, value in wanted.items() if "/" in key}
     container = {"name": "c", "image": "x", "resources": {"requests": wanted, "limits": limits}}
@@ -65,7 +65,7 @@ def put(jobs: ClusterJobs, node: str, name: str, *, labels: dict[str, str] | Non
     jobs.ask(lambda kube: kube.create(resources.PODS, body))
 
 
-def host(jobs: ClusterJobs, name: str) -> HostRecord:
+def host(jobs: KubeBackend, name: str) -> HostRecord:
     (found,) = [one for one in jobs.hosts() if one.name == name]
     return found
 
@@ -73,7 +73,7 @@ def host(jobs: ClusterJobs, name: str) -> HostRecord:
 READY = ("Ready", "True", "")
 
 
-def test_a_node_has_what_is_promised_and_to_whom(jobs: ClusterJobs, a_node: ANode) -> None:
+def test_a_node_has_what_is_promised_and_to_whom(jobs: KubeBackend, a_node: ANode) -> None:
     name = a_node(READY, cpu="8", memory="16Gi", nvidia_com__gpu="4", amd_com__gpu="1")
     labels = {names.LABEL_JOB: "pi", names.LABEL_ROLE: "worker"}
     put(jobs, name, "pi-worker-0", labels=labels, cpu="1500m", memory="2Gi", nvidia_com__gpu="1")
@@ -102,7 +102,7 @@ def test_a_node_has_what_is_promised_and_to_whom(jobs: ClusterJobs, a_node: ANod
     ],
 )
 def test_a_node_that_takes_nothing_says_why(
-    jobs: ClusterJobs, a_node: ANode, condition: tuple[str, str, str], cordoned: bool, state: str, message: str
+    jobs: KubeBackend, a_node: ANode, condition: tuple[str, str, str], cordoned: bool, state: str, message: str
 ) -> None:
     found = host(jobs, a_node(*{READY[0]: READY, condition[0]: condition}.values(), cordoned=cordoned, cpu="4"))
     assert found.state == state
@@ -124,7 +124,7 @@ def asking(workers: int = 2, only: str | None = None, launcher: Any = None, **li
     return document
 
 
-def test_a_real_node_has_room_until_it_is_full(jobs: ClusterJobs, a_node: ANode) -> None:
+def test_a_real_node_has_room_until_it_is_full(jobs: KubeBackend, a_node: ANode) -> None:
     name = a_node(READY, cpu="8", memory="16Gi")
     found = jobs.fit(asking(only=name, cpu="3", memory="1Gi"))
     assert (found.now, found.ever, found.reason) == (True, True, "")
@@ -141,7 +141,7 @@ def test_a_real_node_has_room_until_it_is_full(jobs: ClusterJobs, a_node: ANode)
     )
 
 
-def test_a_quota_is_named_when_it_is_in_the_way(jobs: ClusterJobs, a_node: ANode) -> None:
+def test_a_quota_is_named_when_it_is_in_the_way(jobs: KubeBackend, a_node: ANode) -> None:
     name = a_node(READY, cpu="64", memory="64Gi")
     quota = {"metadata": {"name": "small", "namespace": jobs.home}, "spec": {"hard": {"requests.cpu": "4"}}}
     jobs.ask(lambda kube: kube.create(fit.QUOTAS, quota))
@@ -157,7 +157,7 @@ def test_a_quota_is_named_when_it_is_in_the_way(jobs: ClusterJobs, a_node: ANode
 
 def test_one_who_may_not_see_nodes_has_none_and_is_told_that_room_is_unknown(served: Cluster) -> None:
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
-    nobody = ClusterJobs(
+    nobody = KubeBackend(
         replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=()))
     )
     try:
@@ -168,13 +168,13 @@ def test_one_who_may_not_see_nodes_has_none_and_is_told_that_room_is_unknown(ser
         nobody.close()
 
 
-def test_what_is_no_job_fits_nowhere(jobs: ClusterJobs) -> None:
+def test_what_is_no_job_fits_nowhere(jobs: KubeBackend) -> None:
     with pytest.raises(ManifestError):
         jobs.fit(asking(workers=-1))
 
 
 def test_the_cluster_is_looked_at_once_for_several_questions(
-    jobs: ClusterJobs, monkeypatch: pytest.MonkeyPatch
+    jobs: KubeBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nodes, "FRESH_SECONDS", 3600.0)
     looks = []
@@ -201,30 +201,69 @@ HELD = {"x/big": {"cpu": Decimal(6)}, "x/small": {"cpu": Decimal(1)}}
     [
         ([machine("a", 8)], asking(cpu="4"), True, True, ""),
         ([machine("a", 8), machine("b", 8)], asking(3, cpu="4"), True, True, ""),
-        ([machine("a", 8, 7, jobs=HELD), machine("b", 2)], asking(cpu="2"), False, True,
-         "needs 4 CPUs, 3 of 10 are free (held by x/big: 6, x/small: 1)"),
-        ([machine("a", 8, 6), machine("b", 8, 6), machine("c", 8, 4)], asking(1, cpu="5"), False, True,
-         "8 CPUs are free, but no node has the 5 that the worker asks for"),
-        ([machine("a", 8, 3), machine("b", 8, 5)], asking(2, cpu="4"), False, True,
-         "there is room for 1 of 2 workers: what is free is scattered over the nodes"),
-        ([machine("a", 4, 0, memory=1), machine("b", 8, 8)], asking(1, cpu="2", memory="4Gi"), False, True,
-         "no node has 2 CPUs and 4 GiB of memory free at the same time, which the worker asks for"),
-        ([machine("a", 4, 0, memory=1), machine("b", 1)], asking(1, cpu="2", memory="4Gi"), False, False,
-         "no node has 2 CPUs and 4 GiB of memory together, which the worker asks for"),
+        (
+            [machine("a", 8, 7, jobs=HELD), machine("b", 2)],
+            asking(cpu="2"),
+            False,
+            True,
+            "needs 4 CPUs, 3 of 10 are free (held by x/big: 6, x/small: 1)",
+        ),
+        (
+            [machine("a", 8, 6), machine("b", 8, 6), machine("c", 8, 4)],
+            asking(1, cpu="5"),
+            False,
+            True,
+            "8 CPUs are free, but no node has the 5 that the worker asks for",
+        ),
+        (
+            [machine("a", 8, 3), machine("b", 8, 5)],
+            asking(2, cpu="4"),
+            False,
+            True,
+            "there is room for 1 of 2 workers: what is free is scattered over the nodes",
+        ),
+        (
+            [machine("a", 4, 0, memory=1), machine("b", 8, 8)],
+            asking(1, cpu="2", memory="4Gi"),
+            False,
+            True,
+            "no node has 2 CPUs and 4 GiB of memory free at the same time, which the worker asks for",
+        ),
+        (
+            [machine("a", 4, 0, memory=1), machine("b", 1)],
+            asking(1, cpu="2", memory="4Gi"),
+            False,
+            False,
+            "no node has 2 CPUs and 4 GiB of memory together, which the worker asks for",
+        ),
         ([machine("a", 8)], asking(3, cpu="4"), False, False, "needs 12 CPUs, all nodes together have 8"),
-        ([machine("a", 6), machine("b", 6)], asking(3, cpu="4"), False, False,
-         "even with nothing else on them, the nodes have room for 2 of 3 workers"),
-        ([machine("a", 8)], asking(nvidia_com__gpu="1"), False, False,
-         "the worker asks for 1 GPU, no node has any"),
+        (
+            [machine("a", 6), machine("b", 6)],
+            asking(3, cpu="4"),
+            False,
+            False,
+            "even with nothing else on them, the nodes have room for 2 of 3 workers",
+        ),
+        ([machine("a", 8)], asking(nvidia_com__gpu="1"), False, False, "the worker asks for 1 GPU, no node has any"),
         ([machine("a", 8, pods=2)], asking(2), False, False, "needs 3 pods, all nodes together have 2"),
         ([machine("a", 8, state="unready")], asking(), False, True, "no node is ready"),
-        ([machine("a", 8, taints=TAINT)], asking(), False, False,
-         "no node takes the launcher: none has the labels and taints that its template allows for"),
-        ([machine("a", 8, taints=TAINT), machine("b", 2)], asking(1, cpu="4"), False, False,
-         "the worker asks for 4 CPUs, no node has more than 2"),
+        (
+            [machine("a", 8, taints=TAINT)],
+            asking(),
+            False,
+            False,
+            "no node takes the launcher: none has the labels and taints that its template allows for",
+        ),
+        (
+            [machine("a", 8, taints=TAINT), machine("b", 2)],
+            asking(1, cpu="4"),
+            False,
+            False,
+            "the worker asks for 4 CPUs, no node has more than 2",
+        ),
         ([], asking(), False, False, "the cluster has no nodes"),
     ],
-)  # fmt: skip
+)
 def test_why_it_does_not_fit_is_said_in_plain_words(
     machines: list[Machine], document: dict[str, Any], now: bool, ever: bool, reason: str
 ) -> None:

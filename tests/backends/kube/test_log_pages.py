@@ -33,11 +33,16 @@ def raw(second: float, text: str) -> bytes:
 def a_pod(*, ended: bool = True) -> dict[str, Any]:
     state: dict[str, Any] = {"terminated" if ended else "running": {"startedAt": "2026-01-01T08:00:00Z"}}
     return {
-        "metadata": {"name": LAUNCHER, "creationTimestamp": "2026-01-01T07:59:00Z", "resourceVersion": "1",
-                     "namespace": "default", "annotations": {names.ANNOTATION_ATTEMPT: "1"}},
+        "metadata": {
+            "name": LAUNCHER,
+            "creationTimestamp": "2026-01-01T07:59:00Z",
+            "resourceVersion": "1",
+            "namespace": "default",
+            "annotations": {names.ANNOTATION_ATTEMPT: "1"},
+        },
         "spec": {"restartPolicy": "Never"},
         "status": {"phase": "Succeeded" if ended else "Running", "containerStatuses": [{"name": "l", "state": state}]},
-    }  # fmt: skip
+    }
 
 
 class Kubelet:
@@ -198,9 +203,10 @@ def test_case_matters_only_to_those_who_write_a_capital(search: str, kept: list[
 @pytest.mark.parametrize("limit", [3, 40])
 def test_pages_of_a_filtered_log_have_every_wanted_line_once(query: LogQuery, limit: int) -> None:
     wanted = [
-        f"line {number}" for number in range(400)
+        f"line {number}"
+        for number in range(400)
         if (not query.ranks or number % 4 in query.ranks) and (not query.search or query.search in f"line {number}")
-    ]  # fmt: skip
+    ]
     assert upwards(Kubelet(many(400)), query, limit=limit) == wanted
     assert onwards(Kubelet(many(400)), query, limit=limit) == wanted
 
@@ -294,9 +300,20 @@ def test_following_goes_on_from_any_place() -> None:
 # -- mistakes and losses -------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     "place",
-    ["", "x", "0", "1.", "-1", "1.0-5-1", "1.0-20261301080000000000000-1", "1.0-00010101000000000000000-1",
-     "1" * 200_000, "1.0-2026010108000000000000٣-1", "1.0-20260101080000000000000-1\n"],
-)  # fmt: skip
+    [
+        "",
+        "x",
+        "0",
+        "1.",
+        "-1",
+        "1.0-5-1",
+        "1.0-20261301080000000000000-1",
+        "1.0-00010101000000000000000-1",
+        "1" * 200_000,
+        "1.0-2026010108000000000000٣-1",
+        "1.0-20260101080000000000000-1\n",
+    ],
+)
 def test_what_is_no_place_is_refused(place: str) -> None:
     for which in ("after", "before"):
         with pytest.raises(UserError) as caught:

@@ -17,7 +17,7 @@ from oarsman.service.progress import LogReading
 from .test_log_pages import LAUNCHER, STEPS, Kubelet, follow, many, page, plain, raw
 
 
-class Door:
+class OpenBackend:
     """The two questions about logs, put to a kubelet that is played."""
 
     def __init__(self, kubelet: Kubelet) -> None:
@@ -35,7 +35,7 @@ def read(log: LogReading) -> list[str]:
 
 
 def a_reading(kubelet: Kubelet) -> LogReading:
-    return LogReading(Door(kubelet), "default/pi")  # type: ignore[arg-type]
+    return LogReading(OpenBackend(kubelet), "default/pi")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("apart", [0.1, 0.0])

@@ -31,11 +31,14 @@ def at(second: int, text: str) -> bytes:
 def a_pod(attempt: int = 1, *, ended: bool = True) -> dict[str, Any]:
     state: dict[str, Any] = {"terminated": {"exitCode": 0}} if ended else {"running": {}}
     return {
-        "metadata": {"name": f"pi-launcher-{attempt}", "creationTimestamp": f"2026-01-01T08:00:0{attempt}Z",
-                     "annotations": {names.ANNOTATION_ATTEMPT: str(attempt)}},
+        "metadata": {
+            "name": f"pi-launcher-{attempt}",
+            "creationTimestamp": f"2026-01-01T08:00:0{attempt}Z",
+            "annotations": {names.ANNOTATION_ATTEMPT: str(attempt)},
+        },
         "spec": {"restartPolicy": "Never"},
         "status": {"phase": "Succeeded" if ended else "Running", "containerStatuses": [{"name": "l", "state": state}]},
-    }  # fmt: skip
+    }
 
 
 class Kubelet:
@@ -78,8 +81,10 @@ def texts(lines: list[LogLine]) -> list[str]:
 def test_ranks_have_the_hosts_they_are_meant_to_be_on() -> None:
     lines = read(Kubelet([at(0, "[1,0]<stdout>:a"), at(1, "[1,3]<stderr>:b"), at(2, "mpirun says")]))
     assert [tuple(line[1:]) for line in lines] == [
-        (0, "pi-worker-0", "out", "a"), (3, "pi-worker-1", "err", "b"), (None, "pi-launcher", "out", "mpirun says"),
-    ]  # fmt: skip
+        (0, "pi-worker-0", "out", "a"),
+        (3, "pi-worker-1", "err", "b"),
+        (None, "pi-launcher", "out", "mpirun says"),
+    ]
     assert lines[0].time == T0
 
 

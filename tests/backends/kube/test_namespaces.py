@@ -15,7 +15,7 @@ from cluster.people import SEE, person
 
 from oarsman.backends.base import Batch
 from oarsman.backends.kube import namespaces, records
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.identity import Reviewer
 from oarsman.engines.kube.client import Kube, load_access, resources
 from oarsman.engines.kube.client.access import Access
@@ -43,20 +43,27 @@ def followed(
     return asyncio.run(whole())
 
 
-def submit(jobs: ClusterJobs, name: str, namespace: str) -> None:
+def submit(jobs: KubeBackend, name: str, namespace: str) -> None:
     document = a_document(name=name, namespace=namespace)
     jobs.submit(document, environment={}, folder=Path.cwd())
 
 
 def test_jobs_of_two_namespaces_come_as_one_and_those_of_a_third_do_not(
-    served: Cluster, jobs: ClusterJobs, api_namespace: str
+    served: Cluster, jobs: KubeBackend, api_namespace: str
 ) -> None:
     with served.fresh_namespace() as second, served.fresh_namespace() as third:
         token = person(served, api_namespace, "ada", verbs=SEE)
-        served.kubectl(f"--namespace={second}", "create", "role", "see", "--verb=get,list,watch",
-                       "--resource=mpijobs.kubeflow.org")  # fmt: skip
-        served.kubectl(f"--namespace={second}", "create", "rolebinding", "see", "--role=see",
-                       f"--serviceaccount={api_namespace}:ada")  # fmt: skip
+        served.kubectl(
+            f"--namespace={second}", "create", "role", "see", "--verb=get,list,watch", "--resource=mpijobs.kubeflow.org"
+        )
+        served.kubectl(
+            f"--namespace={second}",
+            "create",
+            "rolebinding",
+            "see",
+            "--role=see",
+            f"--serviceaccount={api_namespace}:ada",
+        )
         for place in (api_namespace, second, third):
             submit(jobs, "first", place)
 
@@ -74,7 +81,7 @@ def test_jobs_of_two_namespaces_come_as_one_and_those_of_a_third_do_not(
 
 
 def test_a_right_that_is_taken_away_ends_what_was_seen_by_it(
-    served: Cluster, jobs: ClusterJobs, api_namespace: str
+    served: Cluster, jobs: KubeBackend, api_namespace: str
 ) -> None:
     token = person(served, api_namespace, "ada", verbs=SEE)
     submit(jobs, "pi", api_namespace)
@@ -90,7 +97,7 @@ def test_a_right_that_is_taken_away_ends_what_was_seen_by_it(
 
 
 def test_whoever_may_list_namespaces_needs_not_be_told_their_names(
-    served: Cluster, jobs: ClusterJobs, api_namespace: str
+    served: Cluster, jobs: KubeBackend, api_namespace: str
 ) -> None:
     token = person(served, api_namespace, "ada", verbs=SEE)
     name = f"names-{api_namespace}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import builder, to_yaml
 from oarsman.service.sweep_runs import Handing, Sweeps
@@ -19,7 +19,7 @@ def a_sweep(**given: object) -> Sweep:
     return Sweep(**{**fields, **given})  # type: ignore[arg-type]
 
 
-def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: ClusterJobs) -> None:
+def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: KubeBackend) -> None:
     sweeps = Sweeps(jobs)
     drive = sweeps.begin(a_sweep(at_once=1), HANDING)
     drive.hand_in()
@@ -39,7 +39,7 @@ def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: ClusterJobs) -> No
     assert all(record.deleting for record in sweeps.records(key))
 
 
-def test_where_nothing_runs_yet_one_point_is_handed_in_and_says_what_it_waits_for(jobs: ClusterJobs) -> None:
+def test_where_nothing_runs_yet_one_point_is_handed_in_and_says_what_it_waits_for(jobs: KubeBackend) -> None:
     drive = Sweeps(jobs).begin(a_sweep(), HANDING)
     drive.hand_in()
     assert (drive.active, drive.todo) == ([0], [1])

@@ -13,7 +13,7 @@ import pytest
 from oarsman import names
 from oarsman.backends.base import Amounts, JobRecord
 from oarsman.backends.kube import usage as series
-from oarsman.backends.kube.backend import ClusterJobs, nodes
+from oarsman.backends.kube.backend import KubeBackend, nodes
 from oarsman.backends.kube.usage import Sampler
 from oarsman.engines.kube.client import Unavailable
 from oarsman.manifest import job_from_document
@@ -47,10 +47,13 @@ class Measuring:
         moment = T0 + timedelta(seconds=15 * (1 if self.stands_still else len(self.asked)))
         usage = {"cpu": "250m", "memory": "64Mi"}
         return [
-            {"metadata": {"name": name}, "timestamp": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
-             "containers": [{"usage": usage}, {"usage": usage}]}
+            {
+                "metadata": {"name": name},
+                "timestamp": f"{moment:%Y-%m-%dT%H:%M:%SZ}",
+                "containers": [{"usage": usage}, {"usage": usage}],
+            }
             for name in ("pi-launcher-abc", "pi-worker-0")
-        ]  # fmt: skip
+        ]
 
     async def until(self, count: int) -> None:
         async with self.more:
@@ -76,8 +79,9 @@ def test_a_running_job_is_measured_on_and_on_and_remembered_after_its_end() -> N
         kube, sampler = Measuring(), Sampler()
         first = await sampler.of(kube, a_record(names.RUNNING), None)  # type: ignore[arg-type]
         assert [(one.host, one.cpu_percent, one.memory_bytes) for one in first] == [
-            ("pi-launcher", 50.0, 2**27), ("pi-worker-0", 50.0, 2**27),
-        ]  # fmt: skip
+            ("pi-launcher", 50.0, 2**27),
+            ("pi-worker-0", 50.0, 2**27),
+        ]
         assert {(one.gpu_percent, one.received_bytes_per_second) for one in first} == {(None, None)}
         await kube.until(4)
         found = await sampler.of(kube, a_record(names.SUCCEEDED), None)  # type: ignore[arg-type]
@@ -148,5 +152,5 @@ def test_nodes_show_what_is_really_used_where_that_is_measured() -> None:
     story(work())
 
 
-def test_without_a_metrics_server_there_is_no_series_and_no_error(jobs: ClusterJobs) -> None:
+def test_without_a_metrics_server_there_is_no_series_and_no_error(jobs: KubeBackend) -> None:
     assert list(jobs.usage_series(submit(jobs).job.key)) == []

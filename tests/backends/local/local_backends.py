@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from cli.fakes import SUCCEEDED
 
-from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.stoppable import Stoppable
 from oarsman.status.codec import to_wire
 from oarsman.store import logs
@@ -29,22 +29,26 @@ def document(name: str = "pi", **given: Any) -> dict[str, Any]:
         container["resources"] = {"limits": given["resources"]}
     replica = {"template": {"spec": {"containers": [container]}}}
     return {
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
-        "metadata": {"name": name, "namespace": given.get("namespace", "default"),
-                     "annotations": given.get("annotations", {})},
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {
+            "name": name,
+            "namespace": given.get("namespace", "default"),
+            "annotations": given.get("annotations", {}),
+        },
         "spec": {"mpiReplicaSpecs": {"Launcher": replica}},
-    }  # fmt: skip
+    }
 
 
-def finished(jobs: EmbeddedJobs, name: str = "pi", **given: Any) -> str:
+def finished(jobs: LocalBackend, name: str = "pi", **given: Any) -> str:
     """A job that is over; its uid."""
     uid = jobs.submit(document(name, **given), environment={}, folder=Path("/")).job.uid
     jobs._store.write_status(uid, to_wire(SUCCEEDED), finished=True, now=NOW)
     return uid
 
 
-def merged_log(jobs: EmbeddedJobs, uid: str, attempt: int = 1) -> Path:
-    path = logs.merged_path(jobs._places.job(uid), attempt)
+def merged_log(jobs: LocalBackend, uid: str, attempt: int = 1) -> Path:
+    path = logs.merged_path(jobs._paths.job(uid), attempt)
     path.parent.mkdir(parents=True, exist_ok=True)
     return path
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 
 from oarsman.backends.base import Amounts
-from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.engines.hosts.local import capacity
 from oarsman.errors import ManifestError, UserError
 from oarsman.job.state import Status
 from oarsman.plan.capacity.gang import Capacity
 from oarsman.status.codec import to_wire
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 from oarsman.store.samples import Moment, Sample, Series
 
 from .local_backends import NOW, document, finished
@@ -27,25 +27,25 @@ GIB = 1 << 30
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EmbeddedJobs:
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
     monkeypatch.setattr(capacity, "measure", lambda: Capacity(cpus=Decimal(4), memory=Decimal(8 * GIB), gpus=0))
-    return EmbeddedJobs(Places(tmp_path / "state"))
+    return LocalBackend(Paths(tmp_path / "state"))
 
 
-def started(jobs: EmbeddedJobs, name: str, **given: object) -> str:
+def started(jobs: LocalBackend, name: str, **given: object) -> str:
     uid = jobs.submit(document(name, **given), environment={}, folder=Path("/")).job.uid
     jobs._store.write_status(uid, to_wire(Status(start_time=NOW)), finished=False, now=NOW)
     return uid
 
 
-def test_a_folder_whose_name_is_no_text_is_refused(jobs: EmbeddedJobs) -> None:
+def test_a_folder_whose_name_is_no_text_is_refused(jobs: LocalBackend) -> None:
     with pytest.raises(UserError, match="not valid UTF-8"):
         jobs.submit(document(), environment={}, folder=Path("/data/\udcff"))
 
 
-def test_a_record_that_cannot_be_read_does_not_hide_the_others(jobs: EmbeddedJobs) -> None:
+def test_a_record_that_cannot_be_read_does_not_hide_the_others(jobs: LocalBackend) -> None:
     for name in ("old", "new"):
         jobs.submit(document(name), environment={}, folder=Path("/"))
     jobs._store.change_document("default/old", {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
@@ -54,20 +54,20 @@ def test_a_record_that_cannot_be_read_does_not_hide_the_others(jobs: EmbeddedJob
         jobs.get("default/old")
 
 
-def test_a_job_belongs_to_whom_it_was_submitted_for(jobs: EmbeddedJobs) -> None:
+def test_a_job_belongs_to_whom_it_was_submitted_for(jobs: LocalBackend) -> None:
     assert jobs.submit(document("hers"), environment={}, folder=Path("/"), owner="ada").owner == "ada"
     assert jobs.submit(document("mine"), environment={}, folder=Path("/")).owner == getpass.getuser()
     assert jobs.get("default/hers").owner == "ada"
 
 
-def test_an_edit_is_seen_although_the_document_was_read_before(jobs: EmbeddedJobs) -> None:
+def test_an_edit_is_seen_although_the_document_was_read_before(jobs: LocalBackend) -> None:
     jobs.submit(document(), environment={}, folder=Path("/"))
     assert not jobs.get("default/pi").job.run_policy.suspend
     assert jobs.suspend("default/pi").job.run_policy.suspend
     assert jobs.list()[0].job.run_policy.suspend
 
 
-def test_many_threads_submit_edit_and_list_at_the_same_time(jobs: EmbeddedJobs) -> None:
+def test_many_threads_submit_edit_and_list_at_the_same_time(jobs: LocalBackend) -> None:
     threads, each = 8, 5
     before = os.umask(0o027)
     try:
@@ -87,7 +87,7 @@ def test_many_threads_submit_edit_and_list_at_the_same_time(jobs: EmbeddedJobs) 
         assert os.umask(before) == 0o027
 
 
-def test_a_host_says_who_holds_what(jobs: EmbeddedJobs) -> None:
+def test_a_host_says_who_holds_what(jobs: LocalBackend) -> None:
     started(jobs, "big", resources={"cpu": "3", "memory": "2Gi"})
     started(jobs, "crowd", resources={"cpu": "2"}, annotations={"oarsman.dev/oversubscribe": "true"})
     jobs.submit(document("waits", resources={"cpu": "2"}), environment={}, folder=Path("/"))
@@ -105,7 +105,7 @@ def test_a_host_says_who_holds_what(jobs: EmbeddedJobs) -> None:
     assert 0 < host.used.memory_bytes <= 8 * GIB
 
 
-def test_a_job_fits_now_or_later_or_never(jobs: EmbeddedJobs) -> None:
+def test_a_job_fits_now_or_later_or_never(jobs: LocalBackend) -> None:
     small, large = document("small", resources={"cpu": "1"}), document("large", resources={"cpu": "5"})
     now = jobs.fit(small)
     assert (now.now, now.ever, now.reason) == (True, True, "")
@@ -122,23 +122,30 @@ def test_a_job_fits_now_or_later_or_never(jobs: EmbeddedJobs) -> None:
         jobs.fit({"kind": "MPIJob"})
 
 
-def test_who_comes_last_waits_behind_one_that_has_waited_long(jobs: EmbeddedJobs) -> None:
+def test_who_comes_last_waits_behind_one_that_has_waited_long(jobs: LocalBackend) -> None:
     started(jobs, "big", resources={"cpu": "3"})
     long_ago = datetime.now(UTC) - timedelta(minutes=30)
     jobs._store.add(
-        uid="u", namespace="default", name="patient", engine="embedded", owner="me", folder="/", environment={},
-        document=document("patient", resources={"cpu": "2"}), now=long_ago,
-    )  # fmt: skip
+        uid="u",
+        namespace="default",
+        name="patient",
+        engine="embedded",
+        owner="me",
+        folder="/",
+        environment={},
+        document=document("patient", resources={"cpu": "2"}),
+        now=long_ago,
+    )
     fit = jobs.fit(document("small", resources={"cpu": "1"}))
     assert (fit.now, fit.reason) == (False, "waits behind default/patient, which has waited 30 min")
     urgent = document("small", resources={"cpu": "1"}, annotations={"oarsman.dev/priority": "5"})
     assert jobs.fit(urgent).now
 
 
-def test_a_series_is_read_also_after_the_end_and_from_where_one_was(jobs: EmbeddedJobs) -> None:
+def test_a_series_is_read_also_after_the_end_and_from_where_one_was(jobs: LocalBackend) -> None:
     uid = finished(jobs)
     assert jobs.usage_series("default/pi") == []
-    folder = jobs._places.job(uid)
+    folder = jobs._paths.job(uid)
     folder.mkdir(parents=True)
     series = Series(folder, 5.0)
     for number in range(3):

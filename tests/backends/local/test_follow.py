@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from oarsman.backends import base as contract
-from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.local.supervisor_link import Caller
 from oarsman.errors import SupervisorError
 from oarsman.job.state import Status
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 from .local_backends import NOW, PATIENCE, document, finished, listening
 
@@ -57,18 +57,18 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, starts: Starts) -> Iterator[EmbeddedJobs]:
-    places = Places(tmp_path / "state")
-    yield EmbeddedJobs(places)
-    places.socket.unlink(missing_ok=True)
-    places.run.rmdir()
+def jobs(tmp_path: Path, starts: Starts) -> Iterator[LocalBackend]:
+    paths = Paths(tmp_path / "state")
+    yield LocalBackend(paths)
+    paths.socket.unlink(missing_ok=True)
+    paths.run.rmdir()
 
 
 def names(batch: contract.Batch) -> list[str]:
     return [record.job.name for record in batch.records]
 
 
-def test_first_comes_everything_and_then_what_changes(jobs: EmbeddedJobs, starts: Starts) -> None:
+def test_first_comes_everything_and_then_what_changes(jobs: LocalBackend, starts: Starts) -> None:
     finished(jobs, "a")
     finished(jobs, "b")
     with listening(jobs.follow()) as heard:
@@ -84,7 +84,7 @@ def test_first_comes_everything_and_then_what_changes(jobs: EmbeddedJobs, starts
         assert (gone.whole, gone.records, gone.gone) == (False, (), ("default/b",))
 
 
-def test_no_supervisor_is_started_for_jobs_that_are_over(jobs: EmbeddedJobs, starts: Starts) -> None:
+def test_no_supervisor_is_started_for_jobs_that_are_over(jobs: LocalBackend, starts: Starts) -> None:
     finished(jobs)
     with listening(jobs.follow()) as heard:
         heard.next()
@@ -93,15 +93,15 @@ def test_no_supervisor_is_started_for_jobs_that_are_over(jobs: EmbeddedJobs, sta
     assert starts.count == 0
 
 
-def test_what_another_process_submits_is_seen(jobs: EmbeddedJobs) -> None:
+def test_what_another_process_submits_is_seen(jobs: LocalBackend) -> None:
     with listening(jobs.follow()) as heard:
         assert heard.next().whole
-        words = [sys.executable, "-c", ANOTHER_PROCESS, str(jobs._places.database), json.dumps(document("other"))]
+        words = [sys.executable, "-c", ANOTHER_PROCESS, str(jobs._paths.database), json.dumps(document("other"))]
         subprocess.run(words, check=True, timeout=PATIENCE)
         assert names(heard.next()) == ["other"]
 
 
-def test_only_the_wanted_namespace_is_followed(jobs: EmbeddedJobs) -> None:
+def test_only_the_wanted_namespace_is_followed(jobs: LocalBackend) -> None:
     finished(jobs, "here")
     finished(jobs, "there", namespace="elsewhere")
     with listening(jobs.follow("elsewhere")) as heard:
@@ -111,7 +111,7 @@ def test_only_the_wanted_namespace_is_followed(jobs: EmbeddedJobs) -> None:
         assert heard.next().gone == ("elsewhere/there",)
 
 
-def test_a_job_that_can_no_longer_be_read_is_gone(jobs: EmbeddedJobs) -> None:
+def test_a_job_that_can_no_longer_be_read_is_gone(jobs: LocalBackend) -> None:
     finished(jobs)
     with listening(jobs.follow()) as heard:
         heard.next()
@@ -119,7 +119,7 @@ def test_a_job_that_can_no_longer_be_read_is_gone(jobs: EmbeddedJobs) -> None:
         assert heard.next().gone == ("default/pi",)
 
 
-def test_one_change_among_many_jobs_reads_one_document(jobs: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_change_among_many_jobs_reads_one_document(jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         finished(jobs, f"job-{number}")
     with listening(jobs.follow()) as heard:
@@ -136,7 +136,7 @@ def test_one_change_among_many_jobs_reads_one_document(jobs: EmbeddedJobs, monke
         assert names(heard.next()) == ["job-7"]
 
 
-def test_unfinished_jobs_without_a_supervisor_get_one(jobs: EmbeddedJobs, starts: Starts) -> None:
+def test_unfinished_jobs_without_a_supervisor_get_one(jobs: LocalBackend, starts: Starts) -> None:
     jobs.submit(document(), environment={}, folder=Path("/"))
     with listening(jobs.follow()) as heard:
         heard.next()
@@ -145,10 +145,10 @@ def test_unfinished_jobs_without_a_supervisor_get_one(jobs: EmbeddedJobs, starts
         assert heard.next().records[0].stop_requested  # that none could be started is survived
 
 
-def test_a_supervisor_that_dies_is_replaced(jobs: EmbeddedJobs, starts: Starts) -> None:
+def test_a_supervisor_that_dies_is_replaced(jobs: LocalBackend, starts: Starts) -> None:
     jobs.submit(document(), environment={}, folder=Path("/"))
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind(str(jobs._places.socket))
+        server.bind(str(jobs._paths.socket))
         server.listen()
         server.settimeout(PATIENCE)
         with listening(jobs.follow()) as heard:
@@ -162,7 +162,7 @@ def test_a_supervisor_that_dies_is_replaced(jobs: EmbeddedJobs, starts: Starts) 
             assert heard.next().records[0].status == Status()
 
 
-def test_it_ends_when_another_thread_closes_it_and_leaves_nothing_open(jobs: EmbeddedJobs) -> None:
+def test_it_ends_when_another_thread_closes_it_and_leaves_nothing_open(jobs: LocalBackend) -> None:
     open_files = []
     for _ in range(4):
         items = jobs.follow()

@@ -10,35 +10,35 @@ from typing import Any
 import pytest
 
 from oarsman.backends.base import LogPage, LogQuery
-from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.errors import NotFoundError, UserError
 from oarsman.job.state import Attempt, Status
 from oarsman.status.codec import to_wire
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 from .local_backends import NOW, document, finished, line, listening, merged_log
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedJobs]:
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBackend]:
     """The supervisor is said to be there, and has nothing to say."""
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
     monkeypatch.setattr("oarsman.backends.local.follow.News._see_to_a_supervisor", lambda _self: None)
-    places = Places(tmp_path / "state")
-    yield EmbeddedJobs(places)
-    places.run.rmdir()
+    paths = Paths(tmp_path / "state")
+    yield LocalBackend(paths)
+    paths.run.rmdir()
 
 
 def texts(page: LogPage) -> list[str]:
     return [placed.line.text for placed in page.lines]
 
 
-def running(jobs: EmbeddedJobs) -> str:
+def running(jobs: LocalBackend) -> str:
     return jobs.submit(document(), environment={}, folder=Path("/")).job.uid
 
 
-def end(jobs: EmbeddedJobs, uid: str, attempt: int = 1) -> None:
+def end(jobs: LocalBackend, uid: str, attempt: int = 1) -> None:
     status = Status(attempts=(Attempt(number=attempt, started_at=NOW, finished_at=NOW, outcome="Succeeded"),))
     jobs._store.write_status(uid, to_wire(status), finished=False, now=NOW)
 
@@ -48,7 +48,7 @@ def add(path: Path, *lines: str) -> None:
         file.write("".join(lines))
 
 
-def test_pages_go_up_from_the_end_and_down_again(jobs: EmbeddedJobs) -> None:
+def test_pages_go_up_from_the_end_and_down_again(jobs: LocalBackend) -> None:
     add(merged_log(jobs, finished(jobs)), *(line(f"line {number}") for number in range(10)))
     last = jobs.log_page("default/pi", limit=4)
     assert texts(last) == ["line 6", "line 7", "line 8", "line 9"]
@@ -62,7 +62,7 @@ def test_pages_go_up_from_the_end_and_down_again(jobs: EmbeddedJobs) -> None:
     assert (nothing.lines, nothing.after, nothing.attempt) == ((), last.after, 1)
 
 
-def test_what_comes_later_follows_the_end_of_a_page(jobs: EmbeddedJobs) -> None:
+def test_what_comes_later_follows_the_end_of_a_page(jobs: LocalBackend) -> None:
     path = merged_log(jobs, finished(jobs))
     add(path, line("one"), "2026-11-15T04:05:06.0")
     page = jobs.log_page("default/pi")
@@ -86,13 +86,15 @@ def test_what_comes_later_follows_the_end_of_a_page(jobs: EmbeddedJobs) -> None:
     ],
 )
 def test_the_same_lines_are_left_out_of_pages_and_of_the_whole(
-    query: dict[str, Any], expected: list[str], jobs: EmbeddedJobs
+    query: dict[str, Any], expected: list[str], jobs: LocalBackend
 ) -> None:
     add(
         merged_log(jobs, finished(jobs)),
-        line("a"), line("b", 1, "pi-worker-1", "err", 7), line("Mpirun says", "-", "pi-launcher", "err", 8),
+        line("a"),
+        line("b", 1, "pi-worker-1", "err", 7),
+        line("Mpirun says", "-", "pi-launcher", "err", 8),
         line("late", 0, second=9),
-    )  # fmt: skip
+    )
     wanted = LogQuery(**query)
     assert texts(jobs.log_page("default/pi", wanted)) == expected
     assert texts(jobs.log_page("default/pi", wanted, after="1:0")) == expected
@@ -100,7 +102,7 @@ def test_the_same_lines_are_left_out_of_pages_and_of_the_whole(
     assert [text for page in jobs.log_follow("default/pi", wanted) for text in texts(page)] == expected
 
 
-def test_a_page_is_of_the_newest_attempt_unless_said_otherwise(jobs: EmbeddedJobs) -> None:
+def test_a_page_is_of_the_newest_attempt_unless_said_otherwise(jobs: LocalBackend) -> None:
     uid = finished(jobs)
     for attempt in (1, 2, 10):
         add(merged_log(jobs, uid, attempt), line(f"attempt {attempt}"))
@@ -114,7 +116,7 @@ def test_a_page_is_of_the_newest_attempt_unless_said_otherwise(jobs: EmbeddedJob
     "place",
     ["", "x", "1", "1:", ":1", "1:3", "1:99999", "0:0", "-1:0", "1:-1", "1:0x", "2:5", "1:0\n", f"1:{9**40}"],
 )
-def test_a_place_that_is_none_is_refused(place: str, jobs: EmbeddedJobs) -> None:
+def test_a_place_that_is_none_is_refused(place: str, jobs: LocalBackend) -> None:
     add(merged_log(jobs, finished(jobs)), line("one"))
     for field in ("after", "before"):
         with pytest.raises(UserError, match="no place in this log") as caught:
@@ -125,7 +127,7 @@ def test_a_place_that_is_none_is_refused(place: str, jobs: EmbeddedJobs) -> None
     assert caught.value.field == "after"
 
 
-def test_what_makes_no_sense_is_refused(jobs: EmbeddedJobs) -> None:
+def test_what_makes_no_sense_is_refused(jobs: LocalBackend) -> None:
     add(merged_log(jobs, finished(jobs)), line("one"))
     with pytest.raises(UserError) as caught:
         jobs.log_page("default/pi", after="1:0", before="1:0")
@@ -140,7 +142,7 @@ def test_what_makes_no_sense_is_refused(jobs: EmbeddedJobs) -> None:
         jobs.log_page("default/nobody")
 
 
-def test_lines_are_followed_from_the_beginning_until_the_attempt_is_over(jobs: EmbeddedJobs) -> None:
+def test_lines_are_followed_from_the_beginning_until_the_attempt_is_over(jobs: LocalBackend) -> None:
     uid = running(jobs)
     with listening(jobs.log_follow("default/pi")) as heard:
         path = merged_log(jobs, uid)
@@ -154,7 +156,7 @@ def test_lines_are_followed_from_the_beginning_until_the_attempt_is_over(jobs: E
         assert heard.ends()
 
 
-def test_a_follower_that_lost_its_connection_goes_on_where_it_was(jobs: EmbeddedJobs) -> None:
+def test_a_follower_that_lost_its_connection_goes_on_where_it_was(jobs: LocalBackend) -> None:
     uid = running(jobs)
     path = merged_log(jobs, uid)
     add(path, line("one"), line("two"), line("three"))
@@ -165,7 +167,7 @@ def test_a_follower_that_lost_its_connection_goes_on_where_it_was(jobs: Embedded
         assert (texts(page), page.before) == (["two", "three"], first.after)
 
 
-def test_a_follower_of_a_job_that_is_deleted_comes_to_an_end(jobs: EmbeddedJobs) -> None:
+def test_a_follower_of_a_job_that_is_deleted_comes_to_an_end(jobs: LocalBackend) -> None:
     uid = running(jobs)
     with listening(jobs.log_follow("default/pi")) as heard:
         add(merged_log(jobs, uid), line("one"))
@@ -174,7 +176,7 @@ def test_a_follower_of_a_job_that_is_deleted_comes_to_an_end(jobs: EmbeddedJobs)
         assert heard.ends()
 
 
-def test_a_follower_can_be_sent_away_by_another_thread(jobs: EmbeddedJobs) -> None:
+def test_a_follower_can_be_sent_away_by_another_thread(jobs: LocalBackend) -> None:
     running(jobs)
     pages = jobs.log_follow("default/pi")
     with listening(pages) as heard:
@@ -183,7 +185,7 @@ def test_a_follower_can_be_sent_away_by_another_thread(jobs: EmbeddedJobs) -> No
 
 
 def test_a_log_that_is_complete_is_followed_without_waiting_for_anything(
-    jobs: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch
+    jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_given: object, **_more: object) -> None:
         raise AssertionError("nothing is awaited")

@@ -13,22 +13,22 @@ import pytest
 
 from oarsman.backends.local.supervisor_link import Caller
 from oarsman.control.supervisor import Supervisor
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 
 @pytest.fixture
-def places(tmp_path: Path) -> Iterator[Places]:
-    places = Places(tmp_path / "state")
-    places.make()
-    yield places
-    places.socket.unlink(missing_ok=True)
-    places.run.rmdir()
+def paths(tmp_path: Path) -> Iterator[Paths]:
+    paths = Paths(tmp_path / "state")
+    paths.make()
+    yield paths
+    paths.socket.unlink(missing_ok=True)
+    paths.run.rmdir()
 
 
-def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(places: Places) -> None:
+def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(paths: Paths) -> None:
     heard: list[str] = []
     server = socket.socket(socket.AF_UNIX)
-    server.bind(str(places.socket))
+    server.bind(str(paths.socket))
     server.listen()
 
     def answer_the_second() -> None:
@@ -41,18 +41,18 @@ def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(places: Plac
 
     thread = threading.Thread(target=answer_the_second)
     thread.start()
-    Caller(places).poke("uid")
+    Caller(paths).poke("uid")
     thread.join()
     server.close()
     assert heard == ["uid"]
 
 
-def test_a_supervisor_that_is_about_to_leave_takes_no_orders(places: Places) -> None:
+def test_a_supervisor_that_is_about_to_leave_takes_no_orders(paths: Paths) -> None:
     async def story() -> bytes:
-        supervisor = Supervisor(places)
-        server = await asyncio.start_unix_server(supervisor._serve, places.socket)
+        supervisor = Supervisor(paths)
+        server = await asyncio.start_unix_server(supervisor._serve, paths.socket)
         supervisor._stop.set()
-        reader, writer = await asyncio.open_unix_connection(places.socket)
+        reader, writer = await asyncio.open_unix_connection(paths.socket)
         writer.write(b'{"poke": "uid"}\n')
         answer = await asyncio.wait_for(reader.read(), 10)
         writer.close()

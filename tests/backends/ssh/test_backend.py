@@ -10,57 +10,57 @@ import pytest
 from backends.local.local_backends import document, finished, listening
 from oarsman import names
 from oarsman.backends.base import HostFinding
-from oarsman.backends.local.backend import EmbeddedJobs
-from oarsman.backends.ssh.backend import RackJobs
+from oarsman.backends.local.backend import LocalBackend
+from oarsman.backends.ssh.backend import SshBackend
 from oarsman.control import host_state
 from oarsman.engines.hosts.ssh.diagnose.findings import Finding
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.errors import UsageError, UserError
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import to_yaml
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.models import Clone, Identity, Role
 from oarsman.service.sweep_runs import Handing, Sweeps
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 HERE = Path("/")
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
-    return Places(tmp_path / "state")
+    return Paths(tmp_path / "state")
 
 
 @pytest.fixture
-def rack(tmp_path: Path, places: Places) -> RackJobs:
+def rack(tmp_path: Path, paths: Paths) -> SshBackend:
     (tmp_path / "hosts").write_text("node1 slots=2\nnode2 slots=2\n")
-    return RackJobs(str(tmp_path / "hosts"), places)
+    return SshBackend(str(tmp_path / "hosts"), paths)
 
 
 @pytest.fixture
-def machine(places: Places) -> EmbeddedJobs:
-    return EmbeddedJobs(places)
+def machine(paths: Paths) -> LocalBackend:
+    return LocalBackend(paths)
 
 
-def test_a_job_keeps_the_hosts_it_was_submitted_for(rack: RackJobs, tmp_path: Path) -> None:
+def test_a_job_keeps_the_hosts_it_was_submitted_for(rack: SshBackend, tmp_path: Path) -> None:
     record = rack.submit(document(), environment={}, folder=HERE)
     assert record.engine == "ssh"
     assert record.job.annotation(names.ANNOTATION_INVENTORY) == str(tmp_path / "hosts")
 
 
 def test_a_job_of_hosts_goes_there_again_through_the_door_of_this_machine(
-    rack: RackJobs, machine: EmbeddedJobs
+    rack: SshBackend, machine: LocalBackend
 ) -> None:
     finished(rack)
-    desk = Desk(machine, Identity(name="ada", role=Role.ADMIN))
-    assert desk.clone("default/pi", Clone(name="tau")).summary.engine == "ssh"
+    service = JobService(machine, Identity(name="ada", role=Role.ADMIN))
+    assert service.clone("default/pi", Clone(name="tau")).summary.engine == "ssh"
     assert machine.submit(document("rho"), environment={}, folder=HERE).engine == "embedded"
 
 
 def test_each_door_finds_every_job_by_name_but_that_of_hosts_lists_its_own(
-    rack: RackJobs, machine: EmbeddedJobs
+    rack: SshBackend, machine: LocalBackend
 ) -> None:
     rack.submit(document("far"), environment={}, folder=HERE)
     machine.submit(document("near"), environment={}, folder=HERE)
@@ -70,7 +70,7 @@ def test_each_door_finds_every_job_by_name_but_that_of_hosts_lists_its_own(
     assert machine.get("default/far").engine == "ssh"
 
 
-def test_only_jobs_on_hosts_are_followed(rack: RackJobs, machine: EmbeddedJobs) -> None:
+def test_only_jobs_on_hosts_are_followed(rack: SshBackend, machine: LocalBackend) -> None:
     machine.submit(document("near"), environment={}, folder=HERE)
     with listening(rack.follow()) as heard:
         assert heard.next().whole
@@ -79,26 +79,28 @@ def test_only_jobs_on_hosts_are_followed(rack: RackJobs, machine: EmbeddedJobs) 
 
 
 def test_whether_a_job_of_hosts_fits_is_asked_of_them_through_either_door(
-    rack: RackJobs, machine: EmbeddedJobs, monkeypatch: pytest.MonkeyPatch
+    rack: SshBackend, machine: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = object()
-    monkeypatch.setattr(RackJobs, "fit", lambda _self, _document, owner: (answer, owner))
+    monkeypatch.setattr(SshBackend, "fit", lambda _self, _document, owner: (answer, owner))
     record = rack.submit(document("far"), environment={}, folder=HERE)
     assert machine.fit(record.job.document, owner="ada") == (answer, "ada")
     assert machine.fit(document("near")).now
 
 
 def test_a_host_tells_what_the_last_check_found_of_it_that_is_not_well(
-    rack: RackJobs, places: Places, monkeypatch: pytest.MonkeyPatch
+    rack: SshBackend, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RackJobs, "survey", lambda self: self._surveys.of(str(self.inventory)))  # nobody is asked
+    monkeypatch.setattr(
+        SshBackend, "survey", lambda self: self._known_inventories.of(str(self.inventory))
+    )  # nobody is asked
     assert [(host.checked_at, host.findings) for host in rack.hosts()] == [(None, ())] * 2
     findings = [
         Finding(host="node1", step="login", level="ok", message="it lets us log in"),
         Finding(host="node1", step="clock", level="warn", message="node1: its clock is 9 s behind", hint="set it"),
         Finding(host="", step="real run", level="fail", message="mpirun was not tried: no host passed"),
     ]
-    host_state.checked(load(rack.inventory), findings, fit=["node1"], unfit={}, clock=lambda: 60.0, places=places)
+    host_state.checked(load(rack.inventory), findings, fit=["node1"], unfit={}, clock=lambda: 60.0, paths=paths)
     first, second = rack.hosts()
     assert first.checked_at == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
     assert first.findings == (HostFinding(level="warn", message="node1: its clock is 9 s behind", hint="set it"),)
@@ -107,28 +109,28 @@ def test_a_host_tells_what_the_last_check_found_of_it_that_is_not_well(
 
 @pytest.mark.parametrize("text", [None, "node1 slots=many\n"])
 def test_what_is_wrong_with_the_hosts_is_told_to_whoever_submits(
-    tmp_path: Path, places: Places, text: str | None
+    tmp_path: Path, paths: Paths, text: str | None
 ) -> None:
     if text is not None:
         (tmp_path / "hosts").write_text(text)
-    rack = RackJobs(str(tmp_path / "hosts"), places)
+    rack = SshBackend(str(tmp_path / "hosts"), paths)
     with pytest.raises(UserError):
         rack.submit(document(), environment={}, folder=HERE)
     assert not rack.list()
 
 
 def test_without_any_inventory_the_usual_places_are_named(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("OARSMAN_HOSTS", raising=False)
     with pytest.raises(UsageError, match="no hosts are known"):
-        RackJobs(None, places).submit(document(), environment={}, folder=HERE)
-    assert RackJobs(None, places).list() == []  # looking at jobs needs no hosts
+        SshBackend(None, paths).submit(document(), environment={}, folder=HERE)
+    assert SshBackend(None, paths).list() == []  # looking at jobs needs no hosts
 
 
 def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machine(
-    rack: RackJobs, machine: EmbeddedJobs
+    rack: SshBackend, machine: LocalBackend
 ) -> None:
     sweep = Sweep(name="rates", namespace="default", manifest=to_yaml([document("{{lr}}")]), grid={"lr": [1, 2, 3]})
     handing = Handing(environment={}, folder=HERE)
@@ -138,16 +140,16 @@ def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machi
 
 
 def test_what_hosts_say_is_kept_in_the_state_that_was_given_and_no_other(
-    places: Places, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    paths: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "usual"))
     (tmp_path / "ssh_config").write_text("")
     file = tmp_path / "hosts.yaml"
     file.write_text("sshConfig: ssh_config\nhosts:\n- {name: node1, address: 127.0.0.1, port: 1}\n- node2\n")
     inventory = load(file)
-    host_state.checked(inventory, [], fit=[], unfit={"node2": "it is noisy"}, places=places)
-    found = {host.name: host.message for host in RackJobs(str(file), places).hosts()}
-    kept = host_state.known(inventory, places)["node1"].trouble
+    host_state.checked(inventory, [], fit=[], unfit={"node2": "it is noisy"}, paths=paths)
+    found = {host.name: host.message for host in SshBackend(str(file), paths).hosts()}
+    kept = host_state.known(inventory, paths)["node1"].trouble
     assert found == {"node1": str(kept), "node2": "it is noisy"}
     assert kept is not None
     assert kept.kind == "refused", "whoever reads it later has all of it, with what to do"

@@ -9,7 +9,7 @@ import pytest
 
 from oarsman.backends.base import Amounts, Fit
 from oarsman.backends.ssh.preview import preview, refusals
-from oarsman.engines.hosts.ssh.host_facts import Survey, Surveys
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.interfaces import Address
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.job.job import Job
@@ -22,31 +22,58 @@ MACHINES = {"pi-launcher": "node1", "pi-worker-0": "node1", "pi-worker-1": "node
 
 def a_job(**container: Any) -> Job:
     command = ["mpirun", "-np", "6", "./pi"]
-    return job_from_document({
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "pi"},
-        "spec": {"slotsPerWorker": 2, "mpiReplicaSpecs": {
-            "Launcher": {"template": {"spec": {"containers": [{"name": "l", "command": command, **container}]}}},
-            "Worker": {"replicas": 3, "template": {"spec": {"containers": [{"name": "w"}]}}},
-        }},
-    })  # fmt: skip
+    return job_from_document(
+        {
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
+            "metadata": {"name": "pi"},
+            "spec": {
+                "slotsPerWorker": 2,
+                "mpiReplicaSpecs": {
+                    "Launcher": {
+                        "template": {"spec": {"containers": [{"name": "l", "command": command, **container}]}}
+                    },
+                    "Worker": {"replicas": 3, "template": {"spec": {"containers": [{"name": "w"}]}}},
+                },
+            },
+        }
+    )
 
 
 def facts(number: int, *mpis: HostMpi) -> HostFacts:
     return HostFacts(
-        hostname=f"node{number}", user="rower", uid=5001, home="/home/rower", system="Linux", architecture="x86_64",
-        processors=4, memory=1 << 33, memory_available=1 << 32, load=0.1, clock=0.0, gpus=(), path="/usr/bin",
-        login_path=None, mpis=mpis, folder="/home/rower/.oarsman", folder_problem="", folder_free=None,
-        temporary_free=None, addresses=(Address(interface="eth0", address=f"10.0.0.{number}", prefix=24),),
-        reached=f"10.0.0.{number}", rdma=(), complete=True,
-    )  # fmt: skip
+        hostname=f"node{number}",
+        user="rower",
+        uid=5001,
+        home="/home/rower",
+        system="Linux",
+        architecture="x86_64",
+        processors=4,
+        memory=1 << 33,
+        memory_available=1 << 32,
+        load=0.1,
+        clock=0.0,
+        gpus=(),
+        path="/usr/bin",
+        login_path=None,
+        mpis=mpis,
+        folder="/home/rower/.oarsman",
+        folder_problem="",
+        folder_free=None,
+        temporary_free=None,
+        addresses=(Address(interface="eth0", address=f"10.0.0.{number}", prefix=24),),
+        reached=f"10.0.0.{number}",
+        rdma=(),
+        complete=True,
+    )
 
 
-def a_survey(folder: Path, *second: HostMpi) -> Survey:
+def a_survey(folder: Path, *second: HostMpi) -> InventoryFacts:
     """Two hosts; the second has these MPIs."""
     (folder / "hosts").write_text("node1 slots=4\nnode2 slots=2\n")
-    survey = Surveys(left_out=lambda _: {}, keep=lambda *_: None).of(str(folder / "hosts"))
-    survey.facts = {"node1": facts(1, MPI), "node2": facts(2, *second)}
-    return survey
+    inventory_facts = KnownInventories(left_out=lambda _: {}, keep=lambda *_: None).of(str(folder / "hosts"))
+    inventory_facts.facts = {"node1": facts(1, MPI), "node2": facts(2, *second)}
+    return inventory_facts
 
 
 def a_fit(machines: dict[str, str], **given: Any) -> Fit:

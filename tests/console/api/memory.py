@@ -49,10 +49,16 @@ def a_document(name: str = "pi", **spec: Any) -> dict[str, Any]:
 
 def a_status(*true: str, ended: datetime | None = None, **given: Any) -> Status:
     conditions = tuple(
-        Condition(type=kind, status=True, reason=f"MPIJob{kind}", message=f"it is {kind.lower()}",
-                  last_update_time=at(1), last_transition_time=at(1))
+        Condition(
+            type=kind,
+            status=True,
+            reason=f"MPIJob{kind}",
+            message=f"it is {kind.lower()}",
+            last_update_time=at(1),
+            last_transition_time=at(1),
+        )
         for kind in (names.CREATED, *true)
-    )  # fmt: skip
+    )
     attempts = (Attempt(number=1, started_at=at(1), finished_at=ended),)
     return Status(conditions=conditions, start_time=at(1), completion_time=ended, attempts=attempts, **given)
 
@@ -60,10 +66,17 @@ def a_status(*true: str, ended: datetime | None = None, **given: Any) -> Status:
 RUNNING = a_status(names.RUNNING, placement={0: "pi-worker-0", 1: "pi-worker-0", 2: "pi-worker-1"})
 SUCCEEDED = a_status(names.SUCCEEDED, ended=at(9), placement=dict.fromkeys(range(4), "pi-worker-0"))
 FAILED = a_status(
-    names.FAILED, ended=at(9),
-    cause=Cause(summary="rank 1 on pi-worker-0 exited with code 3", rank=1, host="pi-worker-0", exit_code=3,
-                last_lines=("no luck",), hint="look at rank 1"),
-)  # fmt: skip
+    names.FAILED,
+    ended=at(9),
+    cause=Cause(
+        summary="rank 1 on pi-worker-0 exited with code 3",
+        rank=1,
+        host="pi-worker-0",
+        exit_code=3,
+        last_lines=("no luck",),
+        hint="look at rank 1",
+    ),
+)
 QUEUED = replace(a_status(names.QUEUED), queue=QueuePlace(position=1, reason="needs 4 CPUs, 2 are free"))
 
 
@@ -86,11 +99,18 @@ class MemoryJobs:
         document["metadata"].update(given.pop("metadata", {}))
         job = replace(job_from_document(document), uid=f"uid-{name}", created_at=given.get("created_at", T0))
         return self._put(
-            JobRecord(**{
-                "job": job, "status": status, "created_at": T0, "owner": owner, "folder": Path("/"),
-                "engine": "embedded", **given,
-            })
-        )  # fmt: skip
+            JobRecord(
+                **{
+                    "job": job,
+                    "status": status,
+                    "created_at": T0,
+                    "owner": owner,
+                    "folder": Path("/"),
+                    "engine": "embedded",
+                    **given,
+                }
+            )
+        )
 
     def _put(self, record: JobRecord) -> JobRecord:
         with self._change:
@@ -120,9 +140,14 @@ class MemoryJobs:
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        self,
+        document: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        replace: bool = False,
         owner: str | None = None,
-    ) -> JobRecord:  # fmt: skip
+    ) -> JobRecord:
         job = job_from_document(document)
         known = self._records.get(job.key)
         if known is not None and not (replace and known.status.finished):
@@ -232,9 +257,14 @@ class MemoryJobs:
         yield from (placed.line for placed in self._matching(key, query, 0))
 
     def log_page(
-        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        query: LogQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> LogPage:  # fmt: skip
+    ) -> LogPage:
         self.get(key)
         count = len(self._lines.get(key, ()))
         for place in (after, before):
@@ -272,10 +302,16 @@ class MemoryJobs:
         if self.machines:
             return self.machines
         held = tuple(Holding(key=key, amounts=Amounts(cpus=2.0)) for key in self._records)
-        return [HostRecord(
-            name="here", state="ready", total=Amounts(cpus=8.0, memory_bytes=1 << 34),
-            held=Amounts(cpus=2.0 * len(held)), used=Amounts(cpus=0.5), holdings=held,
-        )]  # fmt: skip
+        return [
+            HostRecord(
+                name="here",
+                state="ready",
+                total=Amounts(cpus=8.0, memory_bytes=1 << 34),
+                held=Amounts(cpus=2.0 * len(held)),
+                used=Amounts(cpus=0.5),
+                holdings=held,
+            )
+        ]
 
     def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         job_from_document(document)

@@ -21,9 +21,14 @@ class Served:
         path = os.pathsep.join([str(ROOT / ".venv" / "bin"), os.environ["PATH"]])
         self.environment = {**os.environ, "OARSMAN_STATE": str(state), "PATH": path, "LANG": "C.UTF-8"} | environment
         self.process = subprocess.Popen(
-            [OARSMAN, "serve", "--port", "0", *options], env=self.environment, cwd=state.parent, text=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [OARSMAN, "serve", "--port", "0", *options],
+            env=self.environment,
+            cwd=state.parent,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         assert self.process.stdout is not None
         self.address = _last_word(self.process.stdout.readline(), r"http://\S+$")
         self.link = _last_word(self.process.stdout.readline(), r"http://\S+$")
@@ -64,9 +69,13 @@ def served(state: Path, *options: str, **environment: str) -> Iterator[Served]:
             server.process.stdout.close()
         for words in (("delete", "--all", "--yes", "--wait"), ("supervisor", "stop")):  # jobs outlive their supervisor
             subprocess.run(
-                [OARSMAN, *words], env=server.environment, check=True, stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL, timeout=120,
-            )  # fmt: skip
+                [OARSMAN, *words],
+                env=server.environment,
+                check=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                timeout=120,
+            )
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, str, str]]:

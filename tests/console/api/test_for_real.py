@@ -23,7 +23,9 @@ def a_document(name: str, script: str, ranks: int = 2) -> dict[str, Any]:
     command = ["mpirun", "-n", str(ranks), "sh", "-c", script]
     launcher = {"name": "l", "command": command, "env": ROOT_IS_FINE}
     return {
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name},
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name},
         "spec": {
             "runPolicy": {"backoffLimit": 0},
             "mpiReplicaSpecs": {
@@ -31,7 +33,7 @@ def a_document(name: str, script: str, ranks: int = 2) -> dict[str, Any]:
                 "Worker": {"replicas": ranks, "template": {"spec": {"containers": [{"name": "w"}]}}},
             },
         },
-    }  # fmt: skip
+    }
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +139,13 @@ def test_a_port_that_is_taken_is_a_clear_error(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = subprocess.run(
-            [OARSMAN, "serve", "--port", port], capture_output=True, text=True, timeout=120, check=False,
+            [OARSMAN, "serve", "--port", port],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
             env={"OARSMAN_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        )  # fmt: skip
+        )
     assert done.returncode == 2
     assert f"127.0.0.1:{port} cannot be listened on: Address already in use" in done.stderr
 
@@ -148,7 +154,10 @@ def test_a_server_that_others_can_reach_does_not_start_without_tls_and_accounts(
     for options in ((), ("--insecure",)):
         done = subprocess.run(
             [OARSMAN, "serve", "--host", "0.0.0.0", "--port", "0", *options],
-            capture_output=True, text=True, timeout=120, check=False,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
             env={"OARSMAN_STATE": str(tmp_path / "state"), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        )  # fmt: skip
+        )
         assert (done.returncode, "can be reached by others" in done.stderr) == (2, True)

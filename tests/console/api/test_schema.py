@@ -64,9 +64,12 @@ def test_every_answer_is_one_that_the_description_has(path: str, method: str, de
     looked_for = [*CHECKS, refused] if strict else list(CHECKS)
 
     @settings(
-        max_examples=12, deadline=None, database=None, phases=[Phase.explicit, Phase.generate],
+        max_examples=12,
+        deadline=None,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
     @given(case=st.one_of([operation.as_strategy(generation_mode=mode) for mode in GenerationMode]))
     def check(case: schemathesis.Case) -> None:
         case.call_and_validate(headers=dict(asked.headers("root")), checks=looked_for)

@@ -86,19 +86,19 @@ def test_a_log_nobody_follows_any_more_is_not_read_any_more(ask: Asking) -> None
                 assert response.status_code == 200
                 wait_until(lambda: followers() == 1)
             wait_until(lambda: followers() == 0 and len(ask.console.streams) == 0)
-    assert len(ask.console.doors.door().followers) == 0
+    assert len(ask.console.backends.backend().followers) == 0
 
 
 def test_whoever_stops_listening_to_the_jobs_is_forgotten(ask: Asking) -> None:
     ask.jobs.add()
     with listening(ask) as (client, _):
-        catalogue = ask.console.doors.door().catalogue
+        job_index = ask.console.backends.backend().job_index
         for url in ("/jobs/stream", "/jobs/default/pi/watch"):
             with client.stream("GET", url) as response:
                 heard = events(response)
                 next(heard)
-                assert catalogue.subscribers == 1
-            wait_until(lambda: catalogue.subscribers == 0 and len(ask.console.streams) == 0)
+                assert job_index.subscribers == 1
+            wait_until(lambda: job_index.subscribers == 0 and len(ask.console.streams) == 0)
 
 
 def test_a_server_that_stops_ends_its_streams_and_their_threads(ask: Asking) -> None:

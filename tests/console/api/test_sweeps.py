@@ -19,7 +19,7 @@ from oarsman.client.client import Client
 from oarsman.client.remote import RemoteService
 from oarsman.errors import ConflictError, JobFailed, ManifestError, NotFoundError, UsageError
 from oarsman.manifest import to_yaml
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.models import Identity, JobQuery, Role
 
 from .asking import SITE, Asking, asking
@@ -62,7 +62,7 @@ def test_a_sweep_is_begun_listed_and_shown(ask: Asking) -> None:
 
 
 def until(ask: Asking, state: str, **states: int) -> dict[str, Any]:
-    """The catalogue hears of changes on a thread of its own."""
+    """The job index hears of changes on a thread of its own."""
     while True:
         view: dict[str, Any] = ask("GET", "/sweeps/default/s").json()
         if (view["state"], view["states"]) == (state, states):
@@ -163,7 +163,7 @@ class InThisProcess(httpx.BaseTransport):
 def client(request: pytest.FixtureRequest, ask: Asking, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setattr(sdk_sweeps, "_LOOK_EVERY", 0.01)
     service: Any = (
-        Desk(ask.jobs, Identity(name="ada", role=Role.USER))
+        JobService(ask.jobs, Identity(name="ada", role=Role.USER))
         if request.param == "here"
         else RemoteService(SITE.address, token=ask.tokens["ada"], transport=InThisProcess(ask))
     )

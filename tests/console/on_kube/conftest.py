@@ -20,7 +20,7 @@ from oarsman.console.security.gate import Gate
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import Console, make_app
 from oarsman.console.settings import Settings
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 OWN = {"X-Oarsman": "1", "Origin": "http://127.0.0.1:8470", "Sec-Fetch-Site": "same-origin"}
 
@@ -45,15 +45,18 @@ class Office:
 
     def open(self) -> Office:
         self.settings = Settings(
-            host="0.0.0.0", engine="kube", insecure=True, kubeconfig=str(self.cluster.kubeconfig),
-            places=Places(self.folder),
-        )  # fmt: skip
-        self.settings.places.make()
+            host="0.0.0.0",
+            engine="kube",
+            insecure=True,
+            kubeconfig=str(self.cluster.kubeconfig),
+            paths=Paths(self.folder),
+        )
+        self.settings.paths.make()
         self.reviewer = open_reviewer(kubeconfig=self.settings.kubeconfig)
-        store = ConsoleStore(self.settings.places.console_database)
+        store = ConsoleStore(self.settings.paths.console_database)
         tokens = ClusterTokens(self.reviewer.known, clock=self.clock)
         gate = Gate(store, self.settings.site(8470), cluster=tokens, clock=self.clock)
-        self.console = Console(server._doors(self.settings), gate, reviewer=self.reviewer)
+        self.console = Console(server._backends(self.settings), gate, reviewer=self.reviewer)
         self.app = make_app(self.console)
         return self
 

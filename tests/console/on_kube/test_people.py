@@ -18,10 +18,12 @@ def a_job(office: Office, name: str = "pi") -> dict[str, Any]:
     roles = {role: {"replicas": 1, "template": pod} for role in ("Launcher", "Worker")}
     return {
         "document": {
-            "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob",
-            "metadata": {"name": name, "namespace": office.namespace}, "spec": {"mpiReplicaSpecs": roles},
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
+            "metadata": {"name": name, "namespace": office.namespace},
+            "spec": {"mpiReplicaSpecs": roles},
         }
-    }  # fmt: skip
+    }
 
 
 def names_seen(office: Office, **who: Any) -> list[str]:
@@ -78,8 +80,9 @@ def test_nobody_from_the_cluster_administers_the_console(people: Office, way: st
         ("POST", "/tokens"): {"note": "mine"},
         ("PUT", "/me/password"): {"current": "x", "new": "correct horse"},
     }
-    asked = [(method, route.path.removeprefix("/api/v1")) for route in accounts.router.routes
-             for method in route.methods]  # type: ignore[attr-defined]  # fmt: skip
+    asked = [
+        (method, route.path.removeprefix("/api/v1")) for route in accounts.router.routes for method in route.methods
+    ]  # type: ignore[attr-defined]
     assert len(asked) >= 8
     for method, path in [*asked, ("PUT", "/me/password")]:
         place = path.replace("{name}", "root").replace("{id}", token.id)
@@ -97,9 +100,11 @@ def test_whoever_asks_is_told_who_they_are(people: Office) -> None:
 
 
 def test_buttons_are_offered_where_the_cluster_allows_a_change(people: Office) -> None:
-    rights = {name: people.console.doors.door(people.tokens[name]).rights for name in people.tokens}
+    rights = {name: people.console.backends.backend(people.tokens[name]).rights for name in people.tokens}
     assert {name: found.look(people.namespace) for name, found in rights.items()} == {
-        "edith": True, "vera": False, "nils": False,
-    }  # fmt: skip
+        "edith": True,
+        "vera": False,
+        "nils": False,
+    }
     assert {name: found.look() for name, found in rights.items()} == {"edith": True, "vera": False, "nils": False}
     assert not rights["edith"].look("kube-system")

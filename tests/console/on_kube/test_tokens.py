@@ -32,14 +32,16 @@ def forged(token: str, subject: str) -> str:
 def test_what_the_cluster_does_not_accept_opens_nothing(people: Office, bad: str) -> None:
     good = people.tokens["edith"]
     wrong = {
-        "forged": forged(good, full_name("kube-system", "root")), "cut short": good[:-8], "nonsense": "x.y.z",
+        "forged": forged(good, full_name("kube-system", "root")),
+        "cut short": good[:-8],
+        "nonsense": "x.y.z",
         "an odd character": f"{good}\\u00e9",
-    }[bad]  # fmt: skip
+    }[bad]
     answer = people.ask("GET", "/jobs", token=wrong.encode("ascii", "backslashreplace").decode())
     assert answer.status_code == 401, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert people.ask("POST", "/session/cluster", json={"token": wrong}).status_code == 401
-    assert len(people.console.doors) == 0
+    assert len(people.console.backends) == 0
 
 
 def test_many_different_wrong_tokens_are_slowed_and_one_that_is_repeated_is_not(people: Office) -> None:
@@ -84,9 +86,16 @@ def test_a_token_ends_with_its_service_account(people: Office) -> None:
 def test_a_token_that_the_cluster_refuses_meanwhile_is_looked_at_again_at_once(people: Office) -> None:
     gate = people.console.gate
     cookies = people.log_in("vera")
-    request = HTTPConnection({"type": "http", "method": "GET", "path": "/jobs", "headers": [
-        (b"cookie", "; ".join(f"{name}={value}" for name, value in cookies.items()).encode()),
-    ]})  # fmt: skip
+    request = HTTPConnection(
+        {
+            "type": "http",
+            "method": "GET",
+            "path": "/jobs",
+            "headers": [
+                (b"cookie", "; ".join(f"{name}={value}" for name, value in cookies.items()).encode()),
+            ],
+        }
+    )
     caller = gate.caller(request)
     assert gate.cluster is not None
     gate.cluster._ask = lambda _: None

@@ -42,11 +42,15 @@ def test_half_a_character_in_a_search_is_replaced() -> None:
 @pytest.mark.parametrize(
     ("column", "downwards", "sort"),
     [
-        ("name", False, "name"), ("resources", True, "-cpus"), ("where", False, "engine"),
-        ("duration", True, NEWEST_FIRST), ("nothing", False, NEWEST_FIRST), (None, True, NEWEST_FIRST),
+        ("name", False, "name"),
+        ("resources", True, "-cpus"),
+        ("where", False, "engine"),
+        ("duration", True, NEWEST_FIRST),
+        ("nothing", False, NEWEST_FIRST),
+        (None, True, NEWEST_FIRST),
         ({}, True, NEWEST_FIRST),
     ],
-)  # fmt: skip
+)
 def test_a_column_is_sorted_by_its_field(column: object, downwards: bool, sort: str) -> None:
     wanted = Wanted(cursors=[None, "x"])
     wanted.sort_by(column, downwards)

@@ -37,10 +37,13 @@ def test_an_admin_makes_changes_and_removes_accounts(console: Console) -> None:
 def test_others_learn_and_change_nothing_about_accounts(console: Console, role: Role) -> None:
     other = console.logged_in("ben", role)
     asked: list[tuple[str, str, Any]] = [
-        ("GET", "/api/v1/accounts", None), ("POST", "/api/v1/accounts", NEW),
-        ("PATCH", "/api/v1/accounts/ben", {"role": "admin"}), ("DELETE", "/api/v1/accounts/ben", None),
-        ("PATCH", "/api/v1/accounts/nobody", {}), ("GET", "/api/v1/audit", None),
-    ]  # fmt: skip
+        ("GET", "/api/v1/accounts", None),
+        ("POST", "/api/v1/accounts", NEW),
+        ("PATCH", "/api/v1/accounts/ben", {"role": "admin"}),
+        ("DELETE", "/api/v1/accounts/ben", None),
+        ("PATCH", "/api/v1/accounts/nobody", {}),
+        ("GET", "/api/v1/audit", None),
+    ]
     assert {other.ask(*what).status_code for what in asked} == {403}
     assert [(a.name, a.role) for a in console.store.accounts.all()] == [("ben", role)]
 
@@ -149,11 +152,13 @@ def test_a_stolen_token_cannot_hand_out_access(console: Console) -> None:
     _, secret = console.store.tokens.make("ann", "ann")
     thief = bearer(console, secret)
     asked: list[tuple[str, str, Any]] = [
-        ("POST", "/api/v1/tokens", {}), ("POST", "/api/v1/accounts", NEW),
+        ("POST", "/api/v1/tokens", {}),
+        ("POST", "/api/v1/accounts", NEW),
         ("PATCH", "/api/v1/accounts/ann", {"password": "another password"}),
-        ("PATCH", "/api/v1/accounts/ben", {"role": "admin"}), ("PATCH", "/api/v1/accounts/ben", {"disabled": False}),
+        ("PATCH", "/api/v1/accounts/ben", {"role": "admin"}),
+        ("PATCH", "/api/v1/accounts/ben", {"disabled": False}),
         ("DELETE", "/api/v1/session", None),
-    ]  # fmt: skip
+    ]
     assert {thief.ask(*what).status_code for what in asked} == {403}
     assert thief.ask("PATCH", "/api/v1/accounts/ben", {"disabled": True}).status_code == 200  # access can be ended
 
@@ -199,11 +204,21 @@ def test_odd_pages_of_the_audit_log_are_refused(console: Console, query: str) ->
 @pytest.mark.parametrize(
     ("value", "kept"),
     [
-        ("ann", "ann"), ("刘", "刘"), ("a\nb", "a\\nb"), ("\x1b[2J", "\\x1b[2J"), ("\0", "\\x00"),
-        ("\u202eevil", "\\u202eevil"), ("\u2028", "\\u2028"), ("\ud800", "\\ud800"), ("\x9b1m", "\\x9b1m"),
-        ("\\n", "\\\\n"), ("\u200b", "\\u200b"), ("<b>", "<b>"), ("x" * 301, "x" * 301 + "..."),
+        ("ann", "ann"),
+        ("刘", "刘"),
+        ("a\nb", "a\\nb"),
+        ("\x1b[2J", "\\x1b[2J"),
+        ("\0", "\\x00"),
+        ("\u202eevil", "\\u202eevil"),
+        ("\u2028", "\\u2028"),
+        ("\ud800", "\\ud800"),
+        ("\x9b1m", "\\x9b1m"),
+        ("\\n", "\\\\n"),
+        ("\u200b", "\\u200b"),
+        ("<b>", "<b>"),
+        ("x" * 301, "x" * 301 + "..."),
     ],
-)  # fmt: skip
+)
 def test_what_is_kept_in_the_audit_log_is_harmless_to_a_terminal(console: Console, value: str, kept: str) -> None:
     console.store.audit.note(value, "::1", "login", value)
     entry = console.store.audit.page().items[0]

@@ -44,9 +44,15 @@ def test_a_forged_request_changes_nothing(console: Console, headers: dict[str, s
     assert console.store.tokens.all() == []
 
 
-@pytest.mark.parametrize("headers", [
-    OWN, {"Origin": "http://127.0.0.1:8080", "X-Oarsman": "1"}, {"Sec-Fetch-Site": "same-origin", "X-Oarsman": "1"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "headers",
+    [
+        OWN,
+        {"Origin": "http://127.0.0.1:8080", "X-Oarsman": "1"},
+        {"Sec-Fetch-Site": "same-origin", "X-Oarsman": "1"},
+    ],
+    ids=str,
+)
 def test_the_consoles_own_pages_can_change_things(console: Console, headers: dict[str, str]) -> None:
     victim = console.logged_in("ann")
     own = Browser(console, cookies=victim.cookies, headers=headers)
@@ -77,9 +83,12 @@ def test_a_token_beside_a_cookie_decides_alone(console: Console) -> None:
     admin = console.logged_in("ann", Role.ADMIN)
     assert admin.me(Authorization="Bearer oar_" + "A" * 43).status_code == 401
     assert admin.me(Authorization="Basic YTpi").status_code == 200  # a proxy's business
-    assert Browser(console, cookies=admin.cookies, headers={"Authorization": "Basic YTpi"}).ask(
-        "POST", "/api/v1/tokens", {}
-    ).status_code == 403  # fmt: skip
+    assert (
+        Browser(console, cookies=admin.cookies, headers={"Authorization": "Basic YTpi"})
+        .ask("POST", "/api/v1/tokens", {})
+        .status_code
+        == 403
+    )
 
 
 def socket(console: Console, browser: Browser, **headers: str) -> HTTPConnection:
@@ -119,22 +128,40 @@ NETWORK = Site(host="0.0.0.0", port=8080, tls=True)
 @pytest.mark.parametrize(
     ("site", "host", "ours"),
     [
-        (LOOPBACK, "127.0.0.1:8080", True), (LOOPBACK, "localhost:8080", True), (LOOPBACK, "[::1]:8080", True),
+        (LOOPBACK, "127.0.0.1:8080", True),
+        (LOOPBACK, "localhost:8080", True),
+        (LOOPBACK, "[::1]:8080", True),
         (LOOPBACK, "LOCALHOST:8080", True),
-        (LOOPBACK, "127.0.0.1:9999", False), (LOOPBACK, "127.0.0.1", False), (LOOPBACK, "evil.example:8080", False),
-        (LOOPBACK, "evil.example", False), (LOOPBACK, "localhost.evil.example:8080", False),
-        (LOOPBACK, "192.168.1.5:8080", False), (LOOPBACK, "user@localhost:8080", False), (LOOPBACK, None, False),
-        (LOOPBACK, "", False), (LOOPBACK, "localhost:8080/x", False), (LOOPBACK, "localhost:", False),
-        (LOOPBACK, "localhost:99999", False), (LOOPBACK, "[::1", False), (LOOPBACK, "localhost:8080,evil", False),
-        (PLAIN, "localhost", True), (PLAIN, "localhost:80", True),
-        (NAMED, "jobs.example", True), (NAMED, "jobs.example:443", True), (NAMED, "JOBS.example:8080", True),
-        (NAMED, "lab.example:8443", True), (NAMED, "lab.example", False), (NAMED, "localhost:8080", True),
+        (LOOPBACK, "127.0.0.1:9999", False),
+        (LOOPBACK, "127.0.0.1", False),
+        (LOOPBACK, "evil.example:8080", False),
+        (LOOPBACK, "evil.example", False),
+        (LOOPBACK, "localhost.evil.example:8080", False),
+        (LOOPBACK, "192.168.1.5:8080", False),
+        (LOOPBACK, "user@localhost:8080", False),
+        (LOOPBACK, None, False),
+        (LOOPBACK, "", False),
+        (LOOPBACK, "localhost:8080/x", False),
+        (LOOPBACK, "localhost:", False),
+        (LOOPBACK, "localhost:99999", False),
+        (LOOPBACK, "[::1", False),
+        (LOOPBACK, "localhost:8080,evil", False),
+        (PLAIN, "localhost", True),
+        (PLAIN, "localhost:80", True),
+        (NAMED, "jobs.example", True),
+        (NAMED, "jobs.example:443", True),
+        (NAMED, "JOBS.example:8080", True),
+        (NAMED, "lab.example:8443", True),
+        (NAMED, "lab.example", False),
+        (NAMED, "localhost:8080", True),
         (NAMED, "evil.example", False),
-        (NETWORK, "192.168.1.5:8080", True), (NETWORK, "[fd00::1]:8080", True), (NETWORK, "evil.example:8080", False),
+        (NETWORK, "192.168.1.5:8080", True),
+        (NETWORK, "[fd00::1]:8080", True),
+        (NETWORK, "evil.example:8080", False),
         (NETWORK, "192.168.1.5", False),
         (Site(host="node7", port=8080), "node7:8080", True),
     ],
-)  # fmt: skip
+)
 def test_a_server_answers_to_its_own_names_alone(site: Site, host: str | None, ours: bool) -> None:
     assert site.answers_to(host) is ours
 
@@ -142,16 +169,18 @@ def test_a_server_answers_to_its_own_names_alone(site: Site, host: str | None, o
 @pytest.mark.parametrize(
     ("site", "origin", "host", "own"),
     [
-        (PLAIN, "http://localhost", "localhost", True), (PLAIN, "http://localhost", "localhost:80", True),
+        (PLAIN, "http://localhost", "localhost", True),
+        (PLAIN, "http://localhost", "localhost:80", True),
         (NAMED, "https://jobs.example", "jobs.example", True),  # a proxy speaks TLS for it
         (NAMED, "https://jobs.example", "localhost:8080", False),
         (NAMED, "https://localhost:8080", "localhost:8080", False),
         (NETWORK, "https://192.168.1.5:8080", "192.168.1.5:8080", True),
         (NETWORK, "http://192.168.1.5:8080", "192.168.1.5:8080", False),
-        (LOOPBACK, "ftp://127.0.0.1:8080", "127.0.0.1:8080", False), (LOOPBACK, "http://[", "127.0.0.1:8080", False),
+        (LOOPBACK, "ftp://127.0.0.1:8080", "127.0.0.1:8080", False),
+        (LOOPBACK, "http://[", "127.0.0.1:8080", False),
         (LOOPBACK, "http://127.0.0.1:8080/x", "127.0.0.1:8080", False),
     ],
-)  # fmt: skip
+)
 def test_an_origin_is_own_if_the_request_was_sent_to_it(site: Site, origin: str, host: str, own: bool) -> None:
     assert site.is_own_origin(origin, host) is own
 
@@ -159,11 +188,13 @@ def test_an_origin_is_own_if_the_request_was_sent_to_it(site: Site, origin: str,
 @pytest.mark.parametrize(
     ("site", "address"),
     [
-        (LOOPBACK, "http://127.0.0.1:8080"), (Site(host="::1", port=1), "http://[::1]:1"),
-        (NETWORK, "https://localhost:8080"), (NAMED, "http://jobs.example:8080"),
+        (LOOPBACK, "http://127.0.0.1:8080"),
+        (Site(host="::1", port=1), "http://[::1]:1"),
+        (NETWORK, "https://localhost:8080"),
+        (NAMED, "http://jobs.example:8080"),
         (Site(port=1, public_names=("a:2",)), "http://a:2"),
     ],
-)  # fmt: skip
+)
 def test_the_address_can_be_opened_in_a_browser(site: Site, address: str) -> None:
     assert site.address == address
 
@@ -218,8 +249,14 @@ def test_answers_of_the_api_are_neither_kept_nor_shown_as_pages(console: Console
 def test_an_error_says_nothing_that_was_secret(tmp_path: Path, clock: Clock) -> None:
     console = Console(tmp_path / "console.db", clock)
     with pytest.raises(OarsmanError) as caught:
-        console.gate.identify(HTTPConnection({
-            "type": "http", "method": "GET", "headers": [(b"authorization", b"Bearer oar_something-secret")],
-        }))  # fmt: skip
+        console.gate.identify(
+            HTTPConnection(
+                {
+                    "type": "http",
+                    "method": "GET",
+                    "headers": [(b"authorization", b"Bearer oar_something-secret")],
+                }
+            )
+        )
     assert "something-secret" not in f"{caught.value.message} {caught.value.hint} {caught.value.field}"
     console.store.close()

@@ -27,11 +27,16 @@ def test_on_this_machine_nothing_is_needed(host: str) -> None:
 @pytest.mark.parametrize(
     ("cert", "insecure", "accounts", "why"),
     [
-        (None, False, 0, "--insecure"), (None, False, 1, "--insecure"), (None, True, 0, "users add"),
-        (CERT, False, 0, "users add"), (CERT, True, 0, "users add"),
-        (None, True, 1, None), (CERT, False, 1, None), (CERT, True, 3, None),
+        (None, False, 0, "--insecure"),
+        (None, False, 1, "--insecure"),
+        (None, True, 0, "users add"),
+        (CERT, False, 0, "users add"),
+        (CERT, True, 0, "users add"),
+        (None, True, 1, None),
+        (CERT, False, 1, None),
+        (CERT, True, 3, None),
     ],
-)  # fmt: skip
+)
 def test_on_a_network_tls_and_an_account_are_needed(
     host: str, cert: Path | None, insecure: bool, accounts: int, why: str | None
 ) -> None:
@@ -53,10 +58,15 @@ def make_certificate(folder: Path, name: str, *, passphrase: bytes | None = None
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)
     made = (
-        x509.CertificateBuilder().subject_name(subject).issuer_name(subject).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - timedelta(days=1)).not_valid_after(now + timedelta(days=1))
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
         .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    )
     locked = serialization.BestAvailableEncryption(passphrase) if passphrase else serialization.NoEncryption()
     cert_file, key_file = folder / f"{name}.pem", folder / f"{name}.key"
     cert_file.write_bytes(made.public_bytes(serialization.Encoding.PEM))
@@ -80,9 +90,14 @@ def test_each_mistake_with_certificates_is_named(tmp_path: Path) -> None:
     rubbish = tmp_path / "rubbish"
     rubbish.write_text("rubbish")
     for given, said in [
-        ((tmp_path / "none", key), "No such file"), ((cert, tmp_path / "none"), "No such file"),
-        ((tmp_path, key), "Is a directory"), ((cert, foreign), "does not belong to"), ((cert, locked), "is encrypted"),
-        ((rubbish, key), "cannot be used"), ((cert, rubbish), "cannot be used"), ((cert, None), "cannot be used"),
-    ]:  # fmt: skip
+        ((tmp_path / "none", key), "No such file"),
+        ((cert, tmp_path / "none"), "No such file"),
+        ((tmp_path, key), "Is a directory"),
+        ((cert, foreign), "does not belong to"),
+        ((cert, locked), "is encrypted"),
+        ((rubbish, key), "cannot be used"),
+        ((cert, rubbish), "cannot be used"),
+        ((cert, None), "cannot be used"),
+    ]:
         with pytest.raises(UsageError, match=said):
             tls_context(*given)

@@ -13,13 +13,13 @@ OWN, OTHERS, NOBODYS = "ann", "ben", None
 TABLE = {
     #                       viewer               user                 admin
     #                       own others nobody's  own others nobody's  own others nobody's
-    Action.LOOK:           ((1, 1, 1),           (1, 1, 1),           (1, 1, 1)),
-    Action.SEE:            ((1, 1, 1),           (1, 0, 0),           (1, 1, 1)),
-    Action.CREATE:         ((0, 0, 0),           (1, 0, 1),           (1, 1, 1)),
-    Action.CHANGE:         ((0, 0, 0),           (1, 0, 0),           (1, 1, 1)),
-    Action.TOKENS:         ((1, 0, 0),           (1, 0, 0),           (1, 1, 1)),
-    Action.ADMINISTER:     ((0, 0, 0),           (0, 0, 0),           (1, 1, 1)),
-}  # fmt: skip
+    Action.LOOK: ((1, 1, 1), (1, 1, 1), (1, 1, 1)),
+    Action.SEE: ((1, 1, 1), (1, 0, 0), (1, 1, 1)),
+    Action.CREATE: ((0, 0, 0), (1, 0, 1), (1, 1, 1)),
+    Action.CHANGE: ((0, 0, 0), (1, 0, 0), (1, 1, 1)),
+    Action.TOKENS: ((1, 0, 0), (1, 0, 0), (1, 1, 1)),
+    Action.ADMINISTER: ((0, 0, 0), (0, 0, 0), (1, 1, 1)),
+}
 
 
 @pytest.mark.parametrize("action", Action)

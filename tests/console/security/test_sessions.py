@@ -47,9 +47,16 @@ def test_over_tls_the_cookie_is_secure_and_of_this_host_alone(tmp_path, clock: C
 
 @pytest.mark.parametrize(
     ("name", "password"),
-    [("ann", "wrong password"), ("nobody", PASSWORD), ("", ""), ("ann", ""), ("ann\0", PASSWORD), ("ann'--", PASSWORD),
-     ("off", PASSWORD)],
-)  # fmt: skip
+    [
+        ("ann", "wrong password"),
+        ("nobody", PASSWORD),
+        ("", ""),
+        ("ann", ""),
+        ("ann\0", PASSWORD),
+        ("ann'--", PASSWORD),
+        ("off", PASSWORD),
+    ],
+)
 def test_what_was_wrong_with_a_login_is_not_told(console: Console, name: str, password: str) -> None:
     console.account("ann")
     console.account("off")

@@ -32,8 +32,12 @@ def test_a_stolen_file_opens_nothing(console: Console) -> None:
     assert [s for s in secrets if s.encode() in stolen] == []
 
     db = sqlite3.connect(console.path)
-    values = [value for table in ("accounts", "sessions", "tokens", "links")
-              for row in db.execute(f"SELECT * FROM {table}") for value in row]  # fmt: skip
+    values = [
+        value
+        for table in ("accounts", "sessions", "tokens", "links")
+        for row in db.execute(f"SELECT * FROM {table}")
+        for value in row
+    ]
     db.close()
     shown = [v.hex() if isinstance(v, bytes) else str(v) for v in values]
     for value in [v for v in shown if v.isascii() and "\n" not in v]:

@@ -121,10 +121,14 @@ def test_memory_is_bounded_whatever_is_tried(clock: Clock) -> None:
 @pytest.mark.parametrize(
     ("address", "counted"),
     [
-        ("10.0.0.1", "10.0.0.1"), ("2001:db8::1", "2001:db8::/64"), ("2001:db8::ffff:1", "2001:db8::/64"),
-        ("::ffff:10.0.0.1", "10.0.0.1"), ("fe80::1%eth0", "fe80::/64"), ("unknown", "unknown"),
+        ("10.0.0.1", "10.0.0.1"),
+        ("2001:db8::1", "2001:db8::/64"),
+        ("2001:db8::ffff:1", "2001:db8::/64"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("unknown", "unknown"),
     ],
-)  # fmt: skip
+)
 def test_whoever_has_one_ipv6_address_has_many(address: str, counted: str) -> None:
     assert network(address) == counted
 

@@ -17,13 +17,13 @@ import inotify_simple
 import psutil
 
 from oarsman.backends.base import JobRecord, LogQuery
-from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.local.supervisor_link import Caller
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import marked
 from oarsman.job.state import Status
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 ROOT = Path(__file__).resolve().parents[3]
 MPIS = ROOT / ".mpi"
@@ -45,12 +45,16 @@ class Machine:
         path = os.pathsep.join([*map(str, bins), os.environ["PATH"]])
         self.environment = {
             **{k: v for k, v in os.environ.items() if k not in ("VIRTUAL_ENV", "OARSMAN_STATE")},
-            "PATH": path, "OARSMAN_STATE": str(state), "LANG": "C.UTF-8", "NO_COLOR": "1", **environment,
-        }  # fmt: skip
+            "PATH": path,
+            "OARSMAN_STATE": str(state),
+            "LANG": "C.UTF-8",
+            "NO_COLOR": "1",
+            **environment,
+        }
         self.folder = state.parent / "work"
         self.folder.mkdir(exist_ok=True)
-        self.places = Places(state)
-        self._jobs: EmbeddedJobs | None = None
+        self.paths = Paths(state)
+        self._jobs: LocalBackend | None = None
         self._started: list[subprocess.Popen[str]] = []
 
     # -- the command ---------------------------------------------------------------------------------
@@ -59,9 +63,15 @@ class Machine:
 
     def run(self, *words: str, prefix: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*prefix, *self.command(*words)], env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, errors="replace", timeout=PATIENCE,
-        )  # fmt: skip
+            [*prefix, *self.command(*words)],
+            env=self.environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PATIENCE,
+        )
 
     def ok(self, *words: str, prefix: tuple[str, ...] = ()) -> str:
         done = self.run(*words, prefix=prefix)
@@ -70,17 +80,24 @@ class Machine:
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            self.command(*words), env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+            self.command(*words),
+            env=self.environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
         self._started.append(process)
         return process
 
     # -- jobs ----------------------------------------------------------------------------------------
     @property
-    def jobs(self) -> EmbeddedJobs:
+    def jobs(self) -> LocalBackend:
         if self._jobs is None:
-            self._jobs = EmbeddedJobs(self.places)
+            self._jobs = LocalBackend(self.paths)
         return self._jobs
 
     def submit(self, document: Mapping[str, Any]) -> str:
@@ -112,13 +129,13 @@ class Machine:
 
     def seen(self, key: str) -> Seen:
         seen = Seen()
-        for fact in JournalReader(str(self.places.job(self.uid(key)))).news():
+        for fact in JournalReader(str(self.paths.job(self.uid(key)))).news():
             seen.learn(fact)
         return seen
 
     def until_journal(self, key: str, wanted: Callable[[Seen], bool]) -> Seen:
-        """Wait on the keeper's own notes, without waking a supervisor."""
-        folder = self.places.job(self.uid(key))
+        """Wait on the job agent's own notes, without waking a supervisor."""
+        folder = self.paths.job(self.uid(key))
         deadline = time.monotonic() + PATIENCE
         with inotify_simple.INotify() as notifier:
             notifier.add_watch(str(folder), inotify_simple.flags.MODIFY)
@@ -139,12 +156,12 @@ class Machine:
 
     def log_of(self, key: str) -> str:
         with contextlib.suppress(Exception):
-            return "\n".join(self.lines(key)) + "\n" + self.places.supervisor_log.read_text()
+            return "\n".join(self.lines(key)) + "\n" + self.paths.supervisor_log.read_text()
         return ""
 
     # -- processes -----------------------------------------------------------------------------------
     def supervisor(self) -> psutil.Process:
-        pid = Caller(self.places).pid()
+        pid = Caller(self.paths).pid()
         assert pid is not None
         return psutil.Process(pid)
 
@@ -165,7 +182,7 @@ class Machine:
             process.wait()
             if process.stdout is not None:
                 process.stdout.close()
-        if not self.places.database.exists():
+        if not self.paths.database.exists():
             return
         for record in self.jobs.list():
             with contextlib.suppress(Exception):
@@ -174,14 +191,21 @@ class Machine:
                 for _ in self.jobs.watch(record.job.key, timeout=PATIENCE):
                     pass
                 self.nothing_left(uid)
-        Caller(self.places).stop()
+        Caller(self.paths).stop()
 
 
 def mpijob(
-    name: str, command: list[str], *, workers: int = 2, slots: int = 1, annotations: Mapping[str, str] | None = None,
-    run_policy: Mapping[str, Any] | None = None, launcher: Mapping[str, Any] | None = None,
-    worker: Mapping[str, Any] | None = None, **spec: Any,
-) -> dict[str, Any]:  # fmt: skip
+    name: str,
+    command: list[str],
+    *,
+    workers: int = 2,
+    slots: int = 1,
+    annotations: Mapping[str, str] | None = None,
+    run_policy: Mapping[str, Any] | None = None,
+    launcher: Mapping[str, Any] | None = None,
+    worker: Mapping[str, Any] | None = None,
+    **spec: Any,
+) -> dict[str, Any]:
     """A v2beta1 document. A launcher that fails is not tried again unless the test says so."""
     return {
         "apiVersion": "kubeflow.org/v2beta1",

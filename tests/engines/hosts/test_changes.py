@@ -41,8 +41,19 @@ def elastic(machine: Machine, name: str, workers: int) -> tuple[str, Path]:
     runner = machine.folder / "horovodrun"
     runner.write_text(f"#!/bin/sh\nexec python3 -c '{WATCHES}' \"$(pwd)/done\"\n")
     runner.chmod(0o755)
-    command = [str(runner), "-np", "1", "--min-np", "1", "--max-np", "4", "--host-discovery-script",
-               "/etc/mpi/discover_hosts.sh", "python3", "train.py"]  # fmt: skip
+    command = [
+        str(runner),
+        "-np",
+        "1",
+        "--min-np",
+        "1",
+        "--max-np",
+        "4",
+        "--host-discovery-script",
+        "/etc/mpi/discover_hosts.sh",
+        "python3",
+        "train.py",
+    ]
     return machine.submit(mpijob(name, command, workers=workers)), machine.folder / "done"
 
 
@@ -118,7 +129,7 @@ def test_a_job_can_be_suspended_and_resumed(machine: Machine) -> None:
 def test_a_job_born_suspended_starts_nothing(machine: Machine) -> None:
     key = machine.submit(mpijob("born", ["mpirun", "-n", "2", "hostname"], run_policy={"suspend": True}))
     machine.until(key, lambda s: s.is_true(names.SUSPENDED))
-    assert machine.seen(key).keeper is None
+    assert machine.seen(key).agent is None
     machine.ok("resume", "born")
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
 
@@ -134,7 +145,7 @@ def test_jobs_are_admitted_whole_and_say_what_they_wait_for(machine: Machine) ->
     assert waiting.status.queue is not None
     assert waiting.status.queue.position == 1
     assert "held by default/first" in waiting.status.queue.reason
-    assert machine.seen(second).keeper is None
+    assert machine.seen(second).agent is None
     assert "held by default/first" in machine.ok("describe", "second")
     machine.jobs.stop(first)
     assert machine.until_finished(second).status.is_true(names.SUCCEEDED)
@@ -189,8 +200,8 @@ def test_a_time_to_live_removes_the_job_with_its_logs(machine: Machine) -> None:
     with pytest.raises(NotFoundError):
         machine.jobs.get(key)
     assert not machine.places.job(uid).exists()
-    keepers = [p for p in psutil.process_iter(["cmdline"]) if uid in " ".join(p.info["cmdline"] or ())]
-    assert not psutil.wait_procs(keepers, timeout=PATIENCE)[1]
+    agents = [p for p in psutil.process_iter(["cmdline"]) if uid in " ".join(p.info["cmdline"] or ())]
+    assert not psutil.wait_procs(agents, timeout=PATIENCE)[1]
 
 
 def test_a_name_can_be_used_once_unless_replaced(machine: Machine) -> None:
@@ -245,12 +256,12 @@ def test_a_job_ends_although_its_run_folder_was_swept_away(machine: Machine) -> 
     key = machine.submit(mpijob("swept", ["sh", "-c", "while [ ! -e done ]; do sleep 0.1; done"], workers=1))
     machine.until(key, lambda status: status.is_true(names.RUNNING))
     seen = machine.seen(key)
-    assert seen.keeper is not None
+    assert seen.agent is not None
     shutil.rmtree(machine.places.job_run(machine.uid(key)))
     (machine.folder / "done").touch()
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED)
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(seen.keeper.pid).wait(PATIENCE)
+        psutil.Process(seen.agent.pid).wait(PATIENCE)
 
 
 def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., Machine]) -> None:
@@ -269,8 +280,12 @@ def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., M
     )
     done = subprocess.run(
         ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script],
-        env=machine.environment, cwd=machine.folder, capture_output=True, text=True, timeout=100,
-    )  # fmt: skip
+        env=machine.environment,
+        cwd=machine.folder,
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
     assert done.returncode == 74, done.stdout[-3000:] + done.stderr[-3000:]
     assert "No space left on device" in done.stdout
     assert "rank 0 on full-worker-0" in done.stdout

@@ -12,7 +12,7 @@ import pytest
 
 from engines.contract_suite import EngineContract, Stage
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core.engine import BareEngine
+from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 from oarsman.plan.actions import Dismantle
@@ -35,7 +35,7 @@ class TestBareEngine(EngineContract):
 async def _on_stage(machine: Machine, story: Callable[[Stage], Awaitable[None]]) -> None:
     changed = asyncio.Event()
     machine.places.make()
-    engine = BareEngine(job_folder=machine.places.job, run_folder=machine.places.job_run)
+    engine = HostsEngine(job_folder=machine.places.job, run_folder=machine.places.job_run)
     await engine.start(lambda _uid: changed.set())
     job = replace(job_from_document(mpijob("contract", LAUNCHER)), uid=str(uuid.uuid4()))
     assignment = Assignment(job=job, status=Status(), environment=machine.environment, folder=Path(machine.folder))

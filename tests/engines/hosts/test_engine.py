@@ -1,4 +1,4 @@
-"""What the engine makes of a journal and of keepers that come to an end."""
+"""What the engine makes of a journal and of job agents that come to an end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.engine import BareEngine
+from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.core.journal import add_note
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Status
@@ -20,14 +20,14 @@ from .machine import mpijob
 
 def observe(tmp_path: Path) -> Observed:
     job = job_from_document({**mpijob("pi", ["mpirun", "hostname"]), "metadata": {"name": "pi", "uid": "uid-pi"}})
-    engine = BareEngine(job_folder=lambda _uid: tmp_path, run_folder=lambda _uid: tmp_path / "run")
+    engine = HostsEngine(job_folder=lambda _uid: tmp_path, run_folder=lambda _uid: tmp_path / "run")
     return asyncio.run(engine.observe(Assignment(job=job, status=Status(), environment={}, folder=tmp_path)))
 
 
-def test_the_last_words_of_a_keeper_count_even_if_it_dies_while_it_is_looked_at(
+def test_the_last_words_of_a_job_agent_count_even_if_it_dies_while_it_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_note(str(tmp_path), "keeper", pid=1, started="never")
+    add_note(str(tmp_path), "agent", pid=1, started="never")
     add_note(str(tmp_path), "launcher-start", attempt=1)
 
     def it_just_died(_process: process.ProcessId) -> bool:

@@ -34,7 +34,7 @@ def cause_of(record: JobRecord) -> Cause:
 
 
 def program_of(pid: int) -> psutil.Process:
-    """The user's program below the stand-in that reported the rank."""
+    """The user's program below the shim that reported the rank."""
     (program,) = [child for child in psutil.Process(pid).children() if "mpi4py" in child.cmdline()[:4]]
     return program
 
@@ -118,7 +118,7 @@ def test_looking_at_a_job_nobody_looks_after_tells_the_truth(machine: Machine) -
     key = waiting_job(machine, "alone")
     seen = machine.until_ranks(key, 2)
     supervisor = machine.supervisor()
-    assert seen.keeper is not None
+    assert seen.agent is not None
     supervisor.kill()
     supervisor.wait(PATIENCE)
     program_of(seen.ranks[0].pid).kill()
@@ -126,11 +126,11 @@ def test_looking_at_a_job_nobody_looks_after_tells_the_truth(machine: Machine) -
     assert "Failed" in machine.ok("list")
 
 
-def test_a_killed_keeper_takes_its_hosts_along(machine: Machine) -> None:
-    key = waiting_job(machine, "keeper", worker={"resources": {"limits": {"memory": "1Gi", "cpu": "1"}}})
+def test_a_killed_job_agent_takes_its_hosts_along(machine: Machine) -> None:
+    key = waiting_job(machine, "agent", worker={"resources": {"limits": {"memory": "1Gi", "cpu": "1"}}})
     seen = machine.until_ranks(key, 2)
-    assert seen.keeper is not None
-    os.kill(seen.keeper.pid, signal.SIGKILL)
+    assert seen.agent is not None
+    os.kill(seen.agent.pid, signal.SIGKILL)
     cause = cause_of(machine.until_finished(key))
     assert cause.summary
     machine.nothing_left(machine.uid(key))
@@ -140,12 +140,12 @@ def test_a_killed_keeper_takes_its_hosts_along(machine: Machine) -> None:
         assert not [name for name in os.listdir(parent) if machine.uid(key)[:13] in name]
 
 
-def test_supervisor_and_keeper_killed_together_leave_nothing(machine: Machine) -> None:
+def test_supervisor_and_job_agent_killed_together_leave_nothing(machine: Machine) -> None:
     key = waiting_job(machine, "both")
     seen = machine.until_ranks(key, 2)
     supervisor = machine.supervisor()
-    assert seen.keeper is not None
-    for pid in (supervisor.pid, seen.keeper.pid):
+    assert seen.agent is not None
+    for pid in (supervisor.pid, seen.agent.pid):
         os.kill(pid, signal.SIGKILL)
     supervisor.wait(PATIENCE)
     cause_of(machine.until_finished(key))
@@ -163,9 +163,9 @@ def test_what_a_supervisor_killed_while_deleting_left_goes_with_the_next_one(mac
     store.remove(uid)
     store.close()
     machine.ok("run", "-n", "1", "--oversubscribe", "--", "hostname")
-    assert seen.keeper is not None
+    assert seen.agent is not None
     with contextlib.suppress(psutil.NoSuchProcess):
-        psutil.Process(seen.keeper.pid).wait(PATIENCE)
+        psutil.Process(seen.agent.pid).wait(PATIENCE)
     machine.nothing_left(uid)
     assert not machine.places.job(uid).exists()
     assert not machine.places.job_run(uid).exists()

@@ -102,7 +102,10 @@ def test_a_log_is_followed_page_by_page_to_the_end_of_a_real_job(machine: Machin
     key = machine.submit(mpijob("talks", talk, annotations=OVERSUBSCRIBE))
     lines = [placed.line for page in machine.jobs.log_follow(key) for placed in page.lines]
     assert sorted((line.rank, line.text) for line in lines if line.rank is not None) == [
-        (0, "hello"), (0, "oh"), (1, "hello"), (1, "oh"),
-    ]  # fmt: skip
+        (0, "hello"),
+        (0, "oh"),
+        (1, "hello"),
+        (1, "oh"),
+    ]
     machine.until_finished(key)
     assert [placed.line for placed in machine.jobs.log_page(key).lines] == lines

@@ -49,7 +49,11 @@ def test_every_rank_is_told_what_it_needs(mpi: str, machine_with: Callable[..., 
         assert fact["address"] == fact["MY_ADDRESS"]
         assert fact["MY_NAMESPACE"] == "default"
         assert (fact["RANK"], fact["LOCAL_RANK"], fact["WORLD_SIZE"], fact["LOCAL_WORLD_SIZE"]) == (
-            str(rank), str(rank % 2), "4", "2")  # fmt: skip
+            str(rank),
+            str(rank % 2),
+            "4",
+            "2",
+        )
         assert fact["MASTER_ADDR"] == "told-worker-0"
         assert fact["MASTER_PORT"].isdigit()
         assert fact["K_MPI_JOB_ROLE"] == "worker"
@@ -92,12 +96,18 @@ def test_volumes_are_mounted(machine: Machine) -> None:
         "except OSError as error: print(error.strerror, flush=True)\n"
         "print(os.statvfs('/dev/shm').f_blocks * os.statvfs('/dev/shm').f_frsize, flush=True)\n"
     )
-    document = mpijob("volumes", ["mpirun", "-n", "1", "python3", "-c", program], workers=1, worker={
-        "volumeMounts": [
-            {"name": "data", "mountPath": str(mount_point), "readOnly": True},
-            {"name": "scratch", "mountPath": str(scratch)},
-            {"name": "shm", "mountPath": "/dev/shm"},
-        ]})  # fmt: skip
+    document = mpijob(
+        "volumes",
+        ["mpirun", "-n", "1", "python3", "-c", program],
+        workers=1,
+        worker={
+            "volumeMounts": [
+                {"name": "data", "mountPath": str(mount_point), "readOnly": True},
+                {"name": "scratch", "mountPath": str(scratch)},
+                {"name": "shm", "mountPath": "/dev/shm"},
+            ]
+        },
+    )
     made = machine.folder / "made"
     document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["volumeMounts"].append(
         {"name": "made", "mountPath": str(made)}
@@ -125,8 +135,9 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_cannot_be_honoured_is_refused_before_anything_starts(case: str, machine: Machine) -> None:
     addition, word = REFUSED[case]
-    document = mpijob("refused", ["mpirun", "-n", "1", "hostname"], worker={
-        "volumeMounts": [{"name": "v", "mountPath": "/mnt"}]})  # fmt: skip
+    document = mpijob(
+        "refused", ["mpirun", "-n", "1", "hostname"], worker={"volumeMounts": [{"name": "v", "mountPath": "/mnt"}]}
+    )
     document["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"].update(addition)
     key = machine.submit(document)
     record = machine.until_finished(key)
@@ -134,7 +145,7 @@ def test_what_cannot_be_honoured_is_refused_before_anything_starts(case: str, ma
     assert failed is not None
     assert failed.reason == names.REASON_UNSUPPORTED
     assert word in failed.message
-    assert machine.seen(key).keeper is None
+    assert machine.seen(key).agent is None
 
 
 def test_no_mpi_at_all_is_said_with_advice(machine_with: Callable[..., Machine]) -> None:
@@ -162,7 +173,7 @@ def test_a_memory_limit_that_was_hit_is_named(machine: Machine) -> None:
 
 
 def test_gpus_are_handed_out_and_missing_ones_explained(machine_with: Callable[..., Machine], tmp_path: Path) -> None:
-    """The list of devices is a stand-in's here; which process sees which device is real."""
+    """The list of devices is a shim's here; which process sees which device is real."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
     listing = bin_folder / "nvidia-smi"
@@ -214,7 +225,11 @@ def test_an_ordinary_user_gets_the_same_hosts(mpi: str, machine_with: Callable[.
     output = machine.ok("run", "-n", "4", "--workers", "2", "--name", "user", "--", *python(program), prefix=prefix)
     uid = 12345 if os.getuid() == 0 else os.getuid()
     assert sorted(line.partition("] ")[2] for line in output.splitlines()) == [
-        f"{uid} user-worker-0", f"{uid} user-worker-0", f"{uid} user-worker-1", f"{uid} user-worker-1"]  # fmt: skip
+        f"{uid} user-worker-0",
+        f"{uid} user-worker-0",
+        f"{uid} user-worker-1",
+        f"{uid} user-worker-1",
+    ]
     machine.run("delete", "user", prefix=prefix)
     machine.run("supervisor", "stop", prefix=prefix)
 

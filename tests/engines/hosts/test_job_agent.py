@@ -1,4 +1,4 @@
-"""The keeper's loop, with sockets in place of hosts and ranks."""
+"""The job agent's loop, with sockets in place of hosts and ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from oarsman.engines.hosts.core import framing
 from oarsman.engines.hosts.core.cgroups import Group
-from oarsman.engines.hosts.core.job_agent import Keeper
+from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.journal import Journal, JournalReader
 from oarsman.engines.hosts.core.launcher import Launcher
 from oarsman.engines.hosts.core.launcher_output import Relayed
@@ -27,43 +27,43 @@ from oarsman.engines.hosts.local.host_network import Rack, RunningHost
 
 
 class Stage:
-    """A keeper that has a launcher and one rank."""
+    """A job agent that has a launcher and one rank."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         spec = {"launcher_host": "a-launcher", "launcher_is_mpirun": True, "grace": 1, "silence": 10}
-        self.keeper = Keeper(
+        self.agent = JobAgent(
             str(folder),
             spec,
             cast(Rack, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
             Journal(str(folder)),
         )
         ours, self.launcher = socket.socketpair()
-        self.keeper.launcher = Launcher(1, ours, {})
-        self.keeper._watch(ours, self.keeper._launcher_says)
+        self.agent.launcher = Launcher(1, ours, {})
+        self.agent._watch(ours, self.agent._launcher_says)
         ours, self.rank = socket.socketpair()
-        self.keeper.connections.add(ours)
-        self.keeper._watch(ours, self.keeper._serve)
+        self.agent.connections.add(ours)
+        self.agent._watch(ours, self.agent._serve)
         facts = {"rank": 0, "size": 1, "local": 0, "host": "a-worker-0", "attempt": 1, "world": "1", "survives": False}
         framing.send(self.rank, facts)
         self.turn()
 
     def turn(self) -> None:
-        ready = self.keeper.selector.select(0)
+        ready = self.agent.selector.select(0)
         for key, _ in sorted(ready, key=lambda event: event[0].fd):  # the launcher's word comes first
             key.data(key.fileobj)
-        self.keeper._reap()
-        self.keeper._tick()
+        self.agent._reap()
+        self.agent._tick()
 
     def facts(self) -> list[str]:
         return [fact["e"] for fact in JournalReader(str(self.folder)).news()]
 
     def close(self) -> None:
-        self.keeper.selector.close()
-        launcher = [self.keeper.launcher.channel] if self.keeper.launcher is not None else []
-        for sock in (self.launcher, self.rank, *self.keeper.connections, *self.keeper.listeners, *launcher):
+        self.agent.selector.close()
+        launcher = [self.agent.launcher.channel] if self.agent.launcher is not None else []
+        for sock in (self.launcher, self.rank, *self.agent.connections, *self.agent.listeners, *launcher):
             sock.close()
-        self.keeper.journal.close()
+        self.agent.journal.close()
 
 
 @pytest.fixture
@@ -83,16 +83,16 @@ def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage)
 
 
 def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickles_in(stage: Stage) -> None:
-    launcher = stage.keeper.launcher
+    launcher = stage.agent.launcher
     assert launcher is not None
     framing.send(stage.rank, {"exit": 3, "signal": None, "lines": [], "reason": ""})
     stage.turn()
     framing.send(stage.launcher, {"exit": 3, "signal": None})
     read, write = os.pipe()
     launcher.streams[read] = Recorder(str(stage.folder), rank="-", host="a-launcher", stream="out", merge=False)
-    stage.keeper._watch(read, stage.keeper._pump)
+    stage.agent._watch(read, stage.agent._pump)
     stage.turn()
-    stage.keeper.last_pulse = launcher.end_by = 0.0  # the time for it to notice has passed meanwhile
+    stage.agent.last_pulse = launcher.end_by = 0.0  # the time for it to notice has passed meanwhile
     stage.turn()
     os.close(write)
     stage.turn()
@@ -108,10 +108,10 @@ def far(stage: Stage) -> Iterator[socket.socket]:
     now = time.monotonic()
     host = RunningHost("a-worker-0", 0, False, ProcessId(0, ""), ours, "", group, "", last_seen=now, up=True)
     host.hands_on = True
-    stage.keeper.hosts[host.name] = host
-    stage.keeper._watch(ours, lambda _: stage.keeper._hear(host))
-    assert stage.keeper.launcher is not None
-    stage.keeper.launcher.relayed = Relayed(str(stage.folder), str)
+    stage.agent.hosts[host.name] = host
+    stage.agent._watch(ours, lambda _: stage.agent._hear(host))
+    assert stage.agent.launcher is not None
+    stage.agent.launcher.relayed = Relayed(str(stage.folder), str)
     framing.send(stage.rank, {"exit": 0, "signal": None})
     stage.turn()
     framing.send(stage.launcher, {"exit": 0, "signal": None})
@@ -144,41 +144,46 @@ def test_a_log_that_cannot_be_written_is_said_once_however_much_comes(
         framing.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
         stage.turn()
     assert stage.facts().count("log-trouble") == 1
-    assert stage.keeper.hosts.sweeps == 2  # one is that of the launcher's end
+    assert stage.agent.hosts.sweeps == 2  # one is that of the launcher's end
 
 
 def test_what_a_host_says_before_it_is_lost_counts(stage: Stage, far: socket.socket) -> None:
     framing.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
-    stage.keeper._lost(stage.keeper.hosts["a-worker-0"], "all its processes were killed")
+    stage.agent._lost(stage.agent.hosts["a-worker-0"], "all its processes were killed")
     stage.turn()
     assert "launcher-end" in stage.facts()
     assert (stage.folder / "rank-0.out").read_text() == "x"
 
 
 def test_a_host_that_falls_silent_is_not_waited_for(stage: Stage, far: socket.socket) -> None:
-    assert stage.keeper.launcher is not None
-    stage.keeper.launcher.heard_at = stage.keeper.launcher.drain_until = 0.0
+    assert stage.agent.launcher is not None
+    stage.agent.launcher.heard_at = stage.agent.launcher.drain_until = 0.0
     stage.turn()
     assert "launcher-end" in stage.facts()
 
 
 def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -> None:
     ours, deaf = socket.socketpair()
-    stage.keeper.listeners.add(ours)
+    stage.agent.listeners.add(ours)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)
     signal.alarm(120)
     try:
         for attempt in range(3000):
-            stage.keeper._note("first-output", attempt=attempt)
+            stage.agent._note("first-output", attempt=attempt)
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
         deaf.close()
 
 
-@pytest.mark.parametrize(("runs", "listens", "ends"), [
-    (False, False, True), (True, False, False), (False, True, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("runs", "listens", "ends"),
+    [
+        (False, False, True),
+        (True, False, False),
+        (False, True, False),
+    ],
+)
 def test_hosts_on_which_nothing_runs_are_kept_for_a_supervisor_but_not_for_ever(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, runs: bool, listens: bool, ends: bool
 ) -> None:
@@ -187,11 +192,11 @@ def test_hosts_on_which_nothing_runs_are_kept_for_a_supervisor_but_not_for_ever(
     ours, theirs = socket.socketpair()
     with ours, theirs:
         if listens:
-            stage.keeper.listeners.add(ours)
+            stage.agent.listeners.add(ours)
         if not runs:
             framing.send(stage.launcher, {"exit": 0, "signal": None})
             framing.send(stage.rank, {"exit": 0, "signal": None, "lines": [], "reason": ""})
         for turn in range(200):
             stage.turn()
-            assert turn > 3 or not stage.keeper.ending
-    assert stage.keeper.ending is ends
+            assert turn > 3 or not stage.agent.ending
+    assert stage.agent.ending is ends

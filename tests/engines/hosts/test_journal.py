@@ -47,11 +47,14 @@ def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_las
     """Its ranks are killed in between: they must not look like what came first."""
     seen = Seen()
     made = {"pid": 1, "started": "", "host": "x", "index": 0, "launcher": False, "address": "", "unset": []}
-    for moment, fact in enumerate((
-        {"e": "host-made", **made}, {"e": "host-up", "host": "x"},
-        {"e": "host-trouble", "host": "x", "reason": "silent"},
-        {"e": "host-down", "host": "x", "reason": "killed", "memory": False},
-    )):  # fmt: skip
+    for moment, fact in enumerate(
+        (
+            {"e": "host-made", **made},
+            {"e": "host-up", "host": "x"},
+            {"e": "host-trouble", "host": "x", "reason": "silent"},
+            {"e": "host-down", "host": "x", "reason": "killed", "memory": False},
+        )
+    ):
         seen.learn({"t": float(moment), **fact})
     found = seen.hosts["x"]
     assert (found.trouble, found.down_at) == ("silent", datetime.fromtimestamp(2, UTC))
@@ -59,16 +62,21 @@ def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_las
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_hosts_that_ended_after_their_launcher_are_remembered_as_they_were_then(lost: bool) -> None:
-    """A keeper that nobody comes back to ends them; only what went before was lost."""
+    """A job agent that nobody comes back to ends them; only what went before was lost."""
     seen = Seen()
     made = {"pid": 1, "started": "", "host": "x", "index": 0, "launcher": False, "address": "", "unset": []}
     down = {"e": "host-down", "host": "x", "reason": "silent", "memory": False}
-    for moment, fact in enumerate((
-        {"e": "host-made", **made}, {"e": "host-up", "host": "x"}, {"e": "launcher-start", "attempt": 1},
-        *([down] if lost else []),
-        {"e": "launcher-end", "attempt": 1, "code": 3, "signal": None, "memory": False, "lines": []},
-        *([] if lost else [down]), {"e": "end"},
-    )):  # fmt: skip
+    for moment, fact in enumerate(
+        (
+            {"e": "host-made", **made},
+            {"e": "host-up", "host": "x"},
+            {"e": "launcher-start", "attempt": 1},
+            *([down] if lost else []),
+            {"e": "launcher-end", "attempt": 1, "code": 3, "signal": None, "memory": False, "lines": []},
+            *([] if lost else [down]),
+            {"e": "end"},
+        )
+    ):
         seen.learn({"t": float(moment), **fact})
     assert not seen.hosts
     assert seen.launcher is not None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oarsman.client.mpijob import MPIJob
-from oarsman.engines.hosts.core.host_spec import Outfitter
+from oarsman.engines.hosts.core.host_spec import LocalHostSpecs
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.separation import Separation
 from oarsman.job.install import FAILED, with_install
@@ -27,13 +27,22 @@ def test_the_programs_of_an_environment_come_first_whichever_mpi_is_chosen(
     chosen: str | None, launcher: str, worker: str
 ) -> None:
     job = job_from_document(MPIJob("pi", command=["true"], workers=1, implementation=chosen).to_dict())
-    outfitter = Outfitter(
-        job, environment={"PATH": "/usr/bin"}, folder=Path("/"),
+    host_specs = LocalHostSpecs(
+        job,
+        environment={"PATH": "/usr/bin"},
+        folder=Path("/"),
         mpi=FoundMpi(Family.OPENMPI5, "5", "/opt/mpi/bin/mpirun"),
-        separation=Separation(), job_folder="/jobs/x", run_folder="/run/x", starter=["start"], master_port=1,
-        ranks_share_cores=False, private=False, gpus={}, packages=Path("/envs/t"),
-    )  # fmt: skip
-    hosts = outfitter.hosts()
+        separation=Separation(),
+        job_folder="/jobs/x",
+        run_folder="/run/x",
+        starter=["start"],
+        master_port=1,
+        ranks_share_cores=False,
+        private=False,
+        gpus={},
+        packages=Path("/envs/t"),
+    )
+    hosts = host_specs.hosts()
     assert hosts["pi-launcher"]["environment"]["PATH"] == hosts["pi-launcher"]["own"]["PATH"] == launcher
     assert hosts["pi-worker-0"]["environment"]["PATH"] == hosts["pi-worker-0"]["own"]["PATH"] == worker
 

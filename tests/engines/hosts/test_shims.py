@@ -1,4 +1,4 @@
-"""What the stand-ins make of their words, without starting anything."""
+"""What the shims make of their words, without starting anything."""
 
 from __future__ import annotations
 
@@ -32,9 +32,14 @@ def inside_a_job(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {
-        "OARSMAN_RUN": str(tmp_path), "OARSMAN_ATTEMPT": "2", "OARSMAN_HOSTS": "a-worker-0 a-worker-1",
-        "OARSMAN_SLOTS": "1", "OARSMAN_MASTER_PORT": "29500", "OARSMAN_FAMILY": "Open MPI 5", "OARSMAN_RANK": "RANK",
-    }.items():  # fmt: skip
+        "OARSMAN_RUN": str(tmp_path),
+        "OARSMAN_ATTEMPT": "2",
+        "OARSMAN_HOSTS": "a-worker-0 a-worker-1",
+        "OARSMAN_SLOTS": "1",
+        "OARSMAN_MASTER_PORT": "29500",
+        "OARSMAN_FAMILY": "Open MPI 5",
+        "OARSMAN_RANK": "RANK",
+    }.items():
         monkeypatch.setenv(name, value)
 
 
@@ -45,7 +50,16 @@ def label(through: str = "oe", master: str = "a-worker-0", survives: str = "0") 
 @pytest.mark.usefixtures("inside_a_job")
 def test_the_rank_stand_in_goes_before_the_program() -> None:
     assert mpirun.compose("mpirun", ["-np", "2", "-bind-to", "none", "python", "-n", "train.py"]) == [
-        "-np", "2", "--bind-to", "none", "RANK", label(), "python", "-n", "train.py"]  # fmt: skip
+        "-np",
+        "2",
+        "--bind-to",
+        "none",
+        "RANK",
+        label(),
+        "python",
+        "-n",
+        "train.py",
+    ]
 
 
 @pytest.mark.usefixtures("inside_a_job")
@@ -106,10 +120,15 @@ def test_an_mpi_is_known_by_its_own_words(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("$(A)", "1"), ("$$(A)", "$(A)"), ("$(A)$(B)", "12"), ("$(UNKNOWN)", "$(UNKNOWN)"), ("$A", "$A"),
-        ("$$$(A)", "$1"), ("100%$", "100%$"),
+        ("$(A)", "1"),
+        ("$$(A)", "$(A)"),
+        ("$(A)$(B)", "12"),
+        ("$(UNKNOWN)", "$(UNKNOWN)"),
+        ("$A", "$A"),
+        ("$$$(A)", "$1"),
+        ("100%$", "100%$"),
     ],
-)  # fmt: skip
+)
 def test_references_are_expanded_as_kubernetes_does(text: str, expected: str) -> None:
     assert host_spec.expand(text, {"A": "1", "B": "2"}) == expected
 

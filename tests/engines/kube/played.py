@@ -122,8 +122,13 @@ def _mpi(**state: Object) -> Object:
     if "running" in state:
         state = {"running": {"startedAt": _now()}}
     return {
-        "name": "mpi", "image": "pi", "imageID": "", "ready": "running" in state, "restartCount": 0, "state": state,
-    }  # fmt: skip
+        "name": "mpi",
+        "image": "pi",
+        "imageID": "",
+        "ready": "running" in state,
+        "restartCount": 0,
+        "state": state,
+    }
 
 
 class Stage:
@@ -135,9 +140,7 @@ class Stage:
         self.kubelet = Kubelet(kube, namespace)
         self.metrics = Metrics(process=False)
         self._ahead = timedelta(0)
-        self.operator = Operator(
-            kube, settings, self.metrics, Turns(), now=lambda: datetime.now(UTC) + self._ahead
-        )  # fmt: skip
+        self.operator = Operator(kube, settings, self.metrics, Turns(), now=lambda: datetime.now(UTC) + self._ahead)
 
     def advance(self, seconds: float) -> None:
         """Time goes by for the operator."""

@@ -1,4 +1,4 @@
-"""A place like a container for the scripts of a job: /run, /etc, /opt and /dev of its own, and stand-ins on PATH."""
+"""A place like a container for the scripts of a job: /run, /etc, /opt and /dev of its own, and shims on PATH."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ mount --rbind {place}/dev /dev
 cd /
 exec env -i PATH={place}/bin:/usr/bin:/bin {environment} {command}
 """
-# What a stand-in does for a host is a script called after it. Every call is written down.
+# What a shim does for a host is a script called after it. Every call is written down.
 _SSH = """\
 #!/bin/sh
 line=$(echo "$*" | tr "\\n" " ")
@@ -104,5 +104,9 @@ class Sandbox:
     def run(self, script: str, *words: str, user: int = 0, **environment: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             self.command(script, *words, user=user, **environment),
-            text=True, capture_output=True, timeout=PATIENCE, check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            text=True,
+            capture_output=True,
+            timeout=PATIENCE,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )

@@ -86,8 +86,12 @@ def test_an_event_says_about_whom_by_whom_when_and_what(recorder: EventRecorder,
     (event,) = server.all
     assert event["metadata"] == {"name": f"pi.{1_800_000_000_000_000_000:x}", "namespace": "ns"}
     assert event["involvedObject"] == {
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "namespace": "ns", "name": "pi", "uid": "u-1",
-    }  # fmt: skip
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "namespace": "ns",
+        "name": "pi",
+        "uid": "u-1",
+    }
     assert (event["type"], event["reason"], event["message"]) == ("Normal", "MPIJobCreated", "MPIJob ns/pi is created.")
     assert (event["count"], event["firstTimestamp"], event["lastTimestamp"]) == (1, *["2027-01-15T08:00:00Z"] * 2)
     assert event["source"] == {"component": "mpi-job-controller", "host": "operator-0"}

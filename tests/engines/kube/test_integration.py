@@ -293,18 +293,32 @@ def test_scaling_through_the_subresource_changes_the_number_of_workers(served: C
 def test_a_status_comes_back_from_the_server_as_it_was_written(served: Cluster, api_namespace: str) -> None:
     """A field the definition does not know would be dropped, and written again for ever."""
     cause = Cause(
-        summary="s", rank=1, host="h", exit_code=2, signal=3, memory_limit_hit=True, last_lines=("a", "b"), hint="x",
-    )  # fmt: skip
+        summary="s",
+        rank=1,
+        host="h",
+        exit_code=2,
+        signal=3,
+        memory_limit_hit=True,
+        last_lines=("a", "b"),
+        hint="x",
+    )
     attempt = Attempt(
         number=1, started_at=at(1), finished_at=at(2.5), outcome="Failed", cause=cause, workers=2, launcher="l"
-    )  # fmt: skip
+    )
     count = ReplicaCount(active=1, succeeded=2, failed=3, ready=4)
     full = a_status(
-        true=("Created", "Failed"), attempts=(attempt,), cause=cause, completion_time=at(9), launcher=count,
-        worker=count, queue=QueuePlace(position=1, reason="r"), retry_at=at(8), placement={0: "h", 1: "h"},
+        true=("Created", "Failed"),
+        attempts=(attempt,),
+        cause=cause,
+        completion_time=at(9),
+        launcher=count,
+        worker=count,
+        queue=QueuePlace(position=1, reason="r"),
+        retry_at=at(8),
+        placement={0: "h", 1: "h"},
         machines={"h": "node1"},
         timeline={step: at(1) for step in STEPS},
-    )  # fmt: skip
+    )
     assert all(getattr(full, field.name) for field in dataclasses.fields(full))
     assert all(getattr(attempt, field.name) for field in dataclasses.fields(attempt))
     assert all(getattr(cause, field.name) for field in dataclasses.fields(cause))

@@ -32,8 +32,10 @@ class Candidate:
         self.lines: list[str] = []
         self._process = subprocess.Popen(
             [sys.executable, str(CANDIDATE), str(api.kubeconfig), namespace, name, master],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 

@@ -1,4 +1,4 @@
-"""The scripts that run in a job's pods, with stand-ins for ssh, sshd and kubectl."""
+"""The scripts that run in a job's pods, with shims for ssh, sshd and kubectl."""
 
 from __future__ import annotations
 
@@ -44,8 +44,14 @@ def test_shellcheck_has_nothing_to_say(script: Path) -> None:
 
 def test_every_script_is_delivered_and_short() -> None:
     assert {path.name for path in ALL} == {
-        "barrier.sh", "kubexec.sh", "launch.sh", "passwd.sh", "prepare.sh", "ssh.sh", "worker.sh",
-    }  # fmt: skip
+        "barrier.sh",
+        "kubexec.sh",
+        "launch.sh",
+        "passwd.sh",
+        "prepare.sh",
+        "ssh.sh",
+        "worker.sh",
+    }
     assert sum(path.stat().st_size for path in ALL) < 64 * 1024  # a ConfigMap holds a mebibyte, with all the hosts
 
 
@@ -212,9 +218,15 @@ def test_kubexec_runs_the_words_in_the_pod(sandbox: Sandbox, container: str, cal
 # -- launch.sh ----------------------------------------------------------------------------------------------------
 def launch(sandbox: Sandbox, command: str, expected: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     return sandbox.run(
-        "launch.sh", "sh", "-c", command, OARSMAN_EXPECTED=expected, OARSMAN_LAUNCHER=LAUNCHER,
-        OARSMAN_AGENT=SSH_AGENT, **environment,
-    )  # fmt: skip
+        "launch.sh",
+        "sh",
+        "-c",
+        command,
+        OARSMAN_EXPECTED=expected,
+        OARSMAN_LAUNCHER=LAUNCHER,
+        OARSMAN_AGENT=SSH_AGENT,
+        **environment,
+    )
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
@@ -266,9 +278,7 @@ def test_a_hydra_that_outlives_its_sessions_is_ended(sandbox: Sandbox) -> None:
     sandbox.program("bin/sleep", "exec /bin/sleep 0.05")
     sandbox.program("bin/ssh", "exit 1")
     # A session that ended and that nobody has asked about yet, and a starter that waits for ever.
-    starter = (
-        f"import os, time; os.spawnv(os.P_NOWAIT, '{sandbox.place}/bin/ssh', ['ssh']); time.sleep(1000)"
-    )  # fmt: skip
+    starter = f"import os, time; os.spawnv(os.P_NOWAIT, '{sandbox.place}/bin/ssh', ['ssh']); time.sleep(1000)"
     done = sandbox.run(
         "launch.sh", os.path.realpath(sys.executable), "-c", starter, OARSMAN_HYDRA="yes", OARSMAN_LAUNCHER=LAUNCHER
     )

@@ -111,17 +111,29 @@ SCRIPT = ["--host-discovery-script", "/etc/mpi/discover_hosts.sh"]
 @pytest.mark.parametrize(
     ("words", "field", "value", "expected"),
     [
-        (["-np", "2", "--min-np", "1", "--max-np", "3", *SCRIPT, "x"], "elastic_max", 5,
-         ["-np", "2", "--min-np", "1", "--max-np", "5", *SCRIPT, "x"]),
+        (
+            ["-np", "2", "--min-np", "1", "--max-np", "3", *SCRIPT, "x"],
+            "elastic_max",
+            5,
+            ["-np", "2", "--min-np", "1", "--max-np", "5", *SCRIPT, "x"],
+        ),
         (["-np", "2", "--min-np=1", *SCRIPT, "x"], "elastic_min", 2, ["-np", "2", "--min-np=2", *SCRIPT, "x"]),
-        (["-np", "2", "--min-num-proc", "1", *SCRIPT, "x"], "elastic_max", 3,
-         ["-np", "2", "--min-num-proc", "1", "--max-np", "3", *SCRIPT, "x"]),
-        (["-np", "2", *SCRIPT, "x", "--min-np", "7"], "elastic_min", 1,
-         ["-np", "2", "--min-np", "1", *SCRIPT, "x", "--min-np", "7"]),
+        (
+            ["-np", "2", "--min-num-proc", "1", *SCRIPT, "x"],
+            "elastic_max",
+            3,
+            ["-np", "2", "--min-num-proc", "1", "--max-np", "3", *SCRIPT, "x"],
+        ),
+        (
+            ["-np", "2", *SCRIPT, "x", "--min-np", "7"],
+            "elastic_min",
+            1,
+            ["-np", "2", "--min-np", "1", *SCRIPT, "x", "--min-np", "7"],
+        ),
         ([*SCRIPT, "x"], "elastic_min", 1, ["--min-np", "1", *SCRIPT, "x"]),
         (["--min-np", "1", "--max-np", "3", *SCRIPT, "x"], "elastic_min", None, ["--max-np", "3", *SCRIPT, "x"]),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("split", [0, 1])
 def test_the_bounds_of_an_elastic_job_are_words_of_its_launch_line(
     words: list[str], field: str, value: int | None, expected: list[str], split: int
@@ -161,23 +173,29 @@ def test_a_job_that_is_not_elastic_has_no_bounds_to_set(command: list[str], says
         ({"limits": {"cpu": 2}}, "worker_gpu", "1", {"limits": {"cpu": 2, "nvidia.com/gpu": 1}}),
         ({"limits": {"memory": "1Gi"}}, "worker_cpu", "1", {"limits": {"memory": "1Gi", "cpu": "1"}}),
         (
-            {"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}}, "worker_cpu", "3",
+            {"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}},
+            "worker_cpu",
+            "3",
             {"limits": {"cpu": "3"}, "requests": {"cpu": "3", "memory": "1Gi"}},
         ),
         (
-            {"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}}, "worker_cpu", None,
+            {"limits": {"cpu": "2"}, "requests": {"cpu": "1", "memory": "1Gi"}},
+            "worker_cpu",
+            None,
             {"requests": {"memory": "1Gi"}},
         ),
         ({"requests": {"cpu": 1}}, "worker_cpu", "2", {"requests": {"cpu": 2}, "limits": {"cpu": 2}}),
         ({"limits": {"amd.com/gpu": 1}}, "worker_gpu", "2", {"limits": {"amd.com/gpu": 2}}),
         (
-            {"limits": {"nvidia.com/gpumem": "1k", "nvidia.com/gpumem-percentage": 50}}, "worker_gpu_memory", "2k",
+            {"limits": {"nvidia.com/gpumem": "1k", "nvidia.com/gpumem-percentage": 50}},
+            "worker_gpu_memory",
+            "2k",
             {"limits": {"nvidia.com/gpumem": "2k", "nvidia.com/gpumem-percentage": 50}},
         ),
         ({"limits": {"nvidia.com/vgpu": "1"}}, "worker_vgpu", "2", {"limits": {"nvidia.com/vgpu": "2"}}),
         ({"limits": {"cpu": "2"}}, "worker_cpu", "", None),
     ],
-)  # fmt: skip
+)
 def test_an_amount_is_a_limit_and_what_is_requested(
     before: dict[str, Any], field: str, value: str | None, after: dict[str, Any] | None
 ) -> None:
@@ -252,16 +270,24 @@ def test_folders_and_claims_are_shown_and_other_kinds_are_kept() -> None:
 @pytest.mark.parametrize(
     ("wanted", "volumes", "mounts"),
     [
-        ([_volume("/d", "/data", read_only=True)], [FOLDER],
-         [{"name": "d", "mountPath": "/d", "readOnly": True}]),
-        ([_volume("/d", "claim")], [{"name": "d", "persistentVolumeClaim": {"claimName": "claim"}}],
-         [{"name": "d", "mountPath": "/d"}]),
-        ([_volume("/d", "/data"), _volume("/e", "/data", read_only=True)], [FOLDER],
-         [{"name": "d", "mountPath": "/d"}, {"name": "d", "mountPath": "/e", "readOnly": True}]),
-        ([_volume("/e", "c")], [{"name": "vol-e", "persistentVolumeClaim": {"claimName": "c"}}],
-         [{"name": "vol-e", "mountPath": "/e"}]),
+        ([_volume("/d", "/data", read_only=True)], [FOLDER], [{"name": "d", "mountPath": "/d", "readOnly": True}]),
+        (
+            [_volume("/d", "claim")],
+            [{"name": "d", "persistentVolumeClaim": {"claimName": "claim"}}],
+            [{"name": "d", "mountPath": "/d"}],
+        ),
+        (
+            [_volume("/d", "/data"), _volume("/e", "/data", read_only=True)],
+            [FOLDER],
+            [{"name": "d", "mountPath": "/d"}, {"name": "d", "mountPath": "/e", "readOnly": True}],
+        ),
+        (
+            [_volume("/e", "c")],
+            [{"name": "vol-e", "persistentVolumeClaim": {"claimName": "c"}}],
+            [{"name": "vol-e", "mountPath": "/e"}],
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_volume_is_for_both_roles(
     wanted: list[dict[str, Any]], volumes: list[dict[str, Any]], mounts: list[dict[str, Any]]
 ) -> None:
@@ -291,10 +317,19 @@ def test_a_volume_that_cannot_be_says_why(wanted: list[dict[str, Any]], says: st
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("workers", 0), ("workers", "two"), ("workers", True), ("slots", -1), ("retries", -1), ("suspend", "yes"),
-        ("worker_cpu", "lots"), ("command", "mpirun x"), ("labels", ["a"]), ("name", 5), ("nothing", "x"),
+        ("workers", 0),
+        ("workers", "two"),
+        ("workers", True),
+        ("slots", -1),
+        ("retries", -1),
+        ("suspend", "yes"),
+        ("worker_cpu", "lots"),
+        ("command", "mpirun x"),
+        ("labels", ["a"]),
+        ("name", 5),
+        ("nothing", "x"),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_a_field_cannot_have_is_refused(field: str, value: Any) -> None:
     with pytest.raises(UsageError) as raised:
         form.with_value(_job({}, {}), field, value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from oarsman.engines.hosts.ssh.diagnose.judge import WaySeen, way
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.inventory_file import read
 from oarsman.engines.hosts.ssh.trouble import TIMED_OUT, trouble
 from oarsman.errors import ManifestError
@@ -48,7 +48,7 @@ FRAGMENTS = {
         "export PATH=7:$PATH\n",
     },
     "engines/hosts/ssh/inventory_file.py": set[str](),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("file", FRAGMENTS)
@@ -58,7 +58,7 @@ def test_every_sentence_of_a_check_has_its_chinese(file: str) -> None:
     assert {said: english_words(said) for said in spoken.values() if english_words(said)} == {}
 
 
-NODE = RackHost(name="node2", address="10.0.0.2", jump="gate")
+NODE = SshHost(name="node2", address="10.0.0.2", jump="gate")
 SSH = {
     "unknown name": (255, "ssh: Could not resolve hostname node2: Name or service not known"),
     "nobody listens": (255, "ssh: connect to host node2 port 22: Connection refused"),
@@ -95,18 +95,26 @@ def test_what_is_in_the_way_between_hosts_is_said_in_chinese(name: str) -> None:
 @pytest.mark.parametrize(
     ("english", "chinese"),
     [
-        ("node1 cannot log in to node2, node3: its host key is not known yet",
-         "node1 无法登录 node2, node3：它的主机公钥尚不认识"),
-        ("node3 cannot connect to node1 (10.88.1.11): no answer, as if a firewall dropped it",
-         "node3 无法连到 node1（10.88.1.11）：没有应答，像是被防火墙丢弃"),
-        ("whether node2 can connect to node1 was not tried: no mpirun listens on node1",
-         "没有测试 node2 能否连到 node1：node1 上没有 mpirun 在监听"),
+        (
+            "node1 cannot log in to node2, node3: its host key is not known yet",
+            "node1 无法登录 node2, node3：它的主机公钥尚不认识",
+        ),
+        (
+            "node3 cannot connect to node1 (10.88.1.11): no answer, as if a firewall dropped it",
+            "node3 无法连到 node1（10.88.1.11）：没有应答，像是被防火墙丢弃",
+        ),
+        (
+            "whether node2 can connect to node1 was not tried: no mpirun listens on node1",
+            "没有测试 node2 能否连到 node1：node1 上没有 mpirun 在监听",
+        ),
         ("mpirun was not tried: no host passed", "没有运行 mpirun：没有主机通过检查"),
         ("mpirun was not tried: node1 cannot log in to node2", "没有运行 mpirun：node1 无法登录 node2"),
-        ("mpirun over all hosts failed (nothing came from a, b): ORTE",
-         "在所有主机上运行 mpirun 失败（a, b 没有输出）：ORTE"),
+        (
+            "mpirun over all hosts failed (nothing came from a, b): ORTE",
+            "在所有主机上运行 mpirun 失败（a, b 没有输出）：ORTE",
+        ),
     ],
-)  # fmt: skip
+)
 def test_sentences_that_are_put_together(english: str, chinese: str) -> None:
     assert in_chinese(english) == chinese
 
@@ -115,10 +123,22 @@ INVENTORIES = [
     *(line for line, *_ in WRONG_LINES),
     *(f"hosts:\n- {line}\n  name: n1" for line, *_ in WRONG_FIELDS if not line.startswith("name:")),
     *(f"hosts:\n- {line}" for line, *_ in WRONG_FIELDS if line.startswith("name:")),
-    "a@n1\nb@n1", "- n1\n---\n- n2", "hosts: 7", "hosts:", "hosts: []", "[]", "- 7", "- n1\n- {name: n1}", "host: [n1]",
-    "hosts: [n1]\nkind: MPIJob", "hosts: [n1]\ndefaults: {name: n}", "- {name: n1, labels: {-a: 1}}",
-    "- {name: n1, environment: {1a: x}}", '- {name: n1, environment: {A: "\\0"}}', "- {name: n1, labels: {a: []}}",
-]  # fmt: skip
+    "a@n1\nb@n1",
+    "- n1\n---\n- n2",
+    "hosts: 7",
+    "hosts:",
+    "hosts: []",
+    "[]",
+    "- 7",
+    "- n1\n- {name: n1}",
+    "host: [n1]",
+    "hosts: [n1]\nkind: MPIJob",
+    "hosts: [n1]\ndefaults: {name: n}",
+    "- {name: n1, labels: {-a: 1}}",
+    "- {name: n1, environment: {1a: x}}",
+    '- {name: n1, environment: {A: "\\0"}}',
+    "- {name: n1, labels: {a: []}}",
+]
 
 
 @pytest.mark.parametrize("text", INVENTORIES)
@@ -135,16 +155,22 @@ def test_what_is_wrong_with_an_inventory_is_said_in_chinese(text: str) -> None:
     ("english", "chinese"),
     [
         ("'n1;reboot' is not a host name: it has ';'", "“n1;reboot”不是主机名：其中有“;”"),
-        ("'many' is not a number of slots: a whole number from 0 to 100000",
-         "“many”不是槽位数：应为 0 到 100000 的整数"),
+        (
+            "'many' is not a number of slots: a whole number from 0 to 100000",
+            "“many”不是槽位数：应为 0 到 100000 的整数",
+        ),
         ("an inventory has defaults, hosts and sshConfig", "主机清单的字段有：defaults、hosts 和 sshConfig"),
-        ("node2: the host did not describe itself: it said 'Welcome'",
-         "node2：主机没有说明自己的情况：它输出了 'Welcome'"),
-        ("code was not copied: node2: /tmp/code belongs to somebody else",
-         "代码没有复制过去：node2：/tmp/code 属于别人"),
+        (
+            "node2: the host did not describe itself: it said 'Welcome'",
+            "node2：主机没有说明自己的情况：它输出了 'Welcome'",
+        ),
+        (
+            "code was not copied: node2: /tmp/code belongs to somebody else",
+            "代码没有复制过去：node2：/tmp/code 属于别人",
+        ),
         ("code was not copied: node2: what it says makes no sense", "代码没有复制过去：node2：无法理解它的回答"),
         ("node2 (10.0.0.2): nothing began there within 60 seconds", "node2 (10.0.0.2)：60 秒内那里没有任何东西启动"),
     ],
-)  # fmt: skip
+)
 def test_sentences_about_inventories_and_hosts(english: str, chinese: str) -> None:
     assert in_chinese(english) == chinese

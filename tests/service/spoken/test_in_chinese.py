@@ -28,11 +28,20 @@ def test_a_phrase_has_the_same_gaps_in_both_languages(english: str) -> None:
 @pytest.mark.parametrize(
     "sentence",
     [
-        "", " ", "hello", "mpirun was not found", "MPIJob", "rank 1 did something else", "已经是中文了",
-        "needs 2 bananas and more, 1 of 2 are eaten", "is running: {key}", "{key:word}", "a; b; c",
+        "",
+        " ",
+        "hello",
+        "mpirun was not found",
+        "MPIJob",
+        "rank 1 did something else",
+        "已经是中文了",
+        "needs 2 bananas and more, 1 of 2 are eaten",
+        "is running: {key}",
+        "{key:word}",
+        "a; b; c",
         pytest.param("MPIJob x is running." + " " * 5000, id="longer than anything we write"),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_known_stays_as_it_is(sentence: str) -> None:
     assert in_chinese(sentence) == sentence
 
@@ -44,10 +53,12 @@ def test_what_is_not_known_stays_as_it_is(sentence: str) -> None:
         ("rank 1 on h exited with code 3: {0} %s {key}", "h 上的进程 1 以退出码 3 结束：{0} %s {key}"),
         ("rank 1 on h exited with code 3: 错误 在这里", "h 上的进程 1 以退出码 3 结束：错误 在这里"),
         ("environment x could not be built: No match; see", "环境 x 构建失败：No match; see"),
-        ("not started: x-worker-1 was lost: it was evicted: The node was low on memory.",
-         "没有启动：x-worker-1 失联：它被驱逐了：The node was low on memory."),
+        (
+            "not started: x-worker-1 was lost: it was evicted: The node was low on memory.",
+            "没有启动：x-worker-1 失联：它被驱逐了：The node was low on memory.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_foreign_text_is_kept_letter_by_letter(sentence: str, chinese: str) -> None:
     assert in_chinese(sentence) == chinese
 

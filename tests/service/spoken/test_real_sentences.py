@@ -42,29 +42,44 @@ def spoken(sentence: str, *foreign: str) -> str:
 # -- room ------------------------------------------------------------------------------------------------
 def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, **given: Any) -> Request:
     return Request(
-        key=f"default/{key}", cpus=Decimal(str(cpus)), memory=memory_gib * GIB, waited=timedelta(minutes=minutes),
+        key=f"default/{key}",
+        cpus=Decimal(str(cpus)),
+        memory=memory_gib * GIB,
+        waited=timedelta(minutes=minutes),
         **given,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
     ("waiting", "running", "chinese"),
     [
-        ([ask("a", 4)], [ask("b", 6), ask("c", 0.5)],
-         "需要 4 个 CPU，共 8，空闲 1.5（占用：default/b 6，default/c 0.5）"),
-        ([ask("a", 4)], [ask(x, 1.5) for x in "bcdef"],
-         "需要 4 个 CPU，共 8，空闲 0.5（占用：default/b 1.5，default/c 1.5，default/d 1.5，另有 2 个作业）"),
+        (
+            [ask("a", 4)],
+            [ask("b", 6), ask("c", 0.5)],
+            "需要 4 个 CPU，共 8，空闲 1.5（占用：default/b 6，default/c 0.5）",
+        ),
+        (
+            [ask("a", 4)],
+            [ask(x, 1.5) for x in "bcdef"],
+            "需要 4 个 CPU，共 8，空闲 0.5（占用：default/b 1.5，default/c 1.5，default/d 1.5，另有 2 个作业）",
+        ),
         ([ask("a", 4, owner="ada")], [ask("b", 6, owner="bob")], "需要 4 个 CPU，共 8，空闲 2（占用：其他人 6）"),
-        ([ask("a", 4, memory_gib=9, gpus=1)], [ask("b", 6, memory_gib=9, gpus=2)],
-         "需要 1 个 GPU，共 2，空闲 0（占用：default/b 2）；需要 4 个 CPU，共 8，空闲 2（占用：default/b 6）；"
-         "需要 9 GiB 内存，共 16，空闲 7（占用：default/b 9）"),
+        (
+            [ask("a", 4, memory_gib=9, gpus=1)],
+            [ask("b", 6, memory_gib=9, gpus=2)],
+            "需要 1 个 GPU，共 2，空闲 0（占用：default/b 2）；需要 4 个 CPU，共 8，空闲 2（占用：default/b 6）；"
+            "需要 9 GiB 内存，共 16，空闲 7（占用：default/b 9）",
+        ),
         ([ask("a", 99)], [], "要求 99 个 CPU，本机只有 8；加 --oversubscribe 仍可启动"),
         ([ask("a", 1, gpus=3)], [], "要求 3 个 GPU，本机只有 2"),
         ([ask("big", 8, minutes=12), ask("a", 1)], [ask("b", 4)], "排在 default/big 之后，后者已等待 12 分钟"),
-        ([ask("big", 8, minutes=12, owner="eve"), ask("a", 1, owner="ada")], [ask("b", 4)],
-         "排在别人的一个作业之后，后者已等待 12 分钟"),
+        (
+            [ask("big", 8, minutes=12, owner="eve"), ask("a", 1, owner="ada")],
+            [ask("b", 4)],
+            "排在别人的一个作业之后，后者已等待 12 分钟",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_queue_says_what_is_waited_for(waiting: list[Request], running: list[Request], chinese: str) -> None:
     reason = admit(waiting, running, EIGHT)[-1].admission.reason
     assert spoken(reason) == chinese
@@ -74,34 +89,53 @@ def test_the_queue_says_what_is_waited_for(waiting: list[Request], running: list
 @pytest.mark.parametrize(
     ("reason", "chinese"),
     [
-        ("needs 4 workers with 2 slots and 1 GPU each; 3 fit now: node3 has 1 of 4 slots free (held by a/b: 3)",
-         "需要 4 个 Worker（每个 2 个槽位 和 1 个 GPU）；现在放得下 3 个：node3 共 4 个槽位，空闲 1（占用：a/b 3）"),
-        ("needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by others: 1)",
-         "需要 1 个启动器（4 个槽位）；现在放不下：node1 共 4 个槽位，空闲 3（占用：其他人 1）"),
-        ("needs 1 launcher and 3 workers with 2 slots each; none fits now: node1 has 0 of 16 GiB of memory free",
-         "需要 1 个启动器和 3 个 Worker（每个 2 个槽位）；现在一个也放不下：node1 共 16 GiB 内存，空闲 0"),
-        ("needs 2 workers with 2 slots each and 1 launcher with 1 slot; 1 fits now",
-         "需要 2 个 Worker（每个 2 个槽位）和 1 个启动器（1 个槽位）；现在放得下 1 个"),
-        ("needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free (held by a/b: 2, c/d: 2); "
-         "node3 is left out: its host was lost; node4 is left out: its host was lost; 2 more hosts are left out",
-         "需要另外 3 个 Worker（每个 2 个槽位）；现在放得下 2 个：node1 共 4 个槽位，空闲 0（占用：a/b 2，c/d 2）；"
-         "node3 未被使用：它的主机失联了；node4 未被使用：它的主机失联了；另有 2 台也未被使用"),
-        ("no host has 16 slots for one worker (node1 has most: 8); --oversubscribe starts it all the same",
-         "没有主机能为一个 Worker 提供 16 个槽位（最多的是 node1：8）；加 --oversubscribe 仍可启动"),
-        ("no host with its labels has 5 GPUs for the launcher and a worker (none has any)",
-         "标签相符的主机都不能为启动器和一个 Worker 提供 5 个 GPU（都没有）"),
+        (
+            "needs 4 workers with 2 slots and 1 GPU each; 3 fit now: node3 has 1 of 4 slots free (held by a/b: 3)",
+            "需要 4 个 Worker（每个 2 个槽位 和 1 个 GPU）；现在放得下 3 个：node3 共 4 个槽位，空闲 1（占用：a/b 3）",
+        ),
+        (
+            "needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by others: 1)",
+            "需要 1 个启动器（4 个槽位）；现在放不下：node1 共 4 个槽位，空闲 3（占用：其他人 1）",
+        ),
+        (
+            "needs 1 launcher and 3 workers with 2 slots each; none fits now: node1 has 0 of 16 GiB of memory free",
+            "需要 1 个启动器和 3 个 Worker（每个 2 个槽位）；现在一个也放不下：node1 共 16 GiB 内存，空闲 0",
+        ),
+        (
+            "needs 2 workers with 2 slots each and 1 launcher with 1 slot; 1 fits now",
+            "需要 2 个 Worker（每个 2 个槽位）和 1 个启动器（1 个槽位）；现在放得下 1 个",
+        ),
+        (
+            "needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free (held by a/b: 2, c/d: 2); "
+            "node3 is left out: its host was lost; node4 is left out: its host was lost; 2 more hosts are left out",
+            "需要另外 3 个 Worker（每个 2 个槽位）；现在放得下 2 个：node1 共 4 个槽位，空闲 0（占用：a/b 2，c/d 2）；"
+            "node3 未被使用：它的主机失联了；node4 未被使用：它的主机失联了；另有 2 台也未被使用",
+        ),
+        (
+            "no host has 16 slots for one worker (node1 has most: 8); --oversubscribe starts it all the same",
+            "没有主机能为一个 Worker 提供 16 个槽位（最多的是 node1：8）；加 --oversubscribe 仍可启动",
+        ),
+        (
+            "no host with its labels has 5 GPUs for the launcher and a worker (none has any)",
+            "标签相符的主机都不能为启动器和一个 Worker 提供 5 个 GPU（都没有）",
+        ),
         ("asks for 40 slots, the rack has 32", "要求 40 个槽位，所有主机共有 32"),
-        ("no host has 8 slots and 1 GPU together for the launcher",
-         "没有主机能同时为启动器提供 8 个槽位 和 1 个 GPU"),
-        ("even with nothing else on them, the hosts have room for 2 of 3 workers",
-         "即使没有别的作业，这些主机也只放得下 3 个 Worker 中的 2 个"),
-        ("no host can be used now; node1 is left out: its host was lost",
-         "现在没有可用的主机；node1 未被使用：它的主机失联了"),
-        ("no host can be used now; node1: it does not let us log in; node2 is left out: no answer on port 22; "
-         "1 more host is left out",
-         "现在没有可用的主机；node1：它不允许登录；node2 未被使用：端口 22 没有应答；另有 1 台也未被使用"),
+        ("no host has 8 slots and 1 GPU together for the launcher", "没有主机能同时为启动器提供 8 个槽位 和 1 个 GPU"),
+        (
+            "even with nothing else on them, the hosts have room for 2 of 3 workers",
+            "即使没有别的作业，这些主机也只放得下 3 个 Worker 中的 2 个",
+        ),
+        (
+            "no host can be used now; node1 is left out: its host was lost",
+            "现在没有可用的主机；node1 未被使用：它的主机失联了",
+        ),
+        (
+            "no host can be used now; node1: it does not let us log in; node2 is left out: no answer on port 22; "
+            "1 more host is left out",
+            "现在没有可用的主机；node1：它不允许登录；node2 未被使用：端口 22 没有应答；另有 1 台也未被使用",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_rack_says_what_is_waited_for(reason: str, chinese: str) -> None:
     assert spoken(reason) == chinese
     assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
@@ -142,23 +176,28 @@ def a_quota(hard: str, used: str) -> dict[str, Any]:
         pytest.param(pods(5), place(a_node("n")), [], id="too many"),
         pytest.param(pods(2), place(a_node("n", cpu=4), a_node("m", cpu=2)), [], id="packed"),
         pytest.param(pods(1), place(a_node("n", free=1)), [], id="held"),
-        pytest.param(pods(1), place(a_node("n", free=2), a_node("m", free=2)), [],
-                     id="scattered"),
-        pytest.param(pods(2), place(a_node("n", cpu=6, free=4), a_node("m", free=2)), [],
-                     id="some placed"),
+        pytest.param(pods(1), place(a_node("n", free=2), a_node("m", free=2)), [], id="scattered"),
+        pytest.param(pods(2), place(a_node("n", cpu=6, free=4), a_node("m", free=2)), [], id="some placed"),
         pytest.param(pods(), HIDDEN, [a_quota("4", "0")], id="quota too small"),
         pytest.param(pods(), HIDDEN, [a_quota("8", "4")], id="quota used"),
     ],
-)  # fmt: skip
+)
 def test_a_cluster_says_why_a_job_does_not_fit(kind: fit.Kind, place: Place, quotas: list[dict[str, Any]]) -> None:
     spoken(fit.fit([kind], place, quotas).reason)
 
 
 @pytest.mark.parametrize(
     ("name", "amount"),
-    [("cpu", 1), ("cpu", 2), ("pods", 3), ("memory", GIB), ("limits.memory", GIB), ("limits.cpu", 2),
-     ("nvidia.com/gpu", 1)],
-)  # fmt: skip
+    [
+        ("cpu", 1),
+        ("cpu", 2),
+        ("pods", 3),
+        ("memory", GIB),
+        ("limits.memory", GIB),
+        ("limits.cpu", 2),
+        ("nvidia.com/gpu", 1),
+    ],
+)
 def test_amounts_of_every_kind_are_named(name: str, amount: Decimal) -> None:
     spoken(f"needs {fit.named(name, Decimal(amount))}, all nodes together have {fit.plain(name, Decimal(0))}")
 
@@ -185,11 +224,12 @@ DIED = a_worker(1, Phase.FAILED, reason="Evicted", finished_at=at(1))
         pytest.param(a_job(), running(outdated=("spec.x",)), id="edited"),
         pytest.param(a_job(workers=3, generation=2), running(), id="scaled"),
         pytest.param(a_job(), Observed(status=a_status(), conflict='"pi-1" of Kind "Service"'), id="conflict"),
-        pytest.param(a_job(), Observed(status=a_status(), workers=workers(2, Phase.PENDING, started_at=T0)),
-                     id="barrier"),
+        pytest.param(
+            a_job(), Observed(status=a_status(), workers=workers(2, Phase.PENDING, started_at=T0)), id="barrier"
+        ),
         pytest.param(a_job(elastic=True), running(workers=(a_worker(0),)), id="elastic"),
     ],
-)  # fmt: skip
+)
 def test_what_a_plan_says_is_said_in_chinese(job: Any, seen: Observed) -> None:
     plan = reconcile(job, seen, at(1000))
     old = {condition.message for condition in seen.status.conditions}
@@ -224,22 +264,37 @@ def test_the_problems_of_a_broken_manifest_are_said_in_chinese(file: Path) -> No
 @pytest.mark.parametrize(
     ("seen", "code", "chinese"),
     [
-        (Observed(ranks=(a_rank(1, code=3, last_lines=("ValueError: it broke",)),)), 1,
-         "pi-worker-1 上的进程 1 以退出码 3 结束：ValueError: it broke"),
+        (
+            Observed(ranks=(a_rank(1, code=3, last_lines=("ValueError: it broke",)),)),
+            1,
+            "pi-worker-1 上的进程 1 以退出码 3 结束：ValueError: it broke",
+        ),
         (Observed(ranks=(a_rank(1, code=139),)), 1, "pi-worker-1 上的进程 1 被信号 11（段错误）终止"),
-        (Observed(ranks=(a_rank(1, exit=Exit(code=137, signal=9, memory_limit_hit=True)),)), 1,
-         "pi-worker-1 上的进程 1 被信号 9（强制终止）终止：达到了内存上限"),
-        (Observed(ranks=(a_rank(0, code=3, reason="its log could not be opened: no"),)), 1,
-         "pi-worker-0 上的进程 0 以退出码 3 结束（无法打开它的日志：no）"),
-        (Observed(launcher_lines=("MPI_ABORT was invoked on rank 1 in communicator X with errorcode 7.",)), 7,
-         "进程 1 调用了 MPI_Abort，代码 7"),
+        (
+            Observed(ranks=(a_rank(1, exit=Exit(code=137, signal=9, memory_limit_hit=True)),)),
+            1,
+            "pi-worker-1 上的进程 1 被信号 9（强制终止）终止：达到了内存上限",
+        ),
+        (
+            Observed(ranks=(a_rank(0, code=3, reason="its log could not be opened: no"),)),
+            1,
+            "pi-worker-0 上的进程 0 以退出码 3 结束（无法打开它的日志：no）",
+        ),
+        (
+            Observed(launcher_lines=("MPI_ABORT was invoked on rank 1 in communicator X with errorcode 7.",)),
+            7,
+            "进程 1 调用了 MPI_Abort，代码 7",
+        ),
         (Observed(), 127, "启动器以退出码 127 结束（找不到命令）：它没有任何输出"),
         (Observed(), 137, "启动器被信号 9（强制终止）终止，通常是内存不足：它没有任何输出"),
-        (Observed(launcher_lines=("ended badly",)), 255,
-         "启动器以退出码 255 结束，这通常是因为失去了一台主机或其上的守护进程：ended badly"),
+        (
+            Observed(launcher_lines=("ended badly",)),
+            255,
+            "启动器以退出码 255 结束，这通常是因为失去了一台主机或其上的守护进程：ended badly",
+        ),
         (Observed(launcher_lines=("ended badly",)), None, "启动器失败：ended badly"),
     ],
-)  # fmt: skip
+)
 def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
     seen: Observed, code: int | None, chinese: str
 ) -> None:
@@ -251,11 +306,15 @@ def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
 @pytest.mark.parametrize(
     ("said", "chinese"),
     [
-        ("rank 3 on pi-worker-1 (node2) exited with code 3: boom",
-         "pi-worker-1（node2）上的进程 3 以退出码 3 结束：boom"),
+        (
+            "rank 3 on pi-worker-1 (node2) exited with code 3: boom",
+            "pi-worker-1（node2）上的进程 3 以退出码 3 结束：boom",
+        ),
         ("a rank on pi-worker-1 (node2) exited with code 3", "pi-worker-1（node2）上的一个进程以退出码 3 结束"),
-        ("pi-worker-0 has no place: node9 is no longer in the inventory",
-         "pi-worker-0 没有位置：node9 已不在主机清单中"),
+        (
+            "pi-worker-0 has no place: node9 is no longer in the inventory",
+            "pi-worker-0 没有位置：node9 已不在主机清单中",
+        ),
         (
             "the folder /a is too large to be copied to the hosts: 12,000 files and folders or more; at most 10,000 "
             "are copied. Largest: data (9,000)",
@@ -265,10 +324,12 @@ def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
             "the folder /a is too large to be copied to the hosts: 12 MiB; at most 10 MiB are copied. Largest: data",
             "目录 /a 太大，不能复制到主机：12 MiB；最多复制 10 MiB。最大的是：data",
         ),
-        ("node1 has no working network ib0; it has no network that is known",
-         "node1 没有可用的网络 ib0；它的网络都不认识"),
+        (
+            "node1 has no working network ib0; it has no network that is known",
+            "node1 没有可用的网络 ib0；它的网络都不认识",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_happens_on_ssh_hosts_is_told_in_chinese(said: str, chinese: str) -> None:
     assert in_chinese(said) == chinese
 
@@ -308,27 +369,38 @@ def a_document(*command: str, **spec: Any) -> dict[str, Any]:
     pod = {"spec": {"containers": [{"name": "mpi", "image": "pi-1", "command": list(command)}]}}
     roles = {"Launcher": {"replicas": 1, "template": pod}, "Worker": {"replicas": 2, "template": pod}}
     return {
-        "apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": "x"},
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": "x"},
         "spec": {"mpiReplicaSpecs": roles, **spec},
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
     ("document", "chinese"),
     [
         (a_document("mpirun", "-np", "2", "a"), "2 个 Worker x 1 个槽位 = 2 个槽位；mpirun 启动 2 个进程，正好用满"),
-        (a_document("mpirun", "a"),
-         "2 个 Worker x 1 个槽位 = 2 个槽位；没有指定数量（-np），mpirun 启动 2 个进程，正好用满"),
-        (a_document("mpirun", "-np", "1", "a", runLauncherAsWorker=True),
-         "（2 个 Worker + 1 个启动器） x 1 个槽位 = 3 个槽位；mpirun 启动 1 个进程，还空闲 2 个槽位"),
-        (a_document("mpirun", "--oversubscribe", "-np", "5", "a"),
-         "2 个 Worker x 1 个槽位 = 2 个槽位；mpirun 启动 5 个进程，比槽位多 3 个：每个槽位可以启动多个"),
-        (a_document("sleep", "1"),
-         "2 个 Worker x 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，有多少进程由它自己决定"),
-        (a_document("horovodrun", "-np", "2", "--min-np", "1", "--max-np", "4", "--host-discovery-script", "/a", "b"),
-         "2 个 Worker x 1 个槽位 = 2 个槽位；horovodrun 是弹性的：1 到 4 个进程，随主机增减"),
+        (
+            a_document("mpirun", "a"),
+            "2 个 Worker x 1 个槽位 = 2 个槽位；没有指定数量（-np），mpirun 启动 2 个进程，正好用满",
+        ),
+        (
+            a_document("mpirun", "-np", "1", "a", runLauncherAsWorker=True),
+            "（2 个 Worker + 1 个启动器） x 1 个槽位 = 3 个槽位；mpirun 启动 1 个进程，还空闲 2 个槽位",
+        ),
+        (
+            a_document("mpirun", "--oversubscribe", "-np", "5", "a"),
+            "2 个 Worker x 1 个槽位 = 2 个槽位；mpirun 启动 5 个进程，比槽位多 3 个：每个槽位可以启动多个",
+        ),
+        (a_document("sleep", "1"), "2 个 Worker x 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，有多少进程由它自己决定"),
+        (
+            a_document(
+                "horovodrun", "-np", "2", "--min-np", "1", "--max-np", "4", "--host-discovery-script", "/a", "b"
+            ),
+            "2 个 Worker x 1 个槽位 = 2 个槽位；horovodrun 是弹性的：1 到 4 个进程，随主机增减",
+        ),
     ],
-)  # fmt: skip
+)
 def test_slots_and_ranks_are_explained_in_chinese(document: dict[str, Any], chinese: str) -> None:
     assert spoken(arithmetic(job_from_document(document))) == chinese
 
@@ -342,10 +414,11 @@ def test_what_this_machine_does_differently_is_said_in_chinese() -> None:
         {"name": "s", "persistentVolumeClaim": {"claimName": "c"}},
     ]
     pod["containers"][0] |= {
-        "workingDir": "/not/there", "envFrom": [{"configMapRef": {"name": "c"}}],
+        "workingDir": "/not/there",
+        "envFrom": [{"configMapRef": {"name": "c"}}],
         "volumeMounts": [{"name": "v", "mountPath": "/nor/this"}, {"name": "s", "mountPath": "/nor/that"}],
         "resources": {"limits": {"memory": "1Gi"}},
-    }  # fmt: skip
+    }
     job = job_from_document(document)
     alone = host_spec.Separation(trouble="the trial itself failed")
     slices = host_spec.Slices(0)

@@ -15,7 +15,7 @@ from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecord, JobRecord, LogLine, LogPage, LogQuery
 from oarsman.backends.kube import bridge, fit, follow, log_pages, logs, lookups, nodes, records, rights, usage
 from oarsman.backends.kube import namespaces as allowed
-from oarsman.backends.kube.environments import ClusterEnvironments
+from oarsman.backends.kube.environments import KubeEnvironments
 from oarsman.backends.kube.errors import in_plain_words
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
@@ -29,7 +29,7 @@ Document = dict[str, Any]
 SILENCE_SECONDS = 10.0  # a job that nobody has looked at for so long says that no operator is there
 
 
-class ClusterJobs:
+class KubeBackend:
     """Every method may be called from any thread. `close` is called at exit for those who forget it.
 
     `namespaces`: where to look for jobs if the user may not see those of all namespaces. None: then that is an error.
@@ -50,14 +50,19 @@ class ClusterJobs:
         self._looker = nodes.Looker()
 
     @property
-    def environments(self) -> ClusterEnvironments:
-        return ClusterEnvironments(self._ask, self.home)
+    def environments(self) -> KubeEnvironments:
+        return KubeEnvironments(self._ask, self.home)
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        self,
+        document: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        replace: bool = False,
         owner: str | None = None,
-    ) -> JobRecord:  # fmt: skip
+    ) -> JobRecord:
         """Programs and variables are those of the image: neither environment nor folder goes to the cluster."""
         job_from_document(document)
         return self._ask(lambda kube: self._submit(kube, records.to_send(document, self.home, owner), replace))
@@ -181,8 +186,9 @@ class ClusterJobs:
                     raise
                 raise ForbiddenError(
                     f"this user may not see the jobs of all namespaces: {error.message}",
-                    field="namespace", hint="name a namespace",
-                ) from error  # fmt: skip
+                    field="namespace",
+                    hint="name a namespace",
+                ) from error
 
         return self._stream(source)
 
@@ -224,9 +230,14 @@ class ClusterJobs:
                 yield from lines
 
     def log_page(
-        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        query: LogQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> LogPage:  # fmt: skip
+    ) -> LogPage:
         async def work(kube: Kube) -> LogPage:
             record = await self._record(kube, key)
             return await log_pages.page(kube, record, query, after=after, before=before, limit=limit)

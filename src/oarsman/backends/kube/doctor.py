@@ -7,7 +7,7 @@ from typing import Final
 
 from oarsman import names
 from oarsman.backends.kube import lookups, usage
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.local.doctor import MISSING, OK, WARN, Finding
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Unauthorized, resources
 
@@ -21,7 +21,7 @@ _RIGHTS: Final = (
 )
 
 
-def examine(jobs: ClusterJobs) -> list[Finding]:
+def examine(jobs: KubeBackend) -> list[Finding]:
     return jobs.ask(lambda kube: _examine(kube, jobs.home))
 
 
@@ -48,22 +48,34 @@ async def _server(kube: Kube) -> Finding:
     except (ApiError, OSError) as error:
         what = "the credentials come" if isinstance(error, Unauthorized) else "the address comes"
         return Finding(
-            subject="server", level=MISSING, blocking=True, message=f"{access.server}: {error}",
+            subject="server",
+            level=MISSING,
+            blocking=True,
+            message=f"{access.server}: {error}",
             advice=f"{what} from {access.source}; --context chooses another",
-        )  # fmt: skip
+        )
     old = await kube.server_version() < (1, 16)
     return Finding(
-        subject="server", level=WARN if old else OK, message=f"{access.server}, Kubernetes {version} ({access.source})",
+        subject="server",
+        level=WARN if old else OK,
+        message=f"{access.server}, Kubernetes {version} ({access.source})",
         advice="Kubernetes 1.16 or newer is needed" if old else None,
-    )  # fmt: skip
+    )
 
 
 async def _namespace(kube: Kube, namespace: str) -> list[Finding]:
     """Of one that is there nothing is said: the rights in it are."""
     if not await lookups.lacks(kube, namespace):
         return []
-    return [Finding(subject="namespace", level=MISSING, blocking=True, message=f"the cluster has no {namespace}",
-                    advice=f"kubectl create namespace {namespace}")]  # fmt: skip
+    return [
+        Finding(
+            subject="namespace",
+            level=MISSING,
+            blocking=True,
+            message=f"the cluster has no {namespace}",
+            advice=f"kubectl create namespace {namespace}",
+        )
+    ]
 
 
 async def _definition(kube: Kube) -> list[Finding]:
@@ -73,8 +85,14 @@ async def _definition(kube: Kube) -> list[Finding]:
         what = f"only {', '.join(served)} served" if served else "the cluster does not know them"
         return [Finding(subject="MPIJobs", level=MISSING, blocking=True, message=what, advice=_INSTALL)]
     level = OK if len(served) == len(known) else WARN
-    return [Finding(subject="MPIJobs", level=level, message=f"served as {' and '.join(served)}",
-                    advice=None if level == OK else f"{_INSTALL} brings the definition up to date")]  # fmt: skip
+    return [
+        Finding(
+            subject="MPIJobs",
+            level=level,
+            message=f"served as {' and '.join(served)}",
+            advice=None if level == OK else f"{_INSTALL} brings the definition up to date",
+        )
+    ]
 
 
 async def _operator(kube: Kube, namespace: str) -> list[Finding]:
@@ -100,13 +118,23 @@ async def _rights(kube: Kube, namespace: str) -> list[Finding]:
     for what, needed, wanted in _RIGHTS:
         asked = [(group, name, sub, verb) for group, name, sub, verbs in wanted for verb in verbs]
         answers = await asyncio.gather(*(_may(kube, namespace, *one) for one in asked))
-        lacking = [f"{verb} {name}{'/' + sub if sub else ''}"
-                   for (_, name, sub, verb), yes in zip(asked, answers, strict=True) if not yes]  # fmt: skip
+        lacking = [
+            f"{verb} {name}{'/' + sub if sub else ''}"
+            for (_, name, sub, verb), yes in zip(asked, answers, strict=True)
+            if not yes
+        ]
         message = f"{what} in {namespace}: " + ("yes" if not lacking else f"no, this user may not {', '.join(lacking)}")
         level = OK if not lacking else MISSING if needed else WARN
         advice = "ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed"
-        found.append(Finding(subject="rights", level=level, message=message, blocking=needed,
-                             advice=advice if lacking and not any(one.advice for one in found) else None))  # fmt: skip
+        found.append(
+            Finding(
+                subject="rights",
+                level=level,
+                message=message,
+                blocking=needed,
+                advice=advice if lacking and not any(one.advice for one in found) else None,
+            )
+        )
     return found
 
 
@@ -145,5 +173,11 @@ async def _gangs(kube: Kube) -> list[Finding]:
 async def _metrics(kube: Kube) -> list[Finding]:
     if await kube.has(usage.METRICS):
         return [Finding(subject="metrics", level=OK, message="`oarsman top` can say what pods use")]
-    return [Finding(subject="metrics", level=WARN, message="metrics.k8s.io is missing; only `oarsman top` needs it",
-                    advice="install the metrics server")]  # fmt: skip
+    return [
+        Finding(
+            subject="metrics",
+            level=WARN,
+            message="metrics.k8s.io is missing; only `oarsman top` needs it",
+            advice="install the metrics server",
+        )
+    ]

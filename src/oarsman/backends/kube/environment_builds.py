@@ -28,16 +28,19 @@ for digest in $OARSMAN_DIGESTS; do rm -rf "$digest" "builds/$digest-"*; done
 
 def config_map(wanted: EnvironmentWanted, digest: str, builds: Iterable[str], owner: str) -> Document:
     return {
-        "apiVersion": "v1", "kind": "ConfigMap",
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
         "metadata": {
-            "name": kept.object_name(wanted.name), "labels": {kept.LABEL: wanted.name},
+            "name": kept.object_name(wanted.name),
+            "labels": {kept.LABEL: wanted.name},
             "annotations": {names.ANNOTATION_SUBMITTED_BY: owner},
         },
         "data": {
-            kept.SPEC: json.dumps(asdict(wanted)), kept.DIGEST: digest,
+            kept.SPEC: json.dumps(asdict(wanted)),
+            kept.DIGEST: digest,
             BUILDS: " ".join(dict.fromkeys((*builds, digest))),
         },
-    }  # fmt: skip
+    }
 
 
 def build_job(wanted: EnvironmentWanted, digest: str, *, restricted: bool) -> Document:
@@ -70,24 +73,31 @@ def _job(
 ) -> Document:
     nobody = {"runAsNonRoot": True, "runAsUser": _ANYBODY, "fsGroup": _ANYBODY} if restricted else {}
     container = {
-        "name": BUILD, "image": image, "command": ["/bin/sh", "-c", script],
+        "name": BUILD,
+        "image": image,
+        "command": ["/bin/sh", "-c", script],
         # A server would read $(NAME) in a value as a variable.
-        "env": [{"name": key, "value": value.replace("$", "$$")}
-                for key, value in {"OARSMAN_PLACE": kept.PLACE, **variables}.items()],
+        "env": [
+            {"name": key, "value": value.replace("$", "$$")}
+            for key, value in {"OARSMAN_PLACE": kept.PLACE, **variables}.items()
+        ],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
         "volumeMounts": [{"name": kept.CLAIM, "mountPath": kept.PLACE}],
-    }  # fmt: skip
+    }
     spec = {
-        "restartPolicy": "Never", "automountServiceAccountToken": False,
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}, **nobody},
         "containers": [container],
         "volumes": [{"name": kept.CLAIM, "persistentVolumeClaim": {"claimName": kept.CLAIM}}],
-    }  # fmt: skip
+    }
     return {
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "labels": labels},
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
         "spec": {"backoffLimit": 0, "template": {"metadata": {"labels": labels}, "spec": spec}},
-    }  # fmt: skip
+    }
 
 
 Result = dict[str, Any]
@@ -100,13 +110,18 @@ def record(found: views.ConfigMap, result: Result, used_by: Sequence[str]) -> En
     meta, data = found.metadata, found.data
     state: State = result["state"]
     return EnvironmentRecord(
-        wanted=wanted_of(found), state=state, message=result.get("message", ""),
+        wanted=wanted_of(found),
+        state=state,
+        message=result.get("message", ""),
         owner=meta.annotations.get(names.ANNOTATION_SUBMITTED_BY, ""),
         created_at=meta.creation_timestamp or datetime.fromtimestamp(0, UTC),
         built_at=datetime.fromisoformat(result["builtAt"]) if result.get("builtAt") else None,
-        digest=data.get(kept.DIGEST, ""), python=result.get("python", ""),
-        packages=tuple(result.get("packages", ())), size_bytes=result.get("sizeBytes"), used_by=tuple(used_by),
-    )  # fmt: skip
+        digest=data.get(kept.DIGEST, ""),
+        python=result.get("python", ""),
+        packages=tuple(result.get("packages", ())),
+        size_bytes=result.get("sizeBytes"),
+        used_by=tuple(used_by),
+    )
 
 
 def wanted_of(found: views.ConfigMap) -> EnvironmentWanted:

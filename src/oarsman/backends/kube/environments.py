@@ -31,7 +31,7 @@ _TRIES: Final = 50
 _PAUSE: Final = 0.2  # until the server has really let go of a name
 
 
-class ClusterEnvironments:
+class KubeEnvironments:
     def __init__(self, ask: Callable[..., Any], namespace: str) -> None:
         self._ask = ask
         self._namespace = namespace
@@ -90,9 +90,11 @@ class ClusterEnvironments:
             version = {"resourceVersion": found.metadata.resource_version}
             with suppress(ApiError):  # whoever may only look still sees it
                 await kube.patch(
-                    resources.CONFIG_MAPS, found.metadata.name,
-                    {"metadata": version, "data": {kept.RESULT: json.dumps(result)}}, self._namespace,
-                )  # fmt: skip
+                    resources.CONFIG_MAPS,
+                    found.metadata.name,
+                    {"metadata": version, "data": {kept.RESULT: json.dumps(result)}},
+                    self._namespace,
+                )
         return result
 
     async def _found(self, kube: Kube, name: str) -> views.ConfigMap:
@@ -241,14 +243,16 @@ class ClusterEnvironments:
 def _check(wanted: EnvironmentWanted) -> None:
     if not _NAME.fullmatch(wanted.name):
         raise UsageError(
-            f"'{wanted.name}' is no name for an environment", field="name",
+            f"'{wanted.name}' is no name for an environment",
+            field="name",
             hint="small letters, digits and dashes, at most 63",
-        )  # fmt: skip
+        )
     if not wanted.image:
         raise UsageError(
-            "on Kubernetes an environment needs the image its jobs run in", field="image",
+            "on Kubernetes an environment needs the image its jobs run in",
+            field="image",
             hint="it is built by that image's Python: say --image IMAGE",
-        )  # fmt: skip
+        )
     if wanted.mpi and wanted.mpi not in objects.MPI:
         raise UsageError(f"'{wanted.mpi}' is not known here", field="mpi", hint=f"one of {', '.join(objects.MPI)}")
     if len(wanted.requirements.encode()) > _MOST_REQUIREMENTS:

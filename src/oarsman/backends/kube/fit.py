@@ -22,7 +22,7 @@ UNSEEN_PODS: Final = "this user may not see what runs on the nodes; whether ther
 _ZERO: Final = Decimal(0)
 _GIB: Final = Decimal(1024**3)
 _PASSING: Final = "node.kubernetes.io/"  # taints that come and go with the state of a node
-Room = dict[str, dict[str, Decimal]]  # of each machine
+AdmissionControl = dict[str, dict[str, Decimal]]  # of each machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +60,13 @@ def _kind(word: str, role: Role, count: int) -> Kind:
     view = msgspec.convert(spec, PodSpec)
     limits = total(read(one.resources.limits) for one in view.containers)
     return Kind(
-        word=word, count=count, needs=needs_of_pod(view), limits=limits, selector=spec.get("nodeSelector") or {},
+        word=word,
+        count=count,
+        needs=needs_of_pod(view),
+        limits=limits,
+        selector=spec.get("nodeSelector") or {},
         tolerations=spec.get("tolerations") or (),
-    )  # fmt: skip
+    )
 
 
 async def quotas(kube: Kube, namespace: str) -> list[dict[str, Any]]:
@@ -82,9 +86,13 @@ def fit(kinds: Sequence[Kind], place: Place, quotas: Sequence[Mapping[str, Any]]
         later = later or (_later(kinds, ready) if place.pods_seen else "")
     unknown = UNSEEN_NODES if machines is None else "" if place.pods_seen else UNSEEN_PODS
     return Fit(
-        now=not (never or later), ever=not never, reason=never or later or unknown, wanted=amounts(wanted),
-        free=_sum(machine.free for machine in ready), total=_sum(machine.has for machine in machines or ()),
-    )  # fmt: skip
+        now=not (never or later),
+        ever=not never,
+        reason=never or later or unknown,
+        wanted=amounts(wanted),
+        free=_sum(machine.free for machine in ready),
+        total=_sum(machine.has for machine in machines or ()),
+    )
 
 
 # -- nodes -----------------------------------------------------------------------------------------------
@@ -153,7 +161,9 @@ def _scattered(kind: Kind, placed: int, ready: Sequence[Machine], free: Needs) -
     return f"there is room for {placed} of {_counted(kind)}: what is free is scattered over the nodes"
 
 
-def _pack(kinds: Sequence[Kind], machines: Sequence[Machine], room: Room, *, for_ever: bool) -> tuple[Kind, int] | None:
+def _pack(
+    kinds: Sequence[Kind], machines: Sequence[Machine], room: AdmissionControl, *, for_ever: bool
+) -> tuple[Kind, int] | None:
     """First fit, the largest first; what could not be placed, and how many of it could."""
     whole = total(machine.has for machine in machines)
 
@@ -227,10 +237,12 @@ def _as_quotas_count(kinds: Sequence[Kind]) -> dict[str, Decimal]:
     needs = total(_times(kind.needs, kind.count) for kind in kinds)
     limits = total(_times(kind.limits, kind.count) for kind in kinds)
     return {
-        **needs, **{f"requests.{name}": amount for name, amount in needs.items()},
+        **needs,
+        **{f"requests.{name}": amount for name, amount in needs.items()},
         **{f"limits.{name}": amount for name, amount in limits.items()},
-        "count/pods": needs["pods"], f"count/{names.PLURAL}.{names.GROUP}": Decimal(1),
-    }  # fmt: skip
+        "count/pods": needs["pods"],
+        f"count/{names.PLURAL}.{names.GROUP}": Decimal(1),
+    }
 
 
 # -- words -----------------------------------------------------------------------------------------------

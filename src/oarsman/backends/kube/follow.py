@@ -38,9 +38,15 @@ class News(Generic[T]):
 
 
 async def changes(
-    kube: Kube, resource: Resource, namespace: str | None, read: Callable[[Document], T], *,
-    labels: str = "", fields: str = "", patience: float | None = None,
-) -> AsyncGenerator[News[T]]:  # fmt: skip
+    kube: Kube,
+    resource: Resource,
+    namespace: str | None,
+    read: Callable[[Document], T],
+    *,
+    labels: str = "",
+    fields: str = "",
+    patience: float | None = None,
+) -> AsyncGenerator[News[T]]:
     """All objects, then every change. Never ends by itself; without a limit to its patience, hardly with an error."""
     follower = _Follower(kube, resource, namespace, read, labels, fields)
     failures, failing_since = 0, 0.0
@@ -75,9 +81,14 @@ class _Follower(Generic[T]):
     """Lists if it has to, then watches until the server ends that."""
 
     def __init__(
-        self, kube: Kube, resource: Resource, namespace: str | None, read: Callable[[Document], T], labels: str,
+        self,
+        kube: Kube,
+        resource: Resource,
+        namespace: str | None,
+        read: Callable[[Document], T],
+        labels: str,
         fields: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._kube, self._resource, self._namespace, self._read = kube, resource, namespace, read
         self._labels, self._fields = labels, fields
         self._version = ""
@@ -92,9 +103,13 @@ class _Follower(Generic[T]):
             yield await self._whole()
         started = time.monotonic()
         watched = self._kube.watch(
-            self._resource, self._namespace, labels=self._labels, fields=self._fields, since=self._version,
+            self._resource,
+            self._namespace,
+            labels=self._labels,
+            fields=self._fields,
+            since=self._version,
             opened=self._opened,
-        )  # fmt: skip
+        )
         try:
             async with aclosing(watched), aclosing(_with_a_pulse(watched, self._resource)) as heard:
                 async for change in heard:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from oarsman.backends.kube.backend import ClusterJobs
+from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.rights import may
 from oarsman.engines.kube.client import Access, Forbidden, Kube, NotFound, Unauthorized
 from oarsman.engines.kube.client.credentials import Fixed, bearer
@@ -40,8 +40,8 @@ class Reviewer:
     """`access`: the server; its credentials are not used. `own`: who may be allowed to review tokens, if anybody is."""
 
     def __init__(self, access: Access, own: Access | None = None) -> None:
-        self._anybody = ClusterJobs(replace(access, credentials=Fixed({})))
-        self._own = ClusterJobs(own) if own is not None else None
+        self._anybody = KubeBackend(replace(access, credentials=Fixed({})))
+        self._own = KubeBackend(own) if own is not None else None
         self._versions: tuple[str, ...] = _VERSIONS  # those the server may have; none is asked for twice in vain
 
     def known(self, token: str) -> Known | None:

@@ -11,7 +11,7 @@ from typing import Final
 from oarsman.backends.base import JobRecord, LogLine, LogPage, LogQuery, PlacedLine
 from oarsman.backends.kube import log_stretch, logs, lookups
 from oarsman.backends.kube.log_lines import LAUNCHER, Place, Reader, place
-from oarsman.backends.kube.log_stretch import Mouth, Placed, Stretch
+from oarsman.backends.kube.log_stretch import LogSource, Placed, Stretch
 from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, there
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
@@ -33,14 +33,14 @@ async def page(
     launcher = await logs.launcher_of(kube, record.job, number)
     if launcher is None and not query.workers:
         return _without_a_pod(record, query, at)
-    mouths = _mouths(kube, record, query, launcher)
+    sources = _sources(kube, record, query, launcher)
     attempt = number or (lookups.attempt_of(launcher) if launcher is not None else 1)
-    at = None if at is None else at.of(mouths)
+    at = None if at is None else at.of(sources)
     if at is not None and after is not None:
-        return _onwards(at, {s: await log_stretch.onwards(m, at.spot(s), limit) for s, m in mouths.items()}, limit)
+        return _onwards(at, {s: await log_stretch.onwards(m, at.spot(s), limit) for s, m in sources.items()}, limit)
     found = {
         source: await (log_stretch.last(m, limit) if at is None else log_stretch.back(m, at.spot(source), limit))
-        for source, m in mouths.items()
+        for source, m in sources.items()
     }
     return _back(attempt, found, limit)
 
@@ -54,7 +54,7 @@ def given_place(text: str | None, query: LogQuery, *, field: str) -> Place | Non
     return found
 
 
-def _mouths(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod | None) -> dict[int, Mouth]:
+def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod | None) -> dict[int, LogSource]:
     job = record.job
 
     def reader() -> Reader:
@@ -63,13 +63,16 @@ def _mouths(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Po
     found = {}
     if launcher is not None:
         container = logs.container_of(job)
-        found[LAUNCHER] = Mouth(
-            partial(logs.log_of_launcher, kube, job, launcher), reader, None, lookups.began(launcher, container),
+        found[LAUNCHER] = LogSource(
+            partial(logs.log_of_launcher, kube, job, launcher),
+            reader,
+            None,
+            lookups.began(launcher, container),
             lookups.ended(launcher, container),
-        )  # fmt: skip
+        )
     for index in query.workers:
         began = f"{record.created_at:%Y-%m-%dT%H:%M:%SZ}"
-        found[index + 1] = Mouth(
+        found[index + 1] = LogSource(
             partial(logs.log_of_worker, kube, job, index), reader, job.worker_host(index), began, False
         )
     return found
@@ -244,6 +247,8 @@ class _Ear:
 
     def _page(self, before: Place, lines: list[PlacedLine]) -> LogPage:
         return LogPage(
-            lines=tuple(lines), before=None if before.beginning else before.text, after=self._at.text,
+            lines=tuple(lines),
+            before=None if before.beginning else before.text,
+            after=self._at.text,
             attempt=before.attempt,
-        )  # fmt: skip
+        )

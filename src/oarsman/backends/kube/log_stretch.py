@@ -40,7 +40,7 @@ class Stretch:
 
 
 @dataclass(slots=True)
-class Mouth:
+class LogSource:
     """Whose log it is: how it is opened at a place, how its lines are read, when it began and whether it is over."""
 
     open: Callable[[Spot], PodLog]
@@ -61,40 +61,40 @@ class Mouth:
             yield Placed(before, spot, line)
 
 
-async def onwards(mouth: Mouth, after: Spot, limit: int) -> Stretch:
+async def onwards(source: LogSource, after: Spot, limit: int) -> Stretch:
     """Lines from a place on."""
-    reader, lines, spot, size = mouth.reader(), [], after, 0
+    reader, lines, spot, size = source.reader(), [], after, 0
     passed = BEGINNING
 
     def skip(written: Written) -> None:
         nonlocal passed
         passed = behind(passed, written.stamp)
-        mouth.take(reader, written)
+        source.take(reader, written)
 
-    async with aclosing(there(mouth.open(after).read(skipped=skip))) as batches:
+    async with aclosing(there(source.open(after).read(skipped=skip))) as batches:
         async for batch in batches:
             for written in batch:
                 before, spot = spot, behind(spot, written.stamp)
                 size += len(written.text)
-                line = mouth.take(reader, written)
+                line = source.take(reader, written)
                 if line is not None:
                     lines.append(Placed(before, spot, line))
                 if len(lines) == limit or size > MOST_BYTES:
                     return Stretch(lines=lines, start=after, end=spot)
-    rest = [one for one in mouth.rest(reader, passed if spot == after else spot) if one.after > after]
+    rest = [one for one in source.rest(reader, passed if spot == after else spot) if one.after > after]
     lines += rest[: limit - len(lines)]
-    if mouth.host is None:
-        reader.check(over=mouth.over)
+    if source.host is None:
+        reader.check(over=source.over)
     return Stretch(lines=lines, start=after, end=lines[-1].after if rest else spot)
 
 
-async def last(mouth: Mouth, limit: int) -> Stretch:
+async def last(source: LogSource, limit: int) -> Stretch:
     """The end of the log."""
-    asked = (limit if mouth.reader().takes_all else 4 * limit) + _MARGIN + 1
+    asked = (limit if source.reader().takes_all else 4 * limit) + _MARGIN + 1
     previous, spent = -1, 0
     while True:
-        look = _Look(mouth, limit)
-        await look.at(mouth.open(BEGINNING), tail=asked)
+        look = _Look(source, limit)
+        await look.at(source.open(BEGINNING), tail=asked)
         whole = look.count < asked and (look.longest < _LONG or look.count == previous)
         spent += look.size
         if whole or look.enough or (look.sure and spent + look.size * _GROWTH > MOST_BYTES):
@@ -102,7 +102,7 @@ async def last(mouth: Mouth, limit: int) -> Stretch:
         previous, asked = look.count, asked * _GROWTH
 
 
-async def back(mouth: Mouth, until: Spot, limit: int) -> Stretch:
+async def back(source: LogSource, until: Spot, limit: int) -> Stretch:
     """Lines up to a place."""
     if not until[0]:
         return Stretch(lines=[], start=BEGINNING, end=BEGINNING)
@@ -110,9 +110,9 @@ async def back(mouth: Mouth, until: Spot, limit: int) -> Stretch:
     good: _Look | None = None
     while True:
         since = earlier(until[0], window)
-        whole = since < mouth.began
-        look = _Look(mouth, limit, until, None if good is None else MOST_BYTES - spent)
-        await look.at(mouth.open(BEGINNING), since_time=None if whole else since)
+        whole = since < source.began
+        look = _Look(source, limit, until, None if good is None else MOST_BYTES - spent)
+        await look.at(source.open(BEGINNING), since_time=None if whole else since)
         spent += look.size
         if look.too_much and good is not None:
             return good.stretch(False)
@@ -126,7 +126,7 @@ async def back(mouth: Mouth, until: Spot, limit: int) -> Stretch:
 class _Look:
     """One reading of a part of the log; the first lines of a part are not all known for what they are."""
 
-    mouth: Mouth
+    source: LogSource
     limit: int
     until: Spot | None = None
     most: int | None = None
@@ -143,18 +143,18 @@ class _Look:
 
     async def at(self, log: PodLog, *, tail: int | None = None, since_time: str | None = None) -> None:
         self._found = deque(maxlen=self.limit)
-        reader = self.mouth.reader()
+        reader = self.source.reader()
         async with aclosing(there(log.read(tail=tail, since_time=since_time))) as batches:
             async for batch in batches:
                 for written in batch:
                     if not self._take(reader, written):
                         return
-        for placed in self.mouth.rest(reader, self.spot):
+        for placed in self.source.rest(reader, self.spot):
             if self.until is None or placed.after <= self.until:
                 self._keep(placed)
                 self.spot = placed.after
-        if self.mouth.host is None:
-            reader.check(over=self.mouth.over and self.until is None)
+        if self.source.host is None:
+            reader.check(over=self.source.over and self.until is None)
 
     def _take(self, reader: Reader, written: Written) -> bool:
         before, after = self.spot, behind(self.spot, written.stamp)
@@ -166,7 +166,7 @@ class _Look:
             self._doubtful = max(self._doubtful, self.count + 2)
         if self.count == self._doubtful:
             self._sure_from = before
-        line = self.mouth.take(reader, written)
+        line = self.source.take(reader, written)
         if line is not None:
             self._keep(Placed(before, after, line))
         self.count += 1

@@ -114,10 +114,12 @@ def _leader(item: dict[str, Any]) -> Leader:
     silent = (datetime.now(UTC) - datetime.fromisoformat(renewed)).total_seconds() if renewed else float("inf")
     watches = (item["metadata"].get("annotations") or {}).get(names.ANNOTATION_WATCHES) or ""
     return Leader(
-        holder=spec.get("holderIdentity") or "", namespace=item["metadata"]["namespace"], silent_seconds=silent,
+        holder=spec.get("holderIdentity") or "",
+        namespace=item["metadata"]["namespace"],
+        silent_seconds=silent,
         lasts_seconds=float(spec.get("leaseDurationSeconds") or 15),
         watches=tuple(name for name in watches.split(",") if name),
-    )  # fmt: skip
+    )
 
 
 async def served(kube: Kube, namespace: str) -> bool | None:

@@ -100,9 +100,14 @@ class Machine:
     def record(self, used: Amounts | None) -> HostRecord:
         holdings = tuple(Holding(key=key, amounts=amounts(needs)) for key, needs in sorted(self.jobs.items()))
         return HostRecord(
-            name=self.name, state=self.state, message=self.message, total=amounts(self.has), held=amounts(self.held),
-            used=used, holdings=holdings,
-        )  # fmt: skip
+            name=self.name,
+            state=self.state,
+            message=self.message,
+            total=amounts(self.has),
+            held=amounts(self.held),
+            used=used,
+            holdings=holdings,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,10 +174,15 @@ def _machine(node: _Node, pods: Iterable[_Pod]) -> Machine:
             jobs[f"{pod.metadata.namespace}/{labels[names.LABEL_JOB]}"].append(needs)
     state, message = _state(node)
     return Machine(
-        name=node.metadata.name, state=state, message=message, labels=node.metadata.labels,
-        taints=tuple(node.spec.taints or ()), has=read(node.status.allocatable), held=total(held),
+        name=node.metadata.name,
+        state=state,
+        message=message,
+        labels=node.metadata.labels,
+        taints=tuple(node.spec.taints or ()),
+        has=read(node.status.allocatable),
+        held=total(held),
         jobs={key: total(needs) for key, needs in jobs.items()},
-    )  # fmt: skip
+    )
 
 
 def _ours(labels: Mapping[str, str]) -> bool:

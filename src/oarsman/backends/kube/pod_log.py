@@ -82,14 +82,24 @@ class PodLog:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _stream(
-        self, tail: int | None, since: datetime | None, since_time: str | None, follow: bool,
+        self,
+        tail: int | None,
+        since: datetime | None,
+        since_time: str | None,
+        follow: bool,
         skipped: Callable[[Written], object] | None,
-    ) -> AsyncGenerator[list[Written]]:  # fmt: skip
+    ) -> AsyncGenerator[list[Written]]:
         seconds = None if since is None else max(1, math.ceil(time.time() - since.timestamp()) + _SLACK_SECONDS)
         lines = self._kube.log(
-            self._pod, self._namespace, container=self._container, follow=follow, tail=tail,
-            since_seconds=seconds, since_time=since_time, timestamps=True,
-        )  # fmt: skip
+            self._pod,
+            self._namespace,
+            container=self._container,
+            follow=follow,
+            tail=tail,
+            since_seconds=seconds,
+            since_time=since_time,
+            timestamps=True,
+        )
         (known, times), same, newest = (self._last, self._times), 0, ""
         batch: list[Written] = []
         async with aclosing(lines):

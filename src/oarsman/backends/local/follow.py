@@ -20,9 +20,9 @@ from oarsman.backends.base import Batch, JobRecord
 from oarsman.backends.local.supervisor_link import Caller
 from oarsman.backends.stoppable import Stop, readable
 from oarsman.errors import ManifestError, OarsmanError, StoreError
-from oarsman.store.change_watch import Bell
+from oarsman.store.change_watch import ChangeWatch
 from oarsman.store.jobs import JobStore, StoreChanges, StoredJob
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 log = logging.getLogger("oarsman")
 _GRACE = 5.0  # whoever brought new work starts the supervisor; only if that one died do we
@@ -32,18 +32,16 @@ _TRY_AGAIN = 30.0
 class News:
     """`unfinished` says whether anything is left that needs a supervisor. A `folder` is watched beside the store."""
 
-    def __init__(
-        self, places: Places, stop: Stop, unfinished: Callable[[], bool], *, folder: Path | None = None
-    ) -> None:
-        self._caller = Caller(places)
+    def __init__(self, paths: Paths, stop: Stop, unfinished: Callable[[], bool], *, folder: Path | None = None) -> None:
+        self._caller = Caller(paths)
         self._stop = stop
         self._unfinished = unfinished
-        self._bell = Bell(places.database, folder)
+        self._change_watch = ChangeWatch(paths.database, folder)
         self._supervisor: socket.socket | None = None
         self._start_at: float | None = time.monotonic()  # None: there was no need for one when we last looked
 
     def close(self) -> None:
-        self._bell.close()
+        self._change_watch.close()
         if self._supervisor is not None:
             self._supervisor.close()
 
@@ -51,22 +49,22 @@ class News:
         """Return when something may have changed, or when told to stop."""
         while not self._stop.told:
             self._see_to_a_supervisor()
-            bell, supervisor = self._bell.fileno(), self._supervisor
+            change_watch, supervisor = self._change_watch.fileno(), self._supervisor
             watched = [self._stop.fileno()]
-            watched += [bell] if bell is not None else []
+            watched += [change_watch] if change_watch is not None else []
             watched += [supervisor.fileno()] if supervisor is not None else []
             found = readable(*watched, timeout=self._patience())
             if supervisor is not None and supervisor.fileno() in found:
                 self._it_left(supervisor)
                 return
             if not found:
-                self._bell.silent()
+                self._change_watch.silent()
                 return
-            if bell in found and self._bell.heard():
+            if change_watch in found and self._change_watch.heard():
                 return
 
     def _patience(self) -> float | None:
-        waits = [self._bell.patience()]
+        waits = [self._change_watch.patience()]
         if self._start_at is not None and self._supervisor is None:
             waits.append(self._start_at - time.monotonic())
         return min((wait for wait in waits if wait is not None), default=None)
@@ -107,11 +105,11 @@ Read = Callable[[StoredJob], JobRecord]
 
 
 def changes(
-    places: Places, store: JobStore, read: Read, namespace: str | None, stop: Stop
+    paths: Paths, store: JobStore, read: Read, namespace: str | None, stop: Stop
 ) -> Generator[Batch, None, None]:
-    """The bell is hung up before the first look, so nothing falls between a look and the wait after it."""
+    """The change watch is hung up before the first look, so nothing falls between a look and the wait after it."""
     revision: int | None = None
-    with closing(News(places, stop, store.anything_unfinished)) as news:
+    with closing(News(paths, stop, store.anything_unfinished)) as news:
         while not stop.told:
             try:
                 found = store.changes(revision, namespace)

@@ -21,7 +21,7 @@ from oarsman.status.codec import from_wire
 from oarsman.store import logs
 from oarsman.store import logs as stored_logs
 from oarsman.store.jobs import JobStore, StoredJob
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 _PLACE = re.compile(r"([1-9][0-9]{0,8}):([0-9]{1,18})", re.ASCII)
 _MOST_LINES = 10_000
@@ -30,22 +30,22 @@ _GATHER = 0.05  # lines that come this close together make one page
 _LOOK_AGAIN = 0.25  # where the system does not tell when a file grows
 
 
-class EmbeddedLogs:
-    def __init__(self, places: Places, store: JobStore) -> None:
-        self._places = places
+class LocalLogs:
+    def __init__(self, paths: Paths, store: JobStore) -> None:
+        self._paths = paths
         self._store = store
 
     # -- everything ----------------------------------------------------------------------------------
     def lines(self, stored: StoredJob, job: Job, query: LogQuery) -> Iterator[LogLine]:
         attempt = query.attempt or self._newest(stored.uid)
-        path = stored_logs.merged_path(self._places.job(stored.uid), attempt)
+        path = stored_logs.merged_path(self._paths.job(stored.uid), attempt)
         reader = stored_logs.Reader(path, wanted=_filter(job, query), tail=query.tail, floor=_floor(path, query))
         return self._follow(stored.uid, reader, attempt) if query.follow else reader.news()
 
     def _follow(self, uid: str, reader: stored_logs.Reader, attempt: int) -> Iterator[LogLine]:
         """Every line until the attempt is over. Its last lines are written before its end is on record."""
         try:
-            with Caller(self._places).watching() as changes:
+            with Caller(self._paths).watching() as changes:
                 while True:
                     over = self._attempt_over(uid, attempt)
                     yield from reader.news()
@@ -87,7 +87,7 @@ class EmbeddedLogs:
             attempt, path, offset = self._place(stored.uid, query, before, "before")
             return _page(attempt, logs.up(path, offset, _look(path, job, query, limit)))
         attempt = query.attempt or self._newest(stored.uid)
-        path = stored_logs.merged_path(self._places.job(stored.uid), attempt)
+        path = stored_logs.merged_path(self._paths.job(stored.uid), attempt)
         return _page(attempt, logs.up(path, None, _look(path, job, query, limit)))
 
     def check(self, stored: StoredJob, query: LogQuery, after: str) -> None:
@@ -101,13 +101,13 @@ class EmbeddedLogs:
             attempt, path, offset = self._place(stored.uid, query, after, "after")
         else:
             attempt, offset = query.attempt or self._newest(stored.uid), 0
-            path = stored_logs.merged_path(self._places.job(stored.uid), attempt)
+            path = stored_logs.merged_path(self._paths.job(stored.uid), attempt)
         look = _look(path, job, query, _FOLLOWED_LINES)
         uid = stored.uid
         if self._attempt_over(uid, attempt):  # nothing to wait for, so nothing is set up for it
             yield from _down_to_the_end(attempt, path, offset, look, stop)
             return
-        with closing(News(self._places, stop, self._store.anything_unfinished, folder=path.parent)) as news:
+        with closing(News(self._paths, stop, self._store.anything_unfinished, folder=path.parent)) as news:
             while not stop.told:
                 over = self._attempt_over(uid, attempt)
                 shown = time.monotonic()
@@ -121,13 +121,13 @@ class EmbeddedLogs:
                 stop.pause(shown + _GATHER - time.monotonic())
 
     def _newest(self, uid: str) -> int:
-        return max(stored_logs.attempts(self._places.job(uid)), default=1)
+        return max(stored_logs.attempts(self._paths.job(uid)), default=1)
 
     def _place(self, uid: str, query: LogQuery, text: str, field: str) -> tuple[int, Path, int]:
         match = _PLACE.fullmatch(text)
         if match is not None:
             attempt, offset = int(match[1]), int(match[2])
-            path = stored_logs.merged_path(self._places.job(uid), attempt)
+            path = stored_logs.merged_path(self._paths.job(uid), attempt)
             if query.attempt in (None, attempt) and logs.is_place(path, offset):
                 return attempt, path, offset
         raise UserError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from oarsman import names
 from oarsman.backends.base import Fit
 from oarsman.engines.hosts.core import cgroups, host_spec, installed_mpi, prepare
-from oarsman.engines.hosts.core.host_spec import Outfitter
+from oarsman.engines.hosts.core.host_spec import LocalHostSpecs
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.separation import probe
 from oarsman.engines.hosts.local import capacity
@@ -44,14 +44,21 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
     stated = job.implementation if job.implementation_stated else None
     found = installed_mpi.choose(environment, wanted=job.annotation(names.ANNOTATION_MPI), stated=stated)
     mpi = found or FoundMpi(Family.OPENMPI5, "", os.path.join(os.defpath.split(os.pathsep)[-1], "mpirun"))
-    outfitter = Outfitter(
+    host_specs = LocalHostSpecs(
         replace(job, uid="<uid>"),
-        environment=environment, folder=folder, mpi=mpi, separation=separation, job_folder=_FOLDER, run_folder=_RUN,
-        starter=prepare.starter(), master_port=prepare.PRIVATE_MASTER_PORT,
-        ranks_share_cores=job.slots > capacity.cpu_count(), gpus={},
+        environment=environment,
+        folder=folder,
+        mpi=mpi,
+        separation=separation,
+        job_folder=_FOLDER,
+        run_folder=_RUN,
+        starter=prepare.starter(),
+        master_port=prepare.PRIVATE_MASTER_PORT,
+        ranks_share_cores=job.slots > capacity.cpu_count(),
+        gpus={},
         private=host_spec.wants_private_network(job, separation),
-    )  # fmt: skip
-    given = outfitter.environment(job.launcher, job.launcher_host, "launcher")
+    )
+    given = host_specs.environment(job.launcher, job.launcher_host, "launcher")
     placement = (
         launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch is not None else None
     )
@@ -66,7 +73,7 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
         environment={name: value for name, value in given.items() if environment.get(name) != value and _shown(name)},
         launch_line=shlex.join(written),
         rewritten=shlex.join(rewritten(job)),
-        objects=_objects(job, outfitter, folder),
+        objects=_objects(job, host_specs, folder),
         not_honoured=(*refused, *host_spec.remarks(job, separation, cgroups.find())),
     )
 
@@ -84,9 +91,9 @@ def rewritten(job: Job) -> tuple[str, ...]:
     return tuple(launch.rewrite(argv).argv)
 
 
-def _objects(job: Job, outfitter: Outfitter, folder: Path) -> tuple[str, ...]:
-    network = "private network" if outfitter.private else "the machine's network"
-    hosts = [f"host {name} ({outfitter.address(name)}, {network})" for name in (job.launcher_host, *_workers(job))]
+def _objects(job: Job, host_specs: LocalHostSpecs, folder: Path) -> tuple[str, ...]:
+    network = "private network" if host_specs.private else "the machine's network"
+    hosts = [f"host {name} ({host_specs.address(name)}, {network})" for name in (job.launcher_host, *_workers(job))]
     files = [f"{names.MPI_CONFIG_DIR}/{name}" for name in (names.HOSTFILE, names.DISCOVER_HOSTS, names.KUBEXEC)]
     return (
         *hosts,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from oarsman.backends.stoppable import readable
 from oarsman.errors import SupervisorError
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 _START_WITHIN = 60.0
 
@@ -67,8 +67,8 @@ class Changes:
 
 
 class Caller:
-    def __init__(self, places: Places) -> None:
-        self._places = places
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
 
     def connect(self) -> socket.socket:
         """A connection to the supervisor, which is started if there is none."""
@@ -78,16 +78,14 @@ class Caller:
             if sock is not None:
                 return sock
             if time.monotonic() > deadline:
-                raise SupervisorError(
-                    "the supervisor does not answer", hint=f"its log is {self._places.supervisor_log}"
-                )
+                raise SupervisorError("the supervisor does not answer", hint=f"its log is {self._paths.supervisor_log}")
             self._start()
 
     def reach(self) -> socket.socket | None:
         """A connection to the supervisor that is running, if one is."""
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock.connect(os.fspath(self._places.socket))
+            sock.connect(os.fspath(self._paths.socket))
         except OSError:
             sock.close()
             return None
@@ -148,13 +146,18 @@ class Caller:
     def _start(self) -> None:
         """Start one and wait for its word. If another start was quicker, ours leaves at once; that is fine."""
         read, write = os.pipe()
-        with open(self._places.supervisor_log, "ab") as log, os.fdopen(read, "rb") as ready:
+        with open(self._paths.supervisor_log, "ab") as log, os.fdopen(read, "rb") as ready:
             try:
                 subprocess.run(
                     [sys.executable, "-m", "oarsman.control.supervisor", str(write)],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[write], check=True,
-                    cwd="/", env={**os.environ, "OARSMAN_STATE": str(self._places.state)},
-                )  # fmt: skip
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[write],
+                    check=True,
+                    cwd="/",
+                    env={**os.environ, "OARSMAN_STATE": str(self._paths.state)},
+                )
             except (OSError, subprocess.CalledProcessError) as error:
                 raise SupervisorError(f"the supervisor could not be started: {error}") from error
             finally:
@@ -162,7 +165,7 @@ class Caller:
             answer = ready.read()
         if answer == b"":
             raise SupervisorError(
-                "the supervisor ended while starting", hint=f"its log is {self._places.supervisor_log}"
+                "the supervisor ended while starting", hint=f"its log is {self._paths.supervisor_log}"
             )
         if answer == b"busy":
             time.sleep(0.05)  # somebody else's is about to listen

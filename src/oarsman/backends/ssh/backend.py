@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING, Any
 
 from oarsman import names
 from oarsman.backends.base import Batch, Fit, HostRecord, JobRecord
-from oarsman.backends.local.backend import EmbeddedJobs
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.local.follow import changes
 from oarsman.backends.stoppable import Stoppable
-from oarsman.control.ssh import surveys
-from oarsman.engines.hosts.ssh.host_facts import Survey
+from oarsman.control.ssh import known_inventories
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
 from oarsman.plan.capacity.gang import Capacity
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 if TYPE_CHECKING:
     from oarsman.backends.local.preview import Preview
 
 
-class RackJobs(EmbeddedJobs):
+class SshBackend(LocalBackend):
     engine = "ssh"
 
-    def __init__(self, hosts: str | None = None, places: Places | None = None) -> None:
-        super().__init__(places)
+    def __init__(self, hosts: str | None = None, paths: Paths | None = None) -> None:
+        super().__init__(paths)
         self._given = hosts
-        self._surveys = surveys(self._places)
+        self._known_inventories = known_inventories(self._paths)
         self._asking = threading.Lock()
 
     @property
@@ -47,9 +47,14 @@ class RackJobs(EmbeddedJobs):
         load(self.inventory)
 
     def submit(
-        self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path, replace: bool = False,
+        self,
+        document: Mapping[str, Any],
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        replace: bool = False,
         owner: str | None = None,
-    ) -> JobRecord:  # fmt: skip
+    ) -> JobRecord:
         job_from_document(document)  # what is wrong with the job is said before what is wrong with the hosts
         wanted = self._with_inventory(document)
         return super().submit(wanted, environment=environment, folder=folder, replace=replace, owner=owner)
@@ -68,35 +73,35 @@ class RackJobs(EmbeddedJobs):
         return [record for record in super().list(namespace) if record.engine == self.engine]
 
     def follow(self, namespace: str | None = None) -> Stoppable[Batch]:
-        return Stoppable(lambda stop: _on_hosts(changes(self._places, self._store, self._record, namespace, stop)))
+        return Stoppable(lambda stop: _on_hosts(changes(self._paths, self._store, self._record, namespace, stop)))
 
     # -- the hosts --------------------------------------------------------------------------------------------------
-    def survey(self, file: Path | None = None) -> Survey:
+    def inventory_facts(self, file: Path | None = None) -> InventoryFacts:
         """What the hosts said lately; one thread asks them, the others wait for the same answers."""
         with self._asking:
-            survey = self._surveys.of(str(file or self.inventory))
-            if not survey.fresh:
-                asyncio.run(survey.look())
-            return survey
+            inventory_facts = self._known_inventories.of(str(file or self.inventory))
+            if not inventory_facts.fresh:
+                asyncio.run(inventory_facts.look())
+            return inventory_facts
 
     def hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.ssh import capacity
 
-        return capacity.hosts(self.survey(), self._unsettled(), datetime.now(UTC), self._places)
+        return capacity.hosts(self.inventory_facts(), self._unsettled(), datetime.now(UTC), self._paths)
 
     def held(self) -> Mapping[str, Capacity]:
         """What jobs have of each host, without asking any of them."""
         from oarsman.backends.ssh import capacity
 
-        return capacity.held(self._unsettled(), datetime.now(UTC), self._places)
+        return capacity.held(self._unsettled(), datetime.now(UTC), self._paths)
 
     def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.backends.ssh import capacity
 
         job = job_from_document(document)
         answer = self._in_its_environment(job).admission
-        survey = self.survey(_inventory(job))
-        found = capacity.fit(job, owner or "", survey, self._unsettled(), datetime.now(UTC), self._places)
+        inventory_facts = self.inventory_facts(_inventory(job))
+        found = capacity.fit(job, owner or "", inventory_facts, self._unsettled(), datetime.now(UTC), self._paths)
         return found if answer is None else replace(found, now=False, reason=answer.reason, machines={})
 
     def refusals(self, job: Job) -> Sequence[str]:
@@ -110,7 +115,7 @@ class RackJobs(EmbeddedJobs):
         from oarsman.backends.ssh import preview
 
         job = job_from_document(document)
-        return preview.preview(job, self.fit(document), self.survey(_inventory(job)), environment)
+        return preview.preview(job, self.fit(document), self.inventory_facts(_inventory(job)), environment)
 
 
 def _inventory(job: Job) -> Path | None:
@@ -122,4 +127,6 @@ def _inventory(job: Job) -> Path | None:
 def _on_hosts(batches: Generator[Batch, None, None]) -> Generator[Batch, None, None]:
     with closing(batches):
         for batch in batches:
-            yield replace(batch, records=tuple(record for record in batch.records if record.engine == RackJobs.engine))
+            yield replace(
+                batch, records=tuple(record for record in batch.records if record.engine == SshBackend.engine)
+            )

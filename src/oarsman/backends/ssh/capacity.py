@@ -1,4 +1,4 @@
-"""Room on a rack: what there is, who has it, and whether one more job would fit; by the admission's own arithmetic."""
+"""What SSH hosts have, who holds it, and whether one more job would fit; by the arithmetic of admission itself."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ from oarsman.backends.base import Amounts, Fit, Holding, HostFinding, HostRecord
 from oarsman.control.host_state import last_check
 from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, WARN, Finding
-from oarsman.engines.hosts.ssh.host_facts import Survey
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.job.job import Job
 from oarsman.job.observed import Place
-from oarsman.plan.capacity import hosts as racks
+from oarsman.plan.capacity import hosts as host_capacity
 from oarsman.plan.capacity.gang import Capacity
 from oarsman.plan.capacity.placement import plus
 from oarsman.plan.reconcile import ours
-from oarsman.store.paths import Places
+from oarsman.store.paths import Paths
 
 Check = tuple[float, list[Finding]]  # when it was, and all that it found
 
 
-def hosts(survey: Survey, records: Sequence[JobRecord], now: datetime, places: Places) -> list[HostRecord]:
-    running, _ = _jobs(records, now, places)
-    shares = [(job.gang.key, racks.holds(job)) for job in running]
-    check = last_check(survey.inventory, places)
+def hosts(
+    inventory_facts: InventoryFacts, records: Sequence[JobRecord], now: datetime, paths: Paths
+) -> list[HostRecord]:
+    running, _ = _jobs(records, now, paths)
+    shares = [(job.gang.key, host_capacity.holds(job)) for job in running]
+    check = last_check(inventory_facts.inventory, paths)
     found = []
-    for machine in survey.machines():
+    for machine in inventory_facts.machines():
         holdings = tuple(
             Holding(key=key, amounts=_amounts(share[machine.name])) for key, share in shares if machine.name in share
         )
-        facts, trouble = survey.facts.get(machine.name), survey.troubles.get(machine.name)
+        facts, trouble = inventory_facts.facts.get(machine.name), inventory_facts.troubles.get(machine.name)
         used = None
         if facts is not None:
             used = Amounts(cpus=min(facts.load, facts.processors), memory_bytes=facts.memory - facts.memory_available)
@@ -69,42 +71,52 @@ def _checked(host: str, check: Check | None) -> dict[str, Any]:
     return {"checked_at": datetime.fromtimestamp(when, UTC), "findings": wrong}
 
 
-def held(records: Sequence[JobRecord], now: datetime, places: Places) -> dict[str, Capacity]:
+def held(records: Sequence[JobRecord], now: datetime, paths: Paths) -> dict[str, Capacity]:
     """By host, all jobs together."""
     found: dict[str, Capacity] = {}
-    for job in _jobs(records, now, places)[0]:
-        for machine, share in racks.holds(job).items():
+    for job in _jobs(records, now, paths)[0]:
+        for machine, share in host_capacity.holds(job).items():
             found[machine] = plus(found[machine], share) if machine in found else share
     return found
 
 
-def fit(job: Job, owner: str, survey: Survey, records: Sequence[JobRecord], now: datetime, places: Places) -> Fit:
-    running, waiting = _jobs(records, now, places)
-    answer = racks.fit(racks.gang_of(replace(job, owner=owner), now), waiting, running, survey.machines())
+def fit(
+    job: Job, owner: str, inventory_facts: InventoryFacts, records: Sequence[JobRecord], now: datetime, paths: Paths
+) -> Fit:
+    running, waiting = _jobs(records, now, paths)
+    answer = host_capacity.fit(
+        host_capacity.gang_of(replace(job, owner=owner), now), waiting, running, inventory_facts.machines()
+    )
     return Fit(
-        now=answer.now, ever=answer.ever, reason=answer.reason, wanted=_amounts(answer.wanted),
-        free=_amounts(answer.free), total=_amounts(answer.total),
+        now=answer.now,
+        ever=answer.ever,
+        reason=answer.reason,
+        wanted=_amounts(answer.wanted),
+        free=_amounts(answer.free),
+        total=_amounts(answer.total),
         machines={place.member: place.machine for place in answer.placement},
-    )  # fmt: skip
+    )
 
 
-def _jobs(records: Sequence[JobRecord], now: datetime, places: Places) -> tuple[list[racks.Placed], list[racks.Gang]]:
+def _jobs(
+    records: Sequence[JobRecord], now: datetime, paths: Paths
+) -> tuple[list[host_capacity.Placed], list[host_capacity.Gang]]:
     """Of the unsettled jobs those that have their places, and those that wait for some."""
     running, waiting = [], []
     for record in records:
         if not ours(record.job):
             continue
-        gang = racks.gang_of(record.job, now)
+        gang = host_capacity.gang_of(record.job, now)
         if record.status.start_time is not None:  # also one that has ended and is being cleared away
-            running.append(racks.Placed(gang=gang, placement=_placement(places, record.job.uid)))
+            running.append(host_capacity.Placed(gang=gang, placement=_placement(paths, record.job.uid)))
         elif not (record.status.finished or record.job.run_policy.suspend or record.stop_requested or record.deleting):
             waiting.append(gang)
     return running, waiting
 
 
-def _placement(places: Places, uid: str) -> tuple[Place, ...]:
+def _placement(paths: Paths, uid: str) -> tuple[Place, ...]:
     try:
-        known = read_spec(str(places.job(uid))).get("placement", {})
+        known = read_spec(str(paths.job(uid))).get("placement", {})
     except (OSError, ValueError):
         return ()
     return tuple(Place(member=member, machine=machine) for member, machine in known.items())

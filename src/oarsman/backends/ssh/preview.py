@@ -10,9 +10,9 @@ from oarsman import names
 from oarsman.backends.base import Fit
 from oarsman.backends.local.preview import Preview
 from oarsman.engines.hosts.ssh import mpi_choice
-from oarsman.engines.hosts.ssh.host_facts import Survey, Surveys
-from oarsman.engines.hosts.ssh.host_spec import Outfit, base_folder
-from oarsman.engines.hosts.ssh.transport import OverSsh, network_of, refused
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
+from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
+from oarsman.engines.hosts.ssh.transport import SshTransport, network_of, refused
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Job
 from oarsman.plan import placement
@@ -22,17 +22,17 @@ _UID = "0" * 32
 _FOLDER = "/tmp/oarsman-<uid>"
 
 
-def preview(job: Job, fit: Fit, survey: Survey, environment: Mapping[str, str]) -> Preview:
+def preview(job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Mapping[str, str]) -> Preview:
     """Where it would be is only known of one that could start now."""
-    planned = _outfit(job, fit, survey, environment) if fit.machines else ""
+    planned = _host_specs(job, fit, inventory_facts, environment) if fit.machines else ""
     files: Mapping[str, str] = {}
     given: Mapping[str, str] = {}
-    if isinstance(planned, Outfit):
+    if isinstance(planned, SshHostSpecs):
         files = _transport().host_files(job, job.hosts, planned.specification())
         given = planned.given_to(job.launcher_host)
     line = shlex.join(job.launcher.container.argv)
     return Preview(
-        mpi=str(planned.mpi) if isinstance(planned, Outfit) else "",
+        mpi=str(planned.mpi) if isinstance(planned, SshHostSpecs) else "",
         hosts=job.hosts,
         ranks=dict(enumerate(placement.planned(job, fit.machines))),
         hostfile=files.get(names.HOSTFILE, ""),
@@ -47,25 +47,35 @@ def preview(job: Job, fit: Fit, survey: Survey, environment: Mapping[str, str]) 
     )
 
 
-def _transport() -> OverSsh:
-    return OverSsh(Surveys(left_out=lambda _: {}, keep=lambda *_: None))
+def _transport() -> SshTransport:
+    return SshTransport(KnownInventories(left_out=lambda _: {}, keep=lambda *_: None))
 
 
-def _outfit(job: Job, fit: Fit, survey: Survey, environment: Mapping[str, str]) -> Outfit | str:
+def _host_specs(
+    job: Job, fit: Fit, inventory_facts: InventoryFacts, environment: Mapping[str, str]
+) -> SshHostSpecs | str:
     """What its hosts would be given, or why nothing can be."""
-    places = {member: host for member, name in fit.machines.items() if (host := survey.inventory.host(name))}
+    places = {member: host for member, name in fit.machines.items() if (host := inventory_facts.inventory.host(name))}
     machines = {host.name: host for host in places.values()}
-    facts = {name: survey.facts[name] for name in machines}
+    facts = {name: inventory_facts.facts[name] for name in machines}
     mpi = mpi_choice.choose(job, facts)
     if isinstance(mpi, str):
         return mpi
     networks = network_of(machines, facts)
     if isinstance(networks, Trouble):
         return str(networks)
-    return Outfit(
-        job=replace(job, uid=_UID), environment=environment, places=places, facts=facts, mpi=mpi, networks=networks,
-        ssh=survey.ssh, run_folder=_RUN, folders=dict.fromkeys(machines, "<folder>"), gpus={},
-    )  # fmt: skip
+    return SshHostSpecs(
+        job=replace(job, uid=_UID),
+        environment=environment,
+        places=places,
+        facts=facts,
+        mpi=mpi,
+        networks=networks,
+        ssh=inventory_facts.ssh,
+        run_folder=_RUN,
+        folders=dict.fromkeys(machines, "<folder>"),
+        gpus={},
+    )
 
 
 def _shown(name: str) -> bool:

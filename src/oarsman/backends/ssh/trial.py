@@ -14,33 +14,35 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.ssh.backend import RackJobs
-from oarsman.engines.hosts.ssh.diagnose.course import Course
+from oarsman.backends.ssh.backend import SshBackend
+from oarsman.engines.hosts.ssh.diagnose.diagnosis import Diagnosis
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, Finding
 from oarsman.engines.hosts.ssh.diagnose.real_run import STEP, plain_mpirun
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import OarsmanError
 
 _SECONDS = 120.0
 
 
-async def mpirun_or_job(course: Course) -> Finding:
+async def mpirun_or_job(diagnosis: Diagnosis) -> Finding:
     """mpirun as a person would type it; where hosts do not trust each other, through a job."""
-    plain = await plain_mpirun(course)
-    if plain.level != SKIPPED or not course.passed:
+    plain = await plain_mpirun(diagnosis)
+    if plain.level != SKIPPED or not diagnosis.passed:
         return plain
     try:
-        hostnames = [own.facts.hostname for host in course.passed if (own := course.seen[host.name]).facts is not None]
-        return await asyncio.to_thread(_by_job, course.passed, hostnames, course.ssh.config)
+        hostnames = [
+            own.facts.hostname for host in diagnosis.passed if (own := diagnosis.seen[host.name]).facts is not None
+        ]
+        return await asyncio.to_thread(_by_job, diagnosis.passed, hostnames, diagnosis.ssh.config)
     except (OarsmanError, OSError, TimeoutError) as error:
         return Finding(host="", step=STEP, level=FAIL, message=f"a job over all hosts failed: {error}")
 
 
-def _by_job(hosts: Sequence[RackHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
+def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
     with tempfile.TemporaryDirectory(prefix="oarsman-check-") as folder:
         inventory = Path(folder) / "hosts.yaml"
         inventory.write_text(json.dumps(_inventory(hosts, ssh_config)))
-        jobs = RackJobs(str(inventory))
+        jobs = SshBackend(str(inventory))
         key = jobs.submit(_job(len(hosts)), environment=dict(os.environ), folder=Path(folder)).job.key
         try:
             for record in jobs.watch(key, timeout=_SECONDS):
@@ -66,13 +68,15 @@ def _judged(hostnames: Sequence[str], said: Collection[str]) -> Finding:
     return Finding(host="", step=STEP, level=SKIPPED, message=message)
 
 
-def _inventory(hosts: Sequence[RackHost], ssh_config: str) -> dict[str, Any]:
+def _inventory(hosts: Sequence[SshHost], ssh_config: str) -> dict[str, Any]:
     fields = ("name", "address", "user", "port", "jump", "key", "interface", "folder", "environment", "mpi")
     return {
         **({"sshConfig": ssh_config} if ssh_config else {}),
-        "hosts": [{key: value for key, value in asdict(host).items() if key in fields and value} | {"slots": 1}
-                  for host in hosts],
-    }  # fmt: skip
+        "hosts": [
+            {key: value for key, value in asdict(host).items() if key in fields and value} | {"slots": 1}
+            for host in hosts
+        ],
+    }
 
 
 def _job(hosts: int) -> dict[str, Any]:
@@ -92,9 +96,14 @@ def _job(hosts: int) -> dict[str, Any]:
             "slotsPerWorker": 1,
             "runPolicy": {"backoffLimit": 0},
             "mpiReplicaSpecs": {
-                "Launcher": {"template": {"spec": {"containers": [
-                    {"name": "check", "command": ["mpirun", "-n", str(hosts), "uname", "-n"]}]}}},
+                "Launcher": {
+                    "template": {
+                        "spec": {
+                            "containers": [{"name": "check", "command": ["mpirun", "-n", str(hosts), "uname", "-n"]}]
+                        }
+                    }
+                },
                 "Worker": {"replicas": hosts, "template": {"spec": {"containers": [{"name": "check"}]}}},
             },
         },
-    }  # fmt: skip
+    }

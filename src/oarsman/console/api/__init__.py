@@ -1,3 +1,3 @@
-"""REST under /api/v1: the desk, with addresses. The routers translate, nothing else."""
+"""REST under /api/v1: the service, with addresses. The routers translate, nothing else."""
 
 PREFIX = "/api/v1"

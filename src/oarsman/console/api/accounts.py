@@ -64,9 +64,12 @@ def change_account(name: AccountName, wanted: AccountChange, caller: TheCaller, 
 
 
 @router.delete(
-    "/accounts/{name}", status_code=204, response_class=Response, responses=responses(404, 409),
+    "/accounts/{name}",
+    status_code=204,
+    response_class=Response,
+    responses=responses(404, 409),
     tags=["accounts"],
-)  # fmt: skip
+)
 def remove_account(name: AccountName, caller: TheCaller, gate: TheGate) -> None:
     """Remove an account with its sessions and tokens; its jobs stay. For admins."""
     require(caller.identity, Action.ADMINISTER)
@@ -92,8 +95,7 @@ def tokens(caller: TheCaller, gate: TheGate) -> list[Token]:
     return gate.store.tokens.all(_whose(caller))
 
 
-@router.post("/tokens", status_code=201, response_model=MadeToken, responses=responses(409),
-             tags=["tokens"])  # fmt: skip
+@router.post("/tokens", status_code=201, response_model=MadeToken, responses=responses(409), tags=["tokens"])
 def make_token(wanted: NewToken, caller: TheCaller, gate: TheGate) -> MadeToken:
     """Make a token for oneself. Its secret is in this answer and nowhere else."""
     require(caller.identity, Action.TOKENS, caller.identity.name)
@@ -104,8 +106,7 @@ def make_token(wanted: NewToken, caller: TheCaller, gate: TheGate) -> MadeToken:
     return MadeToken(token=token, secret=secret)
 
 
-@router.delete("/tokens/{id}", status_code=204, response_class=Response, responses=responses(404),
-               tags=["tokens"])  # fmt: skip
+@router.delete("/tokens/{id}", status_code=204, response_class=Response, responses=responses(404), tags=["tokens"])
 def revoke_token(id: TokenId, caller: TheCaller, gate: TheGate) -> None:
     """Revoke a token at once: one's own; an admin anybody's."""
     require(caller.identity, Action.TOKENS, caller.identity.name)
@@ -123,9 +124,11 @@ def _whose(caller: Caller) -> str | None:
 # -- audit -------------------------------------------------------------------------------------------
 @router.get("/audit", response_model=AuditPage, responses=responses(), tags=["audit"])
 def audit(
-    caller: TheCaller, gate: TheGate, limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    caller: TheCaller,
+    gate: TheGate,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[str | None, Query(pattern=r"^[0-9]{1,18}$")] = None,
-) -> AuditPage:  # fmt: skip
+) -> AuditPage:
     """Who did what, newest first. For admins."""
     require(caller.identity, Action.ADMINISTER)
     return gate.store.audit.page(limit=limit, cursor=cursor)

@@ -1,4 +1,4 @@
-"""Where streams get their events from: the catalogue and the shared followers of logs. No thread waits per client."""
+"""Where streams get their events from: the job index and the shared followers of logs. No thread waits per client."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from starlette.concurrency import run_in_threadpool
 
 from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.errors import NotFoundError
-from oarsman.service import Desk
-from oarsman.service.job_index import Catalogue, News
+from oarsman.service import JobService
+from oarsman.service.job_index import JobIndex, News
 from oarsman.service.models import JobQuery
 
 _AT_ONCE = 200  # events in one block: a reset of ten thousand jobs must not hold up everybody else
 
 
-async def job_changes(desk: Desk, catalogue: Catalogue, query: JobQuery) -> Events:
-    told = desk.told(query, catalogue)
-    async for news in _news(catalogue):
+async def job_changes(service: JobService, job_index: JobIndex, query: JobQuery) -> Events:
+    told = service.told(query, job_index)
+    async for news in _news(job_index):
         if news is None:
             yield STILL_HERE
             continue
@@ -33,18 +33,18 @@ async def job_changes(desk: Desk, catalogue: Catalogue, query: JobQuery) -> Even
             yield b"".join(block)
 
 
-async def one_job(desk: Desk, catalogue: Catalogue, key: str) -> Events:
+async def one_job(service: JobService, job_index: JobIndex, key: str) -> Events:
     """The job now, and whenever its row changes; ends when it is gone."""
     last: str | None = None
     uid = ""
-    async for news in _news(catalogue):
+    async for news in _news(job_index):
         if news is None:
             yield STILL_HERE
             continue
         if key not in news.keys and not news.reset:
             continue
         try:
-            job = await run_in_threadpool(desk.job, key)
+            job = await run_in_threadpool(service.job, key)
         except NotFoundError:
             return
         if uid and job.summary.uid != uid:  # another one of the same name
@@ -56,8 +56,8 @@ async def one_job(desk: Desk, catalogue: Catalogue, key: str) -> Events:
             yield event(text)
 
 
-async def _news(catalogue: Catalogue) -> AsyncGenerator[News | None, None]:
-    """What changes; None: nothing did for a while. Raises what keeps the catalogue from knowing."""
+async def _news(job_index: JobIndex) -> AsyncGenerator[News | None, None]:
+    """What changes; None: nothing did for a while. Raises what keeps the job index from knowing."""
     loop = asyncio.get_running_loop()
     awake = asyncio.Event()
 
@@ -65,7 +65,7 @@ async def _news(catalogue: Catalogue) -> AsyncGenerator[News | None, None]:
         with suppress(RuntimeError):  # the loop is gone; so is whoever waited
             loop.call_soon_threadsafe(awake.set)
 
-    subscription = catalogue.subscribe(wake)
+    subscription = job_index.subscribe(wake)
     try:
         while True:
             try:
@@ -75,9 +75,9 @@ async def _news(catalogue: Catalogue) -> AsyncGenerator[News | None, None]:
                 yield None
                 continue
             awake.clear()
-            if catalogue.error is not None:
-                raise catalogue.error
-            news = subscription.take() if catalogue.known else None
+            if job_index.error is not None:
+                raise job_index.error
+            news = subscription.take() if job_index.known else None
             if news is not None:
                 yield news
     finally:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from oarsman.console.api import PREFIX, feeds, sse
 from oarsman.console.api.problems import responses
-from oarsman.console.api.request_context import Visiting
+from oarsman.console.api.request_context import Context
 from oarsman.service.models import Clone, Create, EventView, Job, JobList, JobQuery, Progress, Scale, UsagePoint
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
@@ -38,14 +38,26 @@ def query_of(
     cursor: Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")] = None,
 ) -> JobQuery:
     return JobQuery(
-        namespace=namespace, states=state or (), owner=owner, engine=engine, sweep=sweep, search=search, sort=sort,
-        limit=limit, cursor=cursor,
-    )  # fmt: skip
+        namespace=namespace,
+        states=state or (),
+        owner=owner,
+        engine=engine,
+        sweep=sweep,
+        search=search,
+        sort=sort,
+        limit=limit,
+        cursor=cursor,
+    )
 
 
-def filter_of(namespace: Text = None, state: Annotated[list[str] | None, Query(max_length=20)] = None,
-              owner: Text = None, engine: Text = None, sweep: Text = None,
-              search: Annotated[str | None, Query(max_length=1000)] = None) -> JobQuery:  # fmt: skip
+def filter_of(
+    namespace: Text = None,
+    state: Annotated[list[str] | None, Query(max_length=20)] = None,
+    owner: Text = None,
+    engine: Text = None,
+    sweep: Text = None,
+    search: Annotated[str | None, Query(max_length=1000)] = None,
+) -> JobQuery:
     return JobQuery(namespace=namespace, states=state or (), owner=owner, engine=engine, sweep=sweep, search=search)
 
 
@@ -55,122 +67,130 @@ Watched = Annotated[JobQuery, Depends(filter_of)]
 
 # -- all of them ------------------------------------------------------------------------------------
 @router.get("", operation_id="listJobs", responses=responses())
-def list_jobs(visit: Visiting, query: Wanted) -> JobList:
+def list_jobs(context: Context, query: Wanted) -> JobList:
     """One page of the jobs you may see."""
-    return visit.desk.jobs(query)
+    return context.service.jobs(query)
 
 
 @router.post("", operation_id="createJob", status_code=201, responses=responses(404, 409, 413))
-def create_job(visit: Visiting, wanted: Create, response: Response) -> Job:
+def create_job(context: Context, wanted: Create, response: Response) -> Job:
     """Submit one job, as YAML text or as a document. It belongs to you."""
-    made = visit.desk.create(wanted)
-    visit.note("submit", made.summary.key)
+    made = context.service.create(wanted)
+    context.note("submit", made.summary.key)
     response.headers["Location"] = f"{PREFIX}/jobs/{made.summary.key}"
     return made
 
 
 @router.get(
-    "/stream", operation_id="streamJobs", status_code=200, response_class=sse.EventStream,
+    "/stream",
+    operation_id="streamJobs",
+    status_code=200,
+    response_class=sse.EventStream,
     responses={**responses(), **sse.described("JobChange")},
-)  # fmt: skip
-async def stream_jobs(visit: Visiting, query: Watched, last_event_id: LastEvent = None) -> sse.EventStream:
+)
+async def stream_jobs(context: Context, query: Watched, last_event_id: LastEvent = None) -> sse.EventStream:
     """A reset and every job that matches, then what changes. Whoever comes back gets a reset again."""
-    return visit.stream(feeds.job_changes(visit.desk, visit.door.catalogue, query))
+    return context.stream(feeds.job_changes(context.service, context.backend.job_index, query))
 
 
 # -- one of them ------------------------------------------------------------------------------------
 @router.get("/{namespace}/{name}", operation_id="getJob", responses=responses(404))
-def get_job(visit: Visiting, namespace: Namespace, name: JobName) -> Job:
+def get_job(context: Context, namespace: Namespace, name: JobName) -> Job:
     """All that is known of a job, but for its log, its events and its usage."""
-    return visit.desk.job(f"{namespace}/{name}")
+    return context.service.job(f"{namespace}/{name}")
 
 
 @router.delete("/{namespace}/{name}", operation_id="deleteJob", status_code=204, responses=responses(404, 409))
-def delete_job(visit: Visiting, namespace: Namespace, name: JobName) -> None:
+def delete_job(context: Context, namespace: Namespace, name: JobName) -> None:
     """End the job if it runs, and remove it with its log. It is gone when its stream ends."""
     key = f"{namespace}/{name}"
-    visit.desk.delete(key)
-    visit.note("delete", key)
+    context.service.delete(key)
+    context.note("delete", key)
 
 
 @router.post("/{namespace}/{name}/scale", operation_id="scaleJob", responses=responses(404, 409, 413))
-def scale_job(visit: Visiting, namespace: Namespace, name: JobName, wanted: Scale) -> Job:
+def scale_job(context: Context, namespace: Namespace, name: JobName, wanted: Scale) -> Job:
     """Change the number of workers."""
-    job = visit.desk.scale(f"{namespace}/{name}", wanted.workers)
-    visit.note("scale", f"{namespace}/{name} to {wanted.workers}")
+    job = context.service.scale(f"{namespace}/{name}", wanted.workers)
+    context.note("scale", f"{namespace}/{name} to {wanted.workers}")
     return job
 
 
 @router.post("/{namespace}/{name}/suspend", operation_id="suspendJob", responses=responses(404, 409))
-def suspend_job(visit: Visiting, namespace: Namespace, name: JobName) -> Job:
+def suspend_job(context: Context, namespace: Namespace, name: JobName) -> Job:
     """End its processes and keep the job, to be resumed."""
-    job = visit.desk.suspend(f"{namespace}/{name}")
-    visit.note("suspend", f"{namespace}/{name}")
+    job = context.service.suspend(f"{namespace}/{name}")
+    context.note("suspend", f"{namespace}/{name}")
     return job
 
 
 @router.post("/{namespace}/{name}/resume", operation_id="resumeJob", responses=responses(404, 409))
-def resume_job(visit: Visiting, namespace: Namespace, name: JobName) -> Job:
+def resume_job(context: Context, namespace: Namespace, name: JobName) -> Job:
     """Let a suspended job start again."""
-    job = visit.desk.resume(f"{namespace}/{name}")
-    visit.note("resume", f"{namespace}/{name}")
+    job = context.service.resume(f"{namespace}/{name}")
+    context.note("resume", f"{namespace}/{name}")
     return job
 
 
 @router.post("/{namespace}/{name}/stop", operation_id="stopJob", responses=responses(404, 409))
-def stop_job(visit: Visiting, namespace: Namespace, name: JobName) -> Job:
+def stop_job(context: Context, namespace: Namespace, name: JobName) -> Job:
     """End the job for good; its log and its record stay."""
-    job = visit.desk.stop(f"{namespace}/{name}")
-    visit.note("stop", f"{namespace}/{name}")
+    job = context.service.stop(f"{namespace}/{name}")
+    context.note("stop", f"{namespace}/{name}")
     return job
 
 
 @router.post("/{namespace}/{name}/rerun", operation_id="rerunJob", status_code=201, responses=responses(404, 409))
-def rerun_job(visit: Visiting, namespace: Namespace, name: JobName) -> Job:
+def rerun_job(context: Context, namespace: Namespace, name: JobName) -> Job:
     """Run an ended job once more under its own name; what it left is deleted first."""
-    job = visit.desk.rerun(f"{namespace}/{name}")
-    visit.note("rerun", f"{namespace}/{name}")
+    job = context.service.rerun(f"{namespace}/{name}")
+    context.note("rerun", f"{namespace}/{name}")
     return job
 
 
 @router.post("/{namespace}/{name}/clone", operation_id="cloneJob", status_code=201, responses=responses(404, 409, 413))
-def clone_job(visit: Visiting, namespace: Namespace, name: JobName, wanted: Clone, response: Response) -> Job:
+def clone_job(context: Context, namespace: Namespace, name: JobName, wanted: Clone, response: Response) -> Job:
     """Submit a new job like this one, with changes (a JSON merge patch), under a free name unless you give one."""
-    job = visit.desk.clone(f"{namespace}/{name}", wanted)
-    visit.note("clone", f"{namespace}/{name} as {job.summary.key}")
+    job = context.service.clone(f"{namespace}/{name}", wanted)
+    context.note("clone", f"{namespace}/{name} as {job.summary.key}")
     response.headers["Location"] = f"{PREFIX}/jobs/{job.summary.key}"
     return job
 
 
 @router.get(
-    "/{namespace}/{name}/watch", operation_id="watchJob", status_code=200, response_class=sse.EventStream,
+    "/{namespace}/{name}/watch",
+    operation_id="watchJob",
+    status_code=200,
+    response_class=sse.EventStream,
     responses={**responses(404), **sse.described("Job")},
-)  # fmt: skip
-def watch_job(visit: Visiting, namespace: Namespace, name: JobName, last_event_id: LastEvent = None) -> sse.EventStream:
+)
+def watch_job(
+    context: Context, namespace: Namespace, name: JobName, last_event_id: LastEvent = None
+) -> sse.EventStream:
     """The job now and after each change, until it is gone."""
     key = f"{namespace}/{name}"
-    visit.desk.job(key)  # whoever may not see it hears so at once
-    return visit.stream(feeds.one_job(visit.desk, visit.door.catalogue, key))
+    context.service.job(key)  # whoever may not see it hears so at once
+    return context.stream(feeds.one_job(context.service, context.backend.job_index, key))
 
 
 @router.get("/{namespace}/{name}/events", operation_id="listEvents", responses=responses(404))
-def list_events(visit: Visiting, namespace: Namespace, name: JobName) -> list[EventView]:
+def list_events(context: Context, namespace: Namespace, name: JobName) -> list[EventView]:
     """What happened to the job, oldest first."""
-    return list(visit.desk.events(f"{namespace}/{name}"))
+    return list(context.service.events(f"{namespace}/{name}"))
 
 
 @router.get("/{namespace}/{name}/usage", operation_id="getUsage", responses=responses(404))
 def get_usage(
-    visit: Visiting, namespace: Namespace, name: JobName, since: Annotated[datetime | None, Query()] = None
+    context: Context, namespace: Namespace, name: JobName, since: Annotated[datetime | None, Query()] = None
 ) -> list[UsagePoint]:
     """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
-    return list(visit.desk.usage(f"{namespace}/{name}", since=in_utc(since)))
+    return list(context.service.usage(f"{namespace}/{name}", since=in_utc(since)))
 
 
 @router.get("/{namespace}/{name}/progress", operation_id="getProgress", responses=responses(404))
-def get_progress(visit: Visiting, namespace: Namespace, name: JobName) -> Progress:
+def get_progress(context: Context, namespace: Namespace, name: JobName) -> Progress:
     """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
-    return visit.desk.progress(f"{namespace}/{name}")
+    return context.service.progress(f"{namespace}/{name}")
 
 
 def in_utc(moment: datetime | None) -> datetime | None:

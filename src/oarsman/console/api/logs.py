@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 from oarsman.console.api import PREFIX, sse
 from oarsman.console.api.jobs import JobName, LastEvent, Namespace
 from oarsman.console.api.problems import responses
-from oarsman.console.api.request_context import Visiting
+from oarsman.console.api.request_context import Context
 from oarsman.service import views
 from oarsman.service.models import LogFilter, LogPageView
 
@@ -38,43 +38,61 @@ Only = Annotated[LogFilter, Depends(only_of)]
 
 @router.get("", operation_id="readLog", responses=responses(404))
 def read_log(
-    visit: Visiting, namespace: Namespace, name: JobName, only: Only, after: Place = None, before: Place = None,
+    context: Context,
+    namespace: Namespace,
+    name: JobName,
+    only: Only,
+    after: Place = None,
+    before: Place = None,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 500,
-) -> LogPageView:  # fmt: skip
+) -> LogPageView:
     """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
-    return visit.desk.log(f"{namespace}/{name}", only, after=after, before=before, limit=limit)
+    return context.service.log(f"{namespace}/{name}", only, after=after, before=before, limit=limit)
 
 
 @router.get(
-    "/stream", operation_id="followLog", status_code=200, response_class=sse.EventStream,
+    "/stream",
+    operation_id="followLog",
+    status_code=200,
+    response_class=sse.EventStream,
     responses={**responses(404), **sse.described("LogPageView")},
-)  # fmt: skip
+)
 def follow_log(
-    visit: Visiting, namespace: Namespace, name: JobName, only: Only, after: Place = None,
+    context: Context,
+    namespace: Namespace,
+    name: JobName,
+    only: Only,
+    after: Place = None,
     last_event_id: LastEvent = None,
-) -> sse.EventStream:  # fmt: skip
+) -> sse.EventStream:
     """Lines as they come, from a place on (default: the beginning), until the attempt is over.
 
     The id of an event is the place behind it: whoever comes back with Last-Event-ID goes on there.
     """
     key = f"{namespace}/{name}"
     place = last_event_id or after
-    visit.desk.log(key, only, after=place, limit=1)  # a job or a place that is not there is said at once
-    return visit.stream(visit.door.followers.follow(key, views.log_query(only), place))
+    context.service.log(key, only, after=place, limit=1)  # a job or a place that is not there is said at once
+    return context.stream(context.backend.followers.follow(key, views.log_query(only), place))
 
 
 @router.get(
-    "/download", operation_id="downloadLog", status_code=200, response_class=Response,
-    responses={**responses(404), 200: {
-        "description": "Time, rank (- for the launcher), host, stream and text of every line.",
-        "content": {"text/plain": {"schema": {"type": "string"}}},
-    }},
-)  # fmt: skip
-def download_log(visit: Visiting, namespace: Namespace, name: JobName, only: Only) -> StreamingResponse:
+    "/download",
+    operation_id="downloadLog",
+    status_code=200,
+    response_class=Response,
+    responses={
+        **responses(404),
+        200: {
+            "description": "Time, rank (- for the launcher), host, stream and text of every line.",
+            "content": {"text/plain": {"schema": {"type": "string"}}},
+        },
+    },
+)
+def download_log(context: Context, namespace: Namespace, name: JobName, only: Only) -> StreamingResponse:
     """The whole log as a file."""
     key = f"{namespace}/{name}"
-    visit.desk.job(key)
+    context.service.job(key)
     headers = {"Content-Disposition": f'attachment; filename="{name}.log"'}
     return StreamingResponse(
-        visit.desk.download_log(key, only), media_type="text/plain; charset=utf-8", headers=headers
+        context.service.download_log(key, only), media_type="text/plain; charset=utf-8", headers=headers
     )

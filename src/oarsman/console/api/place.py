@@ -10,7 +10,7 @@ from pydantic import Field
 
 from oarsman.console.api import PREFIX
 from oarsman.console.api.problems import responses
-from oarsman.console.api.request_context import Visiting
+from oarsman.console.api.request_context import Context
 from oarsman.service.models import Create, HostView, Overview, PreviewView, QueueEntry, ServerInfo, Template, Value
 
 router = APIRouter(prefix=PREFIX)
@@ -29,43 +29,43 @@ class Converted(Value):
 
 
 @router.get("/info", operation_id="getInfo", tags=["place"], responses=responses())
-def info(visit: Visiting) -> ServerInfo:
+def info(context: Context) -> ServerInfo:
     """The server, its engine, and who you are."""
-    return visit.desk.info()
+    return context.service.info()
 
 
 @router.get("/overview", operation_id="getOverview", tags=["place"], responses=responses())
-def overview(visit: Visiting) -> Overview:
+def overview(context: Context) -> Overview:
     """Jobs by state, what there is and what is used, and what failed in the last day."""
-    return visit.desk.overview()
+    return context.service.overview()
 
 
 @router.get("/hosts", operation_id="listHosts", tags=["place"], responses=responses())
-def hosts(visit: Visiting) -> list[HostView]:
+def hosts(context: Context) -> list[HostView]:
     """The machines, what they have, and who holds what."""
-    return list(visit.desk.hosts())
+    return list(context.service.hosts())
 
 
 @router.get("/queue", operation_id="listQueue", tags=["place"], responses=responses())
-def queue(visit: Visiting) -> list[QueueEntry]:
+def queue(context: Context) -> list[QueueEntry]:
     """The jobs that wait, in order, each with the reason."""
-    return list(visit.desk.queue())
+    return list(context.service.queue())
 
 
 @router.get("/templates", operation_id="listTemplates", tags=["before it runs"], responses=responses())
-def templates(visit: Visiting) -> list[Template]:
+def templates(context: Context) -> list[Template]:
     """Manifests to start from."""
-    return list(visit.desk.templates())
+    return list(context.service.templates())
 
 
 @router.post("/preview", operation_id="previewJob", tags=["before it runs"], responses=responses(413))
-def preview(visit: Visiting, wanted: Create) -> PreviewView:
+def preview(context: Context, wanted: Create) -> PreviewView:
     """What a manifest would become and whether it fits, or its mistakes with their places. Changes nothing."""
-    return visit.desk.preview(wanted)
+    return context.service.preview(wanted)
 
 
 @router.post("/convert", operation_id="convertJob", tags=["before it runs"], responses=responses(413))
-def convert(visit: Visiting, wanted: Convert) -> Converted:
+def convert(context: Context, wanted: Convert) -> Converted:
     """The same job in the other version of the API, and what that version cannot say."""
-    text, losses = visit.desk.convert(wanted.document, wanted.api_version)
+    text, losses = context.service.convert(wanted.document, wanted.api_version)
     return Converted(manifest=text, losses=losses)

@@ -50,9 +50,14 @@ def details(error: errors.OarsmanError) -> ProblemDetails:
     if isinstance(error, errors.ManifestError):
         found = [views.problem(problem) for problem in error.problems]
     return ProblemDetails(
-        title=HTTPStatus(status).phrase, status=status, detail=views.encodable(error.message), code=error.code,
-        field=error.field, hint=error.hint, errors=found,
-    )  # fmt: skip
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=views.encodable(error.message),
+        code=error.code,
+        field=error.field,
+        hint=error.hint,
+        errors=found,
+    )
 
 
 def answer(problem: ProblemDetails, headers: Mapping[str, str] | None = None) -> Response:
@@ -86,9 +91,13 @@ def invalid(found: Sequence[Any]) -> ProblemDetails:
     first = wrong[0]
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     return ProblemDetails(
-        title=HTTPStatus(422).phrase, status=422, detail=f"{first.field}: {first.message}{more}", code="invalid",
-        field=first.field, errors=wrong,
-    )  # fmt: skip
+        title=HTTPStatus(422).phrase,
+        status=422,
+        detail=f"{first.field}: {first.message}{more}",
+        code="invalid",
+        field=first.field,
+        errors=wrong,
+    )
 
 
 def _field(error: dict[str, Any]) -> ProblemView:
@@ -122,14 +131,19 @@ def install(app: FastAPI) -> None:
 
 # -- for OpenAPI ------------------------------------------------------------------------------------
 _MEANINGS = {
-    400: "What was asked for makes no sense", 401: "Nobody is logged in, or the token is not known",
-    403: "Not allowed for this role", 404: "There is no such job, or it is not yours to see",
-    409: "The job is not in a state that allows this, or the name is taken", 413: "More than 1 MiB was sent",
+    400: "What was asked for makes no sense",
+    401: "Nobody is logged in, or the token is not known",
+    403: "Not allowed for this role",
+    404: "There is no such job, or it is not yours to see",
+    409: "The job is not in a state that allows this, or the name is taken",
+    413: "More than 1 MiB was sent",
     422: "What was sent is not valid; `errors` has every mistake with its field, line and column",
-    429: "Too many attempts; Retry-After says how long to wait", 500: "A fault of the server",
-    501: "This engine cannot do that", 502: "The cluster said no, or could not be reached",
+    429: "Too many attempts; Retry-After says how long to wait",
+    500: "A fault of the server",
+    501: "This engine cannot do that",
+    502: "The cluster said no, or could not be reached",
     503: "Not at the moment; trying again may help",
-}  # fmt: skip
+}
 _SCHEMA = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
 ALWAYS = (400, 401, 403, 422, 500, 501, 502, 503)
 

@@ -1,4 +1,4 @@
-"""One request's way to a desk: who asks, through which door, and how what they did is noted."""
+"""One request's way to a service: who asks, through which door, and how what they did is noted."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 
 from oarsman.console.api.sse import Events, EventStream
-from oarsman.console.backends import Door
+from oarsman.console.backends import OpenBackend
 from oarsman.console.security.gate import Caller, address
-from oarsman.service import Desk
+from oarsman.service import JobService
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class RequestContext:
     console: Console
-    desk: Desk
-    door: Door
+    service: JobService
+    backend: OpenBackend
     address: str
     caller: Caller
 
     def note(self, what: str, about: str, outcome: str = "ok") -> None:
         """What changed something goes into the audit log."""
-        self.console.gate.store.audit.note(self.desk.identity.name, self.address, what, about, outcome)
+        self.console.gate.store.audit.note(self.service.identity.name, self.address, what, about, outcome)
 
     def stream(self, events: Events) -> EventStream:
         return EventStream(self.console.streams, events, self.still_holds)
@@ -36,16 +36,16 @@ class Visit:
         return self.console.gate.still_holds(self.caller)
 
 
-def visit(request: Request) -> Visit:
+def context(request: Request) -> RequestContext:
     """Not `async`: it reads a file and may ask a cluster, which is nothing for the event loop."""
-    return visit_of(request.app.state.console, request)
+    return context_of(request.app.state.console, request)
 
 
-def visit_of(console: Console, request: Request) -> Visit:
+def context_of(console: Console, request: Request) -> RequestContext:
     """For pages too, which are an application of their own."""
     caller = console.gate.caller(request)
-    door = console.doors.door(caller.token)
-    return Visit(console, console.desk(door, caller.identity), door, address(request), caller)
+    backend = console.backends.backend(caller.token)
+    return RequestContext(console, console.service(backend, caller.identity), backend, address(request), caller)
 
 
-Visiting = Annotated[Visit, Depends(visit)]
+Context = Annotated[RequestContext, Depends(context)]

@@ -33,7 +33,12 @@ def make_app(console: Console) -> FastAPI:
     for page in (login, overview, jobs, job, create, sweeps, environments, hosts, account, people):
         page.register(console)
     ui.run_with(
-        app, title="Oarsman", favicon=shell.ICON, dark=None, show_welcome_message=False, binding_refresh_interval=None,
+        app,
+        title="Oarsman",
+        favicon=shell.ICON,
+        dark=None,
+        show_welcome_message=False,
+        binding_refresh_interval=None,
         reconnect_timeout=30.0,
-    )  # fmt: skip
+    )
     return app

@@ -10,7 +10,7 @@ from nicegui import ui
 
 from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.parts import amounts
 from oarsman.console.parts.widgets import answered, at_the_door
 from oarsman.console.security.gate import Caller
@@ -45,31 +45,31 @@ def register(console: Console) -> None:
     @ui.page("/account")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/account")
-        with shell.frame(guest, "/account", guest.say("Account")):
-            await _Account(guest).show()
+        with shell.frame(context, "/account", context.say("Account")):
+            await _Account(context).show()
         return None
 
 
 class _Account:
-    def __init__(self, guest: Guest) -> None:
-        self.guest = guest
-        self.gate = guest.visit.console.gate
+    def __init__(self, context: PageContext) -> None:
+        self.context = context
+        self.gate = context.request_context.console.gate
 
     async def show(self) -> None:
-        guest, say = self.guest, self.guest.say
+        context, say = self.context, self.context.say
         self.firm = ui.element("div")
         with ui.row().classes("oarsman-card items-center w-full"):
             ui.icon("person").props('aria-hidden="true"').classes("text-h5")
-            ui.label(guest.name).classes("text-h6")
-            ui.label(say(guest.visit.desk.identity.role.value)).classes("oarsman-note")
+            ui.label(context.name).classes("text-h6")
+            ui.label(say(context.request_context.service.identity.role.value)).classes("oarsman-note")
             ui.space()
-            if may(guest.visit.desk.identity, Action.ADMINISTER):
+            if may(context.request_context.service.identity, Action.ADMINISTER):
                 ui.link(say("Accounts and audit log"), "/people")
             ui.button(say("Log out"), icon="logout").props("outline no-caps").on("click", js_handler=_SIGN_OUT)
-        caller = guest.visit.caller
+        caller = context.request_context.caller
         if caller.token is not None:
             ui.label(say("You came with a token of the cluster; it has no account here.")).classes("oarsman-note")
             return
@@ -78,14 +78,14 @@ class _Account:
         await self._tokens(caller)
 
     def _password(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.column().classes("oarsman-card w-full oarsman-password"):
             ui.label(say("Password")).classes("text-subtitle1")
             with ui.row().classes("items-center"):
                 for name, label, fill in (
                     ("current", say("Current password"), "current-password"),
                     ("new", say("New password"), "new-password"),
-                ):  # fmt: skip
+                ):
                     ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
                 change = _CHANGE_PASSWORD.replace("WORDS", at_the_door(say))
                 ui.button(say("Change")).props("outline no-caps").on("click", js_handler=change)
@@ -94,7 +94,7 @@ class _Account:
 
     # -- tokens ----------------------------------------------------------------------------------------
     async def _tokens(self, caller: Caller) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
                 ui.label(say("API tokens")).classes("text-subtitle1")
@@ -107,7 +107,7 @@ class _Account:
                     wanted = NewToken(note=note.value or "", days=int(days.value) if days.value else None)
                     made: list[MadeToken] = []
                     with self.firm:
-                        if await self.guest.tried(lambda: made.append(actions.make_token(wanted, caller, self.gate))):
+                        if await self.context.tried(lambda: made.append(actions.make_token(wanted, caller, self.gate))):
                             await self._show_secret(made[0])
                     await self._refresh(caller)
 
@@ -116,8 +116,8 @@ class _Account:
         await self._refresh(caller)
 
     async def _refresh(self, caller: Caller) -> None:
-        say = self.guest.say
-        found = await self.guest.ask(actions.tokens, caller, self.gate)
+        say = self.context.say
+        found = await self.context.ask(actions.tokens, caller, self.gate)
         self.place.clear()
         with self.place:
             if not found:
@@ -126,11 +126,11 @@ class _Account:
                 self._token(token, caller)
 
     def _token(self, token: Token, caller: Caller) -> None:
-        say = self.guest.say
+        say = self.context.say
 
         async def revoke() -> None:
             with self.firm:
-                await self.guest.tried(lambda: actions.revoke_token(token.id, caller, self.gate))
+                await self.context.tried(lambda: actions.revoke_token(token.id, caller, self.gate))
             await self._refresh(caller)
 
         used = amounts.moment(token.last_used) or say("never used")
@@ -142,7 +142,7 @@ class _Account:
             ui.button(say("Revoke"), on_click=revoke).props("outline dense no-caps")
 
     async def _show_secret(self, made: MadeToken) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.dialog().props("persistent") as dialog, ui.card().classes("oarsman-wide-dialog"):
             ui.label(say("The token is shown this once. Keep it in a safe place."))
             ui.label(made.secret).classes("oarsman-lines oarsman-secret")

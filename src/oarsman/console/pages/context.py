@@ -1,4 +1,4 @@
-"""Who looks at a page, in which language, through which desk."""
+"""Who looks at a page, in which language, through which service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fastapi import Request
 from nicegui import Client, background_tasks, ui
 
 from oarsman.console import words
-from oarsman.console.api.request_context import Visit, visit_of
+from oarsman.console.api.request_context import RequestContext, context_of
 from oarsman.console.words import Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import Role
@@ -31,32 +31,32 @@ class _ShownOutError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
-    visit: Visit
+class PageContext:
+    request_context: RequestContext
     say: Words
     client: Client  # their browser's page
     namespace: str | None = None  # that the page is about
 
     @property
     def name(self) -> str:
-        return self.visit.desk.identity.name
+        return self.request_context.service.identity.name
 
     @property
     def may_change(self) -> bool:
         """In the namespace of the page, or anywhere: by one's role, and by what a cluster allows."""
-        if self.visit.desk.identity.role is Role.VIEWER:
+        if self.request_context.service.identity.role is Role.VIEWER:
             return False
-        return self.visit.door.rights.may_change(self.namespace)
+        return self.request_context.backend.rights.may_change(self.namespace)
 
     async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The desk reads files and talks to clusters: nothing for the event loop.
+        """The service reads files and talks to clusters: nothing for the event loop.
 
         A page stays open for days. Whoever is no longer who opened it is not answered: what they began ends here, and
         the page is asked for anew, which leads to the login page or shows what their new role may see.
         """
 
         def answer() -> T:
-            if not self.visit.still_holds():
+            if not self.request_context.still_holds():
                 raise _ShownOutError
             return question(*args, **kwargs)
 
@@ -73,10 +73,10 @@ class Guest:
         try:
             await self.ask(question, *args, **kwargs)
         except OarsmanError as error:
-            self.visit.note(what, about, error.code)
+            self.request_context.note(what, about, error.code)
             _tell(self.say, error)
             return False
-        self.visit.note(what, about)
+        self.request_context.note(what, about)
         return True
 
     async def tried(self, question: Callable[[], T]) -> bool:
@@ -95,7 +95,7 @@ class Guest:
             if refresh is not None:
                 await refresh()
         except UnauthenticatedError:  # the cluster was quicker to say so
-            self.visit.console.gate.doubt(self.visit.caller)
+            self.request_context.console.gate.doubt(self.request_context.caller)
             return False
         except OarsmanError as error:  # a cluster that does not answer, or refuses, has shown nobody out
             _tell(self.say, error)
@@ -109,7 +109,7 @@ class Guest:
         def wake() -> None:
             loop.call_soon_threadsafe(news.set)
 
-        subscription = self.visit.door.catalogue.subscribe(wake)
+        subscription = self.request_context.backend.job_index.subscribe(wake)
 
         async def follow() -> None:
             try:
@@ -136,10 +136,10 @@ def _tell(say: Words, error: OarsmanError) -> None:
     ui.notify(say.refusal(error), type="negative", multi_line=True)
 
 
-def welcome(console: Console, request: Request) -> Guest:
+def welcome(console: Console, request: Request) -> PageContext:
     """Raises UnauthenticatedError: the way in is the login page."""
     namespace = request.path_params.get("namespace")
-    return Guest(visit_of(console, request), spoken(request), ui.context.client, namespace)
+    return PageContext(context_of(console, request), spoken(request), ui.context.client, namespace)
 
 
 def spoken(request: Request) -> Words:

@@ -11,7 +11,7 @@ from nicegui import ui
 from pydantic import ValidationError
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.parts import amounts
 from oarsman.console.parts.widgets import answered, said, sure
 from oarsman.errors import OarsmanError, UnauthenticatedError
@@ -31,29 +31,29 @@ def register(console: Console) -> None:
     @ui.page("/environments")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/environments")
-        with shell.frame(guest, "/environments", guest.say("Environments")):
-            await _Environments(guest).show()
+        with shell.frame(context, "/environments", context.say("Environments")):
+            await _Environments(context).show()
         return None
 
 
 class _Environments:
-    def __init__(self, guest: Guest) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext) -> None:
+        self.context = context
         self.found: list[EnvironmentView] = []
 
     async def show(self) -> None:
-        say = self.guest.say
-        self.engine = (await self.guest.ask(self.guest.visit.desk.info)).engine
+        say = self.context.say
+        self.engine = (await self.context.ask(self.context.request_context.service.info)).engine
         self.firm = ui.element("div")
         with ui.row().classes("items-center w-full"):
             ui.label(say("A set of packages with a name: built once, then attached to any job.")).classes(
                 "oarsman-note"
             )
             ui.space()
-            if self.guest.may_change:
+            if self.context.may_change:
                 ui.button(say("New environment"), icon="add", on_click=lambda: self._edit(None)).props(
                     "unelevated no-caps"
                 )
@@ -68,18 +68,18 @@ class _Environments:
 
     async def refresh(self) -> None:
         try:
-            found = list(await self.guest.ask(self.guest.visit.desk.environments))
+            found = list(await self.context.ask(self.context.request_context.service.environments))
         except OarsmanError as error:
             self.place.clear()
             with self.place:
-                said(self.guest.say, error.message).classes("oarsman-card")
+                said(self.context.say, error.message).classes("oarsman-card")
             return
         if found != self.found or not found:
             self.found = found
             self._draw()
 
     def _draw(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         self.place.clear()
         with self.place:
             if not self.found:
@@ -90,7 +90,7 @@ class _Environments:
                 self._card(one)
 
     def _card(self, one: EnvironmentView) -> None:
-        say = self.guest.say
+        say = self.context.say
         icon, colour = _COLOURS.get(one.state, _WAITING)
         with ui.column().classes("oarsman-card w-full").props("role=article") as card:
             card.props["aria-label"] = one.spec.name
@@ -112,7 +112,7 @@ class _Environments:
                     ui.label("\n".join(one.packages)).classes("oarsman-lines")
 
     def _facts(self, one: EnvironmentView) -> list[str]:
-        say = self.guest.say
+        say = self.context.say
         facts = [f"Python {one.python or one.spec.python}" if one.python or one.spec.python else "", one.spec.mpi or ""]
         facts += [one.spec.image or "", amounts.size(one.size_bytes) if one.size_bytes else ""]
         facts += [one.owner, amounts.moment(one.built or one.created)]
@@ -121,25 +121,25 @@ class _Environments:
         return [fact for fact in facts if fact]
 
     def _buttons(self, one: EnvironmentView) -> None:
-        say = self.guest.say
+        say = self.context.say
 
         def button(word: str, icon: str, act: Callable[[], Any]) -> None:
             ui.button(word, icon=icon, on_click=act).props("outline dense no-caps")
 
         button(say("Build log"), "article", lambda: self._log(one))
-        if self.guest.may_change:
+        if self.context.may_change:
             button(say("Change"), "edit", lambda: self._edit(one))
             button(say("Delete"), "delete", lambda: self._delete(one))
 
     # -- dialogs ---------------------------------------------------------------------------------------
     async def _log(self, one: EnvironmentView) -> None:
-        say, name = self.guest.say, one.spec.name
+        say, name = self.context.say, one.spec.name
         after, ended = 0, False
 
         async def read() -> None:
             nonlocal after, ended
             while not ended:
-                found = await self.guest.ask(self.guest.visit.desk.environment_log, name, after=after)
+                found = await self.context.ask(self.context.request_context.service.environment_log, name, after=after)
                 after, ended = found.after, found.ended and not found.text
                 if found.text:
                     lines.push(found.text.rstrip("\n"))
@@ -155,15 +155,15 @@ class _Environments:
         timer.deactivate()
 
     async def _delete(self, one: EnvironmentView) -> None:
-        say, name = self.guest.say, one.spec.name
+        say, name = self.context.say, one.spec.name
         with self.firm:
             if await sure(say, say("Delete the environment {name}?", name=name), say("Delete"), grave=True):
-                desk = self.guest.visit.desk
-                await self.guest.attempt("delete environment", name, desk.delete_environment, name)
+                service = self.context.request_context.service
+                await self.context.attempt("delete environment", name, service.delete_environment, name)
                 await self.refresh()
 
     async def _edit(self, one: EnvironmentView | None) -> None:
-        say = self.guest.say
+        say = self.context.say
         spec = one.spec if one is not None else None
         with self.firm, ui.dialog().props("persistent") as dialog, ui.card().classes("oarsman-wide-dialog"):
             ui.label(spec.name if spec is not None else say("New environment")).classes("text-subtitle1")
@@ -173,36 +173,51 @@ class _Environments:
             name.set_enabled(spec is None)
             description = ui.input(say("Description"), value=spec.description if spec is not None else "").props(wide)
             with ui.row().classes("w-full"):
-                python = ui.select(
-                    {each: each or say("the one at hand") for each in _PYTHONS}, label="Python", value=_known(spec)
-                ).props("outlined dense").classes("w-40")  # fmt: skip
-                mpi = ui.select(
-                    {"": say("the one at hand"), "openmpi": "Open MPI", "mpich": "MPICH"}, label="MPI",
-                    value=(spec.mpi if spec is not None else "") or "",
-                ).props("outlined dense").classes("w-40")  # fmt: skip
+                python = (
+                    ui.select(
+                        {each: each or say("the one at hand") for each in _PYTHONS}, label="Python", value=_known(spec)
+                    )
+                    .props("outlined dense")
+                    .classes("w-40")
+                )
+                mpi = (
+                    ui.select(
+                        {"": say("the one at hand"), "openmpi": "Open MPI", "mpich": "MPICH"},
+                        label="MPI",
+                        value=(spec.mpi if spec is not None else "") or "",
+                    )
+                    .props("outlined dense")
+                    .classes("w-40")
+                )
             image = ui.input(say("Image"), value=(spec.image if spec is not None else "") or "").props(wide)
             image.props["hint"] = say("the image of the jobs, which builds it")
             image.set_visibility(self.engine == _IMAGE_NEEDED)
-            requirements = ui.textarea(
-                say("Requirements"), value=spec.requirements if spec is not None else ""
-            ).props("outlined dense spellcheck=false rows=8").classes("oarsman-code")  # fmt: skip
+            requirements = (
+                ui.textarea(say("Requirements"), value=spec.requirements if spec is not None else "")
+                .props("outlined dense spellcheck=false rows=8")
+                .classes("oarsman-code")
+            )
             requirements.props["hint"] = say("as in requirements.txt; a lock file is fine too")
             wrong = ui.label("").classes("is-bad").props("role=alert")
 
             async def build() -> None:
                 try:
                     wanted = EnvironmentSpec(
-                        name=name.value, description=description.value or "", requirements=requirements.value or "",
-                        python=python.value or None, mpi=mpi.value or None, image=image.value or None,
-                    )  # fmt: skip
-                    await self.guest.ask(self.guest.visit.desk.put_environment, wanted)
+                        name=name.value,
+                        description=description.value or "",
+                        requirements=requirements.value or "",
+                        python=python.value or None,
+                        mpi=mpi.value or None,
+                        image=image.value or None,
+                    )
+                    await self.context.ask(self.context.request_context.service.put_environment, wanted)
                 except ValidationError as error:
                     wrong.set_text("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors()))
                 except OarsmanError as error:
-                    self.guest.visit.note("build environment", name.value, error.code)
+                    self.context.request_context.note("build environment", name.value, error.code)
                     wrong.set_text(say.refusal(error))
                 else:
-                    self.guest.visit.note("build environment", name.value)
+                    self.context.request_context.note("build environment", name.value)
                     dialog.submit(True)
 
             with ui.row():

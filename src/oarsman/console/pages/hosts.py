@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
 from oarsman.console.parts import amounts, job_rows
 from oarsman.console.parts.charts import Holder, Slots, colours
@@ -31,74 +31,85 @@ def register(console: Console) -> None:
     @ui.page("/hosts")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/hosts")
-        with shell.frame(guest, "/hosts", guest.say("Hosts and queue")):
-            await _Place(guest).show()
+        with shell.frame(context, "/hosts", context.say("Hosts and queue")):
+            await _Place(context).show()
         return None
 
 
 class _Place:
-    def __init__(self, guest: Guest) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext) -> None:
+        self.context = context
         self.cards: dict[str, _HostCard] = {}
 
     async def show(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         _title(say("Hosts"), "text-h5", 1)
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.hosts = ui.element("div").classes("oarsman-hosts")
         _title(say("Queue"), "text-h5", 1)
-        if self.guest.visit.desk.identity.role is Role.USER:
+        if self.context.request_context.service.identity.role is Role.USER:
             ui.label(say("Only your own jobs are listed; those of others count in the places.")).classes("oarsman-note")
         self._queue()
         Ticking()
         await self.refresh()
-        self.guest.on_changes(self.refresh)
+        self.context.on_changes(self.refresh)
         ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)
 
     def _queue(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         titles = {
-            "position": say("Place"), "job": say("Job"), "owner": say("Owner"), "priority": say("Priority"),
-            "wanted": say("Wants"), "waited": say("Waits for"), "why": say("Why it waits"),
-        }  # fmt: skip
+            "position": say("Place"),
+            "job": say("Job"),
+            "owner": say("Owner"),
+            "priority": say("Priority"),
+            "wanted": say("Wants"),
+            "waited": say("Waits for"),
+            "why": say("Why it waits"),
+        }
         columns = [{"name": name, "label": title, "field": name, "align": "left"} for name, title in titles.items()]
         self.queue = ui.table(columns=columns, rows=[], row_key="job", pagination=50)
         self.queue.classes("oarsman-card oarsman-table w-full")
         self.queue.props(f"flat dense wrap-cells {job_rows.CARDS_IF_NARROW}").props["hide-pagination"] = True
         for slot, template in (
-            ("body-cell-job", _JOB), ("body-cell-waited", _WAITED), ("body-cell-why", _WHY), ("item", _CARD),
+            ("body-cell-job", _JOB),
+            ("body-cell-waited", _WAITED),
+            ("body-cell-why", _WHY),
+            ("item", _CARD),
             ("no-data", f"<span>{say('Nothing waits.')}</span>"),
-        ):  # fmt: skip
+        ):
             self.queue.add_slot(slot, template)
 
     async def refresh(self) -> None:
         try:
-            hosts, queue = await self.guest.ask(self._look)
+            hosts, queue = await self.context.ask(self._look)
         except OarsmanError as error:
-            self.trouble.set_text(self.guest.say.of(error.message))
+            self.trouble.set_text(self.context.say.of(error.message))
             return
         self.trouble.set_text("")
         self._show_hosts(hosts)
-        rows = [_row(self.guest.say, one, self.guest.visit.door.engine) for one in queue]
+        rows = [_row(self.context.say, one, self.context.request_context.backend.engine) for one in queue]
         if rows != self.queue.rows:
             self.queue.rows = rows
             self.queue.props["hide-pagination"] = len(rows) <= 50
 
     def _look(self) -> tuple[Sequence[HostView], Sequence[QueueEntry]]:
-        desk = self.guest.visit.desk
-        return desk.hosts(), desk.queue()
+        service = self.context.request_context.service
+        return service.hosts(), service.queue()
 
     def _show_hosts(self, hosts: Sequence[HostView]) -> None:
         painted = colours([held.key for host in hosts for held in host.holdings if held.key != _OTHERS])
         if [host.name for host in hosts] != list(self.cards):
             self.hosts.clear()
             with self.hosts:
-                self.cards = {host.name: _HostCard(self.guest.say, self.guest.visit.door.engine) for host in hosts}
+                self.cards = {
+                    host.name: _HostCard(self.context.say, self.context.request_context.backend.engine)
+                    for host in hosts
+                }
                 if not hosts:
-                    ui.label(self.guest.say("There are no hosts, or none that you may see.")).classes("oarsman-note")
+                    ui.label(self.context.say("There are no hosts, or none that you may see.")).classes("oarsman-note")
         for host in hosts:
             self.cards[host.name].show(host, painted)
 
@@ -147,8 +158,9 @@ class _HostCard:
         say = self._say
         shown: tuple[tuple[str, str, Callable[[float], str], bool], ...] = (
             (amounts.unit(say, self._engine), "cpus", amounts.number, False),
-            (say("GPU"), "gpus", amounts.number, False), (say("Memory"), "memory_bytes", amounts.size, True),
-        )  # fmt: skip
+            (say("GPU"), "gpus", amounts.number, False),
+            (say("Memory"), "memory_bytes", amounts.size, True),
+        )
         for name, field, told, wide in shown:
             total = float(getattr(host.total, field))
             if not total:
@@ -206,9 +218,10 @@ def _together(host: HostView) -> dict[str, AmountsView]:
     for one in sorted(host.holdings, key=lambda held: (held.key == _OTHERS, held.key)):
         before = found.get(one.key, AmountsView())
         found[one.key] = AmountsView(
-            cpus=before.cpus + one.amounts.cpus, memory_bytes=before.memory_bytes + one.amounts.memory_bytes,
+            cpus=before.cpus + one.amounts.cpus,
+            memory_bytes=before.memory_bytes + one.amounts.memory_bytes,
             gpus=before.gpus + one.amounts.gpus,
-        )  # fmt: skip
+        )
     return found
 
 
@@ -228,10 +241,16 @@ def _holders(say: Words, host: HostView, painted: Mapping[str, str], field: str)
 
 def _row(say: Words, one: QueueEntry, engine: str) -> dict[str, Any]:
     return {
-        "position": one.position, "job": one.key, "href": job_rows.address(one.key), "owner": one.owner,
-        "priority": one.priority, "wanted": amounts.amounts(say, one.wanted, engine),
-        "since": milliseconds(one.since), "why": say.of(one.reason), "why_said": one.reason,
-    }  # fmt: skip
+        "position": one.position,
+        "job": one.key,
+        "href": job_rows.address(one.key),
+        "owner": one.owner,
+        "priority": one.priority,
+        "wanted": amounts.amounts(say, one.wanted, engine),
+        "since": milliseconds(one.since),
+        "why": say.of(one.reason),
+        "why_said": one.reason,
+    }
 
 
 def _title(words: str, size: str, level: int) -> None:

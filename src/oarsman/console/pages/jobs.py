@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import events, ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.pages.jobs_bulk import Bulk
 from oarsman.console.pages.jobs_views import Views
 from oarsman.console.parts import job_rows
@@ -34,18 +34,18 @@ def register(console: Console) -> None:
     @ui.page("/jobs")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/login?to={quote(f'/jobs{query}', safe='/')}")
-        with shell.frame(guest, "/jobs", guest.say("Jobs")):
-            await _Jobs(guest, Wanted.read(request.query_params)).show()
+        with shell.frame(context, "/jobs", context.say("Jobs")):
+            await _Jobs(context, Wanted.read(request.query_params)).show()
         return None
 
 
 class _Jobs:
-    def __init__(self, guest: Guest, wanted: Wanted) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext, wanted: Wanted) -> None:
+        self.context = context
         self.wanted = wanted
         self.next: str | None = None
         self.choices: dict[str, ui.select] = {}
@@ -60,41 +60,48 @@ class _Jobs:
         Ticking()
         if await self.refresh():
             await self.views.read()
-        self.guest.on_changes(self.refresh)
+        self.context.on_changes(self.refresh)
 
     # -- its parts -------------------------------------------------------------------------------------
     def _head(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("items-center w-full"):
             ui.label(say("Jobs")).classes("text-h5").props('role="heading" aria-level="1"')
             self.count = ui.label("").classes("oarsman-note").props('role="status"')
             ui.space()
-            self.views = Views(self.guest, self.firm, self.wanted)
+            self.views = Views(self.context, self.firm, self.wanted)
             self._column_chooser()
-            if self.guest.may_change:
+            if self.context.may_change:
                 ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
 
     def _filters(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("items-center w-full oarsman-filters"):
             ui.input(say("Search"), value=self.wanted.search, on_change=partial(self._chosen, "search")).props(
                 "outlined dense clearable debounce=300"
             )
             ui.select(
-                {name: say(name) for name in STATES}, multiple=True, label=say("State"), value=self.wanted.states,
+                {name: say(name) for name in STATES},
+                multiple=True,
+                label=say("State"),
+                value=self.wanted.states,
                 on_change=partial(self._chosen, "states"),
-            ).props("outlined dense use-chips clearable")  # fmt: skip
+            ).props("outlined dense use-chips clearable")
             for name, title in (("owner", say("Owner")), ("namespace", say("Namespace")), ("engine", say("Where"))):
                 value = getattr(self.wanted, name)
                 self.choices[name] = ui.select(
-                    [value] if value else [], label=title, value=value, with_input=True, clearable=True,
+                    [value] if value else [],
+                    label=title,
+                    value=value,
+                    with_input=True,
+                    clearable=True,
                     on_change=partial(self._chosen, name),
-                ).props("outlined dense")  # fmt: skip
+                ).props("outlined dense")
             self.all = ui.button(say("Show all"), icon="filter_alt_off", on_click=self._show_all)
             self.all.props("flat dense no-caps")
 
     def _column_chooser(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.button(say("Columns"), icon="view_column").props("flat dense no-caps"), ui.menu():
             for name, title in job_rows.titles(say).items():
                 with ui.item().props("dense"), ui.item_section():
@@ -102,51 +109,54 @@ class _Jobs:
                     box.props("dense").set_enabled(name != "name")
 
     def _table(self) -> None:
-        may, say = self.guest.may_change, self.guest.say
+        may, say = self.context.may_change, self.context.say
         self.table = ui.table(columns=[], rows=[], row_key="key", selection="multiple" if may else None)
         self.table.classes("oarsman-card oarsman-table oarsman-clickable w-full").props(
             "flat dense wrap-cells hide-pagination"
         )
         self.table.props(f"binary-state-sort hide-selected-banner {job_rows.CARDS_IF_NARROW}")
         for slot, template in (
-            ("body-cell-name", job_rows.NAME), ("body-cell-state", job_rows.STATE),
-            ("body-cell-duration", job_rows.DURATION), ("item", job_rows.card(marked=may)),
-            ("body-selection", job_rows.MARK), ("header-selection", job_rows.MARK_ALL % say("All on this page")),
+            ("body-cell-name", job_rows.NAME),
+            ("body-cell-state", job_rows.STATE),
+            ("body-cell-duration", job_rows.DURATION),
+            ("item", job_rows.card(marked=may)),
+            ("body-selection", job_rows.MARK),
+            ("header-selection", job_rows.MARK_ALL % say("All on this page")),
             ("no-data", f"<span>{say('No job matches.')}</span>"),
-        ):  # fmt: skip
+        ):
             self.table.add_slot(slot, template)
         self.table.on("request", self._sorted, args=["pagination"])
         self.table.on("row-click", js_handler=_OPEN)
         self._draw_columns()
 
     def _empty(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.column().classes("oarsman-card items-center w-full") as self.empty:
             ui.label(say("There are no jobs yet.")).classes("text-subtitle1")
-            if self.guest.may_change:
+            if self.context.may_change:
                 ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
                 ui.label(say("or, in a terminal:")).classes("oarsman-note")
                 ui.label(_FIRST).classes("oarsman-lines")
         self.empty.set_visibility(False)
 
     def _foot(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("items-center w-full"):
-            self.bulk = Bulk(self.guest, self.firm, self.table, self.refresh) if self.guest.may_change else None
+            self.bulk = Bulk(self.context, self.firm, self.table, self.refresh) if self.context.may_change else None
             ui.space()
             self.back = _arrow("chevron_left", say("Page before"), self._back)
             self.forth = _arrow("chevron_right", say("Next page"), self._forth)
 
     # -- what is shown ---------------------------------------------------------------------------------
     async def refresh(self) -> bool:
-        """Whether the desk answered."""
+        """Whether the service answered."""
         try:
-            found, facets = await self.guest.ask(self._look)
+            found, facets = await self.context.ask(self._look)
         except OarsmanError as error:
-            self.count.set_text(self.guest.say.of(error.message))
+            self.count.set_text(self.context.say.of(error.message))
             return False
         self._offer(facets)
-        rows = [job_rows.row(self.guest.say, one) for one in found.items]
+        rows = [job_rows.row(self.context.say, one) for one in found.items]
         if rows != self.table.rows:
             self.table.rows = rows
         self._draw_order(found.total)
@@ -159,19 +169,19 @@ class _Jobs:
         self.empty.set_visibility(nothing)
         self.table.set_visibility(not nothing)
         self.all.set_visibility(self.wanted.narrowed)
-        self.count.set_text(self.guest.say("{count} jobs", count=found.total))
+        self.count.set_text(self.context.say("{count} jobs", count=found.total))
         return True
 
     def _look(self) -> tuple[JobList, Facets]:
-        desk = self.guest.visit.desk
-        return desk.jobs(self.wanted.query()), desk.facets()
+        service = self.context.request_context.service
+        return service.jobs(self.wanted.query()), service.facets()
 
     def _offer(self, facets: Facets) -> None:
         """A choice between less than two is none, and is not shown unless it was made."""
         found = {"owner": facets.owners, "namespace": facets.namespaces, "engine": facets.engines}
         for name, values in found.items():
             select, chosen = self.choices[name], getattr(self.wanted, name)
-            offered = {value: self.guest.say(value) if name == "engine" else value for value in values}
+            offered = {value: self.context.say(value) if name == "engine" else value for value in values}
             if chosen:
                 offered.setdefault(chosen, chosen)
             if select.options != offered:
@@ -179,7 +189,7 @@ class _Jobs:
             select.set_visibility(len(offered) > 1 or bool(chosen))
 
     def _draw_columns(self) -> None:
-        self.table.columns = job_rows.columns(self.guest.say, tuple(self.wanted.columns))
+        self.table.columns = job_rows.columns(self.context.say, tuple(self.wanted.columns))
 
     def _draw_order(self, total: int) -> None:
         column, downwards = self.wanted.sorted_column

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from oarsman.console.pages.context import Guest
+from oarsman.console.pages.context import PageContext
 from oarsman.console.parts.widgets import answered
 from oarsman.errors import OarsmanError
 
@@ -25,20 +25,22 @@ class _Act(NamedTuple):
 class Bulk:
     """Buttons that appear when jobs are marked. Marks stay when rows change and when pages are turned."""
 
-    def __init__(self, guest: Guest, firm: ui.element, table: ui.table, refresh: Callable[[], Awaitable[Any]]) -> None:
-        self._guest = guest
+    def __init__(
+        self, context: PageContext, firm: ui.element, table: ui.table, refresh: Callable[[], Awaitable[Any]]
+    ) -> None:
+        self._context = context
         self._firm = firm
         self._table = table
         self._refresh = refresh
-        say, desk = guest.say, guest.visit.desk
+        say, service = context.say, context.request_context.service
         with ui.row().classes("items-center") as self._buttons:
             self._count = ui.label("").classes("oarsman-note")
             for act in (
-                _Act(say("Stop"), "stop", "stop", desk.stop),
-                _Act(say("Suspend"), "pause", "suspend", desk.suspend),
-                _Act(say("Resume"), "play_arrow", "resume", desk.resume),
-                _Act(say("Run again"), "replay", "rerun", desk.rerun),
-                _Act(say("Delete"), "delete", "delete", desk.delete),
+                _Act(say("Stop"), "stop", "stop", service.stop),
+                _Act(say("Suspend"), "pause", "suspend", service.suspend),
+                _Act(say("Resume"), "play_arrow", "resume", service.resume),
+                _Act(say("Run again"), "replay", "rerun", service.rerun),
+                _Act(say("Delete"), "delete", "delete", service.delete),
             ):
                 ui.button(act.word, icon=act.icon, on_click=partial(self._ask, act)).props("outline dense no-caps")
         table.on_select(lambda _: self._draw())
@@ -49,8 +51,8 @@ class Bulk:
         self._draw()
 
     def forget_the_gone(self) -> None:
-        catalogue = self._guest.visit.door.catalogue
-        left = [row for row in self._table.selected if catalogue.get(row["key"]) is not None]
+        job_index = self._context.request_context.backend.job_index
+        left = [row for row in self._table.selected if job_index.get(row["key"]) is not None]
         if len(left) != len(self._table.selected):
             self._table.selected = left
             self._draw()
@@ -58,10 +60,10 @@ class Bulk:
     def _draw(self) -> None:
         count = len(self._table.selected)
         self._buttons.set_visibility(bool(count))
-        self._count.set_text(self._guest.say("{count} marked", count=count))
+        self._count.set_text(self._context.say("{count} marked", count=count))
 
     async def _ask(self, act: _Act) -> None:
-        say = self._guest.say
+        say = self._context.say
         keys = [row["key"] for row in self._table.selected]
         with self._firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
             ui.label(say("{word}: {count} jobs?", word=act.word, count=len(keys))).classes("text-subtitle1")
@@ -81,16 +83,16 @@ class Bulk:
             await self._do(act, keys)
 
     async def _do(self, act: _Act, keys: Sequence[str]) -> None:
-        say, refused = self._guest.say, []
+        say, refused = self._context.say, []
         with self._firm:
             working = ui.notification(timeout=None, spinner=True)
         for number, key in enumerate(keys, 1):
             working.message = say("{word}: {number} of {count}", word=act.word, number=number, count=len(keys))
             try:
-                await self._guest.ask(act.do, key)
-                self._guest.visit.note(act.what, key)
+                await self._context.ask(act.do, key)
+                self._context.request_context.note(act.what, key)
             except OarsmanError as error:
-                self._guest.visit.note(act.what, key, error.code)
+                self._context.request_context.note(act.what, key, error.code)
                 refused.append((key, say.of(error.message)))
         working.dismiss()
         self.clear()
@@ -98,7 +100,7 @@ class Bulk:
         await self._refresh()
 
     def _tell(self, act: _Act, done: int, refused: Sequence[tuple[str, str]]) -> None:
-        say = self._guest.say
+        say = self._context.say
         summary = say("{word}: {done} done, {refused} refused", word=act.word, done=done, refused=len(refused))
         with self._firm:
             if not refused:

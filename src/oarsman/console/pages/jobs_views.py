@@ -6,7 +6,7 @@ from functools import partial
 
 from nicegui import ui
 
-from oarsman.console.pages.context import Guest
+from oarsman.console.pages.context import PageContext
 from oarsman.console.parts.job_query import Wanted
 from oarsman.console.parts.widgets import answered
 from oarsman.console.security.saved_views import LONGEST_NAME, Person, SavedView, SavedViews
@@ -16,34 +16,34 @@ from oarsman.errors import OarsmanError
 class Views:
     """A menu: the views there are, and a way to add this one."""
 
-    def __init__(self, guest: Guest, firm: ui.element, wanted: Wanted) -> None:
-        self._guest = guest
+    def __init__(self, context: PageContext, firm: ui.element, wanted: Wanted) -> None:
+        self._context = context
         self._firm = firm
         self._wanted = wanted
         self._found: list[SavedView] = []
-        with ui.button(guest.say("Views"), icon="bookmarks").props("flat dense no-caps") as self._button:
+        with ui.button(context.say("Views"), icon="bookmarks").props("flat dense no-caps") as self._button:
             self._menu = ui.menu().classes("oarsman-views")
         self._button.set_visibility(False)
 
     @property
     def _store(self) -> SavedViews:
-        return self._guest.visit.console.gate.store.views
+        return self._context.request_context.console.gate.store.views
 
     @property
     def _person(self) -> Person:
-        visit = self._guest.visit
-        if visit.caller.token is not None:
-            return Person(None, f"cluster:{self._guest.name}")
-        return Person(visit.caller.account, self._guest.name)
+        request_context = self._context.request_context
+        if request_context.caller.token is not None:
+            return Person(None, f"cluster:{self._context.name}")
+        return Person(request_context.caller.account, self._context.name)
 
     async def read(self) -> None:
         """After the jobs were shown: only then it is sure that somebody from a cluster is who they say."""
-        self._found = await self._guest.ask(self._store.all, self._person)
+        self._found = await self._context.ask(self._store.all, self._person)
         self._button.set_visibility(True)
         self.draw()
 
     def draw(self) -> None:
-        say, here = self._guest.say, self._wanted.address()
+        say, here = self._context.say, self._wanted.address()
         current = next((view.name for view in self._found if view.address == here), None)
         self._button.set_text(current or say("Views"))
         self._menu.clear()
@@ -65,11 +65,11 @@ class Views:
                 ui.label(view.name).classes("text-weight-bold" if here else "")
             with ui.item_section().props("side"):
                 bin_ = ui.button(icon="delete").props("flat round dense size=sm")
-                bin_.props["aria-label"] = self._guest.say("Delete the view {name}", name=view.name)
+                bin_.props["aria-label"] = self._context.say("Delete the view {name}", name=view.name)
                 bin_.on("click.stop", partial(self._remove, view.name))
 
     async def _ask_name(self) -> None:
-        say = self._guest.say
+        say = self._context.say
         with self._firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
             ui.label(say("Filter, order and columns are kept under this name.")).classes("oarsman-note")
             name = ui.input(say("Name of the view")).props(f"outlined dense autofocus maxlength={LONGEST_NAME}")
@@ -82,13 +82,13 @@ class Views:
 
     async def _save(self, view: SavedView) -> None:
         try:
-            await self._guest.ask(self._store.save, self._person, view)
+            await self._context.ask(self._store.save, self._person, view)
         except OarsmanError as error:
             with self._firm:
-                ui.notify(self._guest.say.of(error.message), type="negative")
+                ui.notify(self._context.say.of(error.message), type="negative")
             return
         await self.read()
 
     async def _remove(self, name: str) -> None:
-        await self._guest.ask(self._store.remove, self._person, name)
+        await self._context.ask(self._store.remove, self._person, name)
         await self.read()

@@ -52,7 +52,7 @@ def register(console: Console) -> None:
             ui.label("Oarsman").classes("text-h5")
             if request.query_params.get("link") == "used":
                 ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
-            if console.doors.tokens_needed:
+            if console.backends.tokens_needed:
                 _token(say)
             else:
                 _password(say)

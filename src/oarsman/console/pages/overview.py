@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.parts import amounts, job_rows
 from oarsman.console.parts.job_query import jobs_in
 from oarsman.console.parts.style import STATES
@@ -31,11 +31,11 @@ def register(console: Console) -> None:
     @ui.page("/")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login")
-        with shell.frame(guest, "/", guest.say("Overview")):
-            await _Overview(guest).show()
+        with shell.frame(context, "/", context.say("Overview")):
+            await _Overview(context).show()
         return None
 
 
@@ -56,8 +56,8 @@ class _Part:
 
 
 class _Overview:
-    def __init__(self, guest: Guest) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext) -> None:
+        self.context = context
 
     async def show(self) -> None:
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
@@ -67,14 +67,14 @@ class _Overview:
         self.failures = _Part("oarsman-card", self._failures)
         Ticking()
         await self.refresh()
-        self.guest.on_changes(self.refresh)
+        self.context.on_changes(self.refresh)
         ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)
 
     async def refresh(self) -> None:
         try:
-            found, queue = await self.guest.ask(self._look)
+            found, queue = await self.context.ask(self._look)
         except OarsmanError as error:
-            self.trouble.set_text(self.guest.say.of(error.message))
+            self.trouble.set_text(self.context.say.of(error.message))
             return
         self.trouble.set_text("")
         self.states.show(found.states)
@@ -83,12 +83,12 @@ class _Overview:
         self.failures.show(found.failures)
 
     def _look(self) -> tuple[Overview, Sequence[QueueEntry]]:
-        desk = self.guest.visit.desk
-        return desk.overview(), list(desk.queue())
+        service = self.context.request_context.service
+        return service.overview(), list(service.queue())
 
     # -- its parts -------------------------------------------------------------------------------------
     def _states(self, states: dict[str, int]) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("w-full oarsman-tiles"):
             for state in STATES:
                 if count := states.get(state, 0):
@@ -98,16 +98,16 @@ class _Overview:
             if not states:
                 with ui.row().classes("oarsman-card items-center w-full"):
                     ui.label(say("There are no jobs yet."))
-                    if self.guest.may_change:
+                    if self.context.may_change:
                         ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
 
     def _room(self, found: tuple[AmountsView, AmountsView, AmountsView | None]) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("items-baseline w-full"):
             _title(say("Capacity"))
             ui.space()
             ui.link(say("Hosts and queue"), "/hosts")
-        for one in _resources(say, self.guest.visit.door.engine, *found):
+        for one in _resources(say, self.context.request_context.backend.engine, *found):
             with ui.element("div").classes("oarsman-room"):
                 ui.label(one.name)
                 with ui.element("div").classes("oarsman-bar").props('role="img"') as bar:
@@ -119,7 +119,7 @@ class _Overview:
         ui.label(say("thin: really used; wide: held by jobs")).classes("oarsman-note")
 
     def _waiting(self, found: tuple[int, Sequence[QueueEntry]]) -> None:
-        say = self.guest.say
+        say = self.context.say
         count, first = found
         _title(say("Waiting"))
         if not count:
@@ -133,7 +133,7 @@ class _Overview:
             ui.link(say("and {count} more", count=count - len(first)), "/hosts")
 
     def _failures(self, failures: Sequence[RecentFailure]) -> None:
-        say = self.guest.say
+        say = self.context.say
         _title(say("Failures of the last day"))
         if not failures:
             ui.label(say("None.")).classes("oarsman-note")
@@ -161,9 +161,10 @@ def _resources(
     say: Words, engine: str, total: AmountsView, held: AmountsView, used: AmountsView | None
 ) -> list[_Resource]:
     shown: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-        (amounts.unit(say, engine), "cpus", amounts.number), (say("Memory"), "memory_bytes", amounts.size),
+        (amounts.unit(say, engine), "cpus", amounts.number),
+        (say("Memory"), "memory_bytes", amounts.size),
         (say("GPU"), "gpus", amounts.number),
-    )  # fmt: skip
+    )
     found = []
     for name, field, told in shown:
         all_ = float(getattr(total, field))

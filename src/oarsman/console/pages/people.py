@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.parts import amounts
 from oarsman.console.parts.widgets import answered, sure
 from oarsman.console.security.gate import Caller
@@ -31,27 +31,27 @@ def register(console: Console) -> None:
     @ui.page("/people")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/people")
-        with shell.frame(guest, "/people", guest.say("Accounts and audit log")):
-            caller = guest.visit.caller
+        with shell.frame(context, "/people", context.say("Accounts and audit log")):
+            caller = context.request_context.caller
             if not may(caller.identity, Action.ADMINISTER):
-                ui.label(guest.say("This page is for admins.")).classes("oarsman-card")
+                ui.label(context.say("This page is for admins.")).classes("oarsman-card")
                 return None
-            await _People(guest, caller).show()
+            await _People(context, caller).show()
         return None
 
 
 class _People:
-    def __init__(self, guest: Guest, caller: Caller) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext, caller: Caller) -> None:
+        self.context = context
         self.caller = caller
-        self.gate = guest.visit.console.gate
+        self.gate = context.request_context.console.gate
         self.cursor: str | None = None
 
     async def show(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         self.firm = ui.element("div")
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
@@ -61,16 +61,25 @@ class _People:
             self.accounts = ui.column().classes("w-full items-stretch")
         with ui.column().classes("oarsman-card w-full items-stretch"):
             ui.label(say("Audit log")).classes("text-subtitle1")
-            self.entries = ui.table(
-                columns=[
-                    {"name": name, "label": say(title), "field": name, "align": "left"}
-                    for name, title in (
-                        ("time", "Time"), ("who", "Who"), ("what", "What"), ("about", "About"), ("outcome", "Outcome"),
-                        ("address", "From"),
-                    )
-                ],
-                rows=[], row_key="id",
-            ).props("flat dense wrap-cells hide-pagination").classes("w-full")  # fmt: skip
+            self.entries = (
+                ui.table(
+                    columns=[
+                        {"name": name, "label": say(title), "field": name, "align": "left"}
+                        for name, title in (
+                            ("time", "Time"),
+                            ("who", "Who"),
+                            ("what", "What"),
+                            ("about", "About"),
+                            ("outcome", "Outcome"),
+                            ("address", "From"),
+                        )
+                    ],
+                    rows=[],
+                    row_key="id",
+                )
+                .props("flat dense wrap-cells hide-pagination")
+                .classes("w-full")
+            )
             self.entries.pagination = {"rowsPerPage": 0}
             self.older = ui.button(say("Older"), on_click=self._more).props("flat no-caps")
         await self._refresh()
@@ -78,16 +87,16 @@ class _People:
 
     # -- accounts --------------------------------------------------------------------------------------
     async def _refresh(self) -> None:
-        found = await self.guest.ask(actions.accounts, self.caller, self.gate)
+        found = await self.context.ask(actions.accounts, self.caller, self.gate)
         self.accounts.clear()
         with self.accounts:
             if not found:
-                ui.label(self.guest.say("There are none.")).classes("oarsman-note")
+                ui.label(self.context.say("There are none.")).classes("oarsman-note")
             for account in found:
                 self._account(account)
 
     def _account(self, account: Account) -> None:
-        say = self.guest.say
+        say = self.context.say
 
         def change(**wanted: Any) -> Callable[[], Any]:
             return lambda: actions.change_account(account.name, AccountChange(**wanted), self.caller, self.gate)
@@ -104,23 +113,25 @@ class _People:
                 ui.label(say("disabled")).classes("is-wait")
             ui.space()
             ui.select(
-                {name: say(name) for name in _ROLES}, value=account.role.value, label=say("Role"),
+                {name: say(name) for name in _ROLES},
+                value=account.role.value,
+                label=say("Role"),
                 on_change=lambda event: set_role(event.value),
-            ).props("outlined dense options-dense").classes("w-32")  # fmt: skip
+            ).props("outlined dense options-dense").classes("w-32")
             word = say("Enable") if account.disabled else say("Disable")
             disabled = not account.disabled
             ui.button(word, on_click=lambda: self._do(change(disabled=disabled))).props("outline dense no-caps")
             ui.button(say("Remove"), on_click=lambda: self._remove(account)).props("outline dense no-caps")
 
     async def _remove(self, account: Account) -> None:
-        say = self.guest.say
+        say = self.context.say
         question = say("Remove the account {name} with its tokens? Its jobs stay.", name=account.name)
         with self.firm:
             if await sure(say, question, say("Remove"), grave=True):
                 await self._do(lambda: actions.remove_account(account.name, self.caller, self.gate))
 
     async def _add(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with self.firm, ui.dialog() as dialog, ui.card():
             name = ui.input(say("Name")).props("outlined dense autocomplete=off")
             password = ui.input(say("Password")).props('outlined dense type=password autocomplete="new-password"')
@@ -144,13 +155,13 @@ class _People:
 
     async def _do(self, act: Callable[[], Any]) -> bool:
         with self.firm:
-            done = await self.guest.tried(act)
+            done = await self.context.tried(act)
             await self._refresh()
         return done
 
     # -- audit -----------------------------------------------------------------------------------------
     async def _more(self) -> None:
-        found = await self.guest.ask(actions.audit, self.caller, self.gate, _ENTRIES, self.cursor)
+        found = await self.context.ask(actions.audit, self.caller, self.gate, _ENTRIES, self.cursor)
         self.cursor = found.next
         first = len(self.entries.rows)
         self.entries.add_rows(

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from nicegui import ui
 
-from oarsman.console.pages.context import Guest
+from oarsman.console.pages.context import PageContext
 from oarsman.console.parts import style
 from oarsman.console.words import COOKIE, LANGUAGES, Words
 
@@ -17,7 +17,7 @@ ICON = (
     "<ellipse cx='23.5' cy='7.5' rx='3' ry='5' transform='rotate(42 23.5 7.5)' fill='#fff'/>"
     "<path d='M5 21q4-3 8 0t8 0 6 0' stroke='#9ad1e8' stroke-width='2' fill='none'/></svg>"
 )
-_PLACES = (
+_PATHS = (
     ("/", "dashboard", "Overview"),
     ("/jobs", "view_list", "Jobs"),
     ("/create", "add_circle", "New job"),
@@ -28,14 +28,14 @@ _PLACES = (
 
 
 @contextmanager
-def frame(guest: Guest, place: str, title: str) -> Iterator[None]:
-    say = guest.say
+def frame(context: PageContext, place: str, title: str) -> Iterator[None]:
+    say = context.say
     _basics(say, title)
     with ui.header().classes("oarsman-header items-center"):
         ui.link("Oarsman", "/").classes("oarsman-brand")
         with ui.element("nav").classes("row no-wrap oarsman-nav").props(f'aria-label="{say("Pages")}"'):
-            for address, icon, name in _PLACES:
-                if address == "/create" and not guest.may_change:
+            for address, icon, name in _PATHS:
+                if address == "/create" and not context.may_change:
                     continue
                 with ui.link(target=address).classes("oarsman-place" + (" is-here" if address == place else "")):
                     ui.icon(icon).props('aria-hidden="true"')
@@ -45,7 +45,7 @@ def frame(guest: Guest, place: str, title: str) -> Iterator[None]:
         _language(say)
         with ui.link(target="/account").classes("oarsman-place oarsman-guest").props(f'aria-label="{say("Account")}"'):
             ui.icon("person").props('aria-hidden="true"')
-            ui.label(guest.name)
+            ui.label(context.name)
     with ui.column().classes("oarsman-page"):
         yield
 

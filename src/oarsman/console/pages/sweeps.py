@@ -13,7 +13,7 @@ from nicegui import ui
 
 from oarsman.console.api import PREFIX
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.parts import amounts, job_rows, sweep_rows, widgets
 from oarsman.console.parts.widgets import sure
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
@@ -35,47 +35,47 @@ def register(console: Console) -> None:
     @ui.page("/sweeps")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/sweeps")
-        with shell.frame(guest, "/sweeps", guest.say("Sweeps")):
-            await _Sweeps(guest).show()
+        with shell.frame(context, "/sweeps", context.say("Sweeps")):
+            await _Sweeps(context).show()
         return None
 
     @ui.page("/sweeps/{namespace}/{name}")
     async def one(request: Request, namespace: str, name: str) -> RedirectResponse | None:
         key = f"{namespace}/{name}"
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=" + quote(address(key), safe="/"))
-        with shell.frame(guest, "/sweeps", name):
+        with shell.frame(context, "/sweeps", name):
             try:
-                view = await guest.ask(guest.visit.desk.sweep, key)
+                view = await context.ask(context.request_context.service.sweep, key)
             except (NotFoundError, ForbiddenError) as error:
                 ui.label(error.message).classes("oarsman-card")
                 return None
-            _Sweep(guest, view).show()
+            _Sweep(context, view).show()
         return None
 
 
 # -- all of them ----------------------------------------------------------------------------------------
 class _Sweeps:
-    def __init__(self, guest: Guest) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext) -> None:
+        self.context = context
         self.found: Sequence[SweepView] | None = None
 
     async def show(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         ui.label(say("One manifest, many sets of parameters: each point is a job of its own.")).classes("oarsman-note")
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.place = ui.column().classes("w-full items-stretch")
         await self.refresh()
-        self.guest.on_changes(self.refresh)
+        self.context.on_changes(self.refresh)
 
     async def refresh(self) -> None:
         try:
-            found = await self.guest.ask(self.guest.visit.desk.sweeps)
+            found = await self.context.ask(self.context.request_context.service.sweeps)
         except OarsmanError as error:
             self.trouble.set_text(error.message)
             return
@@ -87,7 +87,7 @@ class _Sweeps:
                 self._draw(found)
 
     def _draw(self, found: Sequence[SweepView]) -> None:
-        say = self.guest.say
+        say = self.context.say
         if not found:
             with ui.column().classes("oarsman-card w-full"):
                 ui.label(say("There are no sweeps yet."))
@@ -106,15 +106,15 @@ class _Sweeps:
 
 # -- one of them ----------------------------------------------------------------------------------------
 class _Sweep:
-    def __init__(self, guest: Guest, view: SweepView) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext, view: SweepView) -> None:
+        self.context = context
         self.view = view
         self.drawn: tuple[Any, ...] = ()
         self.pending = False
         self.next_look = 0.0
 
     def show(self) -> None:
-        say, view = self.guest.say, self.view
+        say, view = self.context.say, self.view
         self.firm = ui.element("div")
         with ui.row().classes("items-center w-full"):
             ui.label(view.name).classes("text-h6")
@@ -133,11 +133,13 @@ class _Sweep:
         self.table = widgets.table("point", sweep_rows.columns(say, view))
         self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
         for slot, template in (
-            ("body-cell-point", sweep_rows.POINT), ("body-cell-state", sweep_rows.STATE), ("item", sweep_rows.CARD),
-        ):  # fmt: skip
+            ("body-cell-point", sweep_rows.POINT),
+            ("body-cell-state", sweep_rows.STATE),
+            ("item", sweep_rows.CARD),
+        ):
             self.table.add_slot(slot, template)
         self._draw()
-        self.guest.on_changes(self.refresh)
+        self.context.on_changes(self.refresh)
         ui.timer(_LOOK_AGAIN_SECONDS, self._look_again)
 
     async def refresh(self) -> None:
@@ -147,7 +149,7 @@ class _Sweep:
             return
         self.pending = False
         try:
-            self.view = await self.guest.ask(self.guest.visit.desk.sweep, self.view.key)
+            self.view = await self.context.ask(self.context.request_context.service.sweep, self.view.key)
         except NotFoundError:
             ui.navigate.to("/sweeps")
             return
@@ -164,7 +166,7 @@ class _Sweep:
 
     # -- what is shown -----------------------------------------------------------------------------------
     def _draw(self) -> None:
-        say, view = self.guest.say, self.view
+        say, view = self.context.say, self.view
         widgets.fill(self.table, [sweep_rows.row(say, view, point) for point in view.points])
         self._draw_chart()
         now = (view.state, dict(view.states))
@@ -191,22 +193,24 @@ class _Sweep:
 
     # -- what can be done --------------------------------------------------------------------------------
     def _buttons(self) -> None:
-        say, desk, name = self.guest.say, self.guest.visit.desk, self.view.name
+        say, service, name = self.context.say, self.context.request_context.service, self.view.name
         with ui.element("a").classes("oarsman-link").props("download") as link:
             ui.label(say("Results as CSV"))
         link.props["href"] = f"{PREFIX}{address(self.view.key)}/results.csv"
-        if not self.guest.may_change:
+        if not self.context.may_change:
             return
         if self.view.state == "Running":
             question = say("Stop what runs of {name}? Results stay, and it can be resumed.", name=name)
-            self._button(say("Stop"), "stop", lambda: self._do("stop sweep", desk.stop_sweep, question, say("Stop")))
+            self._button(say("Stop"), "stop", lambda: self._do("stop sweep", service.stop_sweep, question, say("Stop")))
         if self.view.state == "Stopped":
-            self._button(say("Resume"), "play_arrow", lambda: self._do("resume sweep", desk.resume_sweep))
+            self._button(say("Resume"), "play_arrow", lambda: self._do("resume sweep", service.resume_sweep))
         question = say("Delete {name} with all its jobs, logs and results?", name=name)
         self._button(
-            say("Delete"), "delete", lambda: self._do("delete sweep", desk.delete_sweep, question, say("Delete")),
+            say("Delete"),
+            "delete",
+            lambda: self._do("delete sweep", service.delete_sweep, question, say("Delete")),
             "color=negative",
-        )  # fmt: skip
+        )
 
     def _button(self, word: str, icon: str, act: Callable[[], Awaitable[object]], more: str = "") -> None:
         async def within() -> None:
@@ -216,8 +220,8 @@ class _Sweep:
         ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
 
     async def _do(self, what: str, act: Callable[[str], Any], question: str = "", yes: str = "") -> None:
-        if question and not await sure(self.guest.say, question, yes, grave=True):
+        if question and not await sure(self.context.say, question, yes, grave=True):
             return
-        if await self.guest.attempt(what, self.view.key, act, self.view.key):
+        if await self.context.attempt(what, self.view.key, act, self.view.key):
             self.next_look = 0.0
             await self.refresh()

@@ -104,10 +104,16 @@ class RankGrid(Element, component="rank_grid.js"):
         self._say = say
         self._props["groups"] = []
         self._props["words"] = {
-            "label": say("Every rank"), "rank": say("Rank"), "behind": say("behind"), "nowhere": say("Host unknown"),
-            "running": say("running"), "done": say("exited with 0"), "failed": say("failed"), "unknown": say("unknown"),
+            "label": say("Every rank"),
+            "rank": say("Rank"),
+            "behind": say("behind"),
+            "nowhere": say("Host unknown"),
+            "running": say("running"),
+            "done": say("exited with 0"),
+            "failed": say("failed"),
+            "unknown": say("unknown"),
             "exited": say("exited"),
-        }  # fmt: skip
+        }
 
         def picked(event: events.GenericEventArguments) -> Any:
             return on_pick(int(event.args))

@@ -18,10 +18,19 @@ ROWS = 25
 NEWEST_FIRST = "-created"
 # column -> the field of a summary that it is sorted by; how long a job took is none
 COLUMNS = {
-    "name": "name", "state": "state", "namespace": "namespace", "type": "implementation", "where": "engine",
-    "queue": "queue", "priority": "priority", "workers": "workers", "resources": "cpus", "owner": "owner",
-    "created": "created", "duration": None,
-}  # fmt: skip
+    "name": "name",
+    "state": "state",
+    "namespace": "namespace",
+    "type": "implementation",
+    "where": "engine",
+    "queue": "queue",
+    "priority": "priority",
+    "workers": "workers",
+    "resources": "cpus",
+    "owner": "owner",
+    "created": "created",
+    "duration": None,
+}
 USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "namespace")
 _FIELDS = {field: column for column, field in COLUMNS.items() if field is not None}
 
@@ -54,8 +63,13 @@ class Wanted:
 
     def address(self) -> str:
         """The query of the page, with what differs from the usual."""
-        pairs = [("search", self.search), *(("state", state) for state in self.states), ("owner", self.owner),
-                 ("namespace", self.namespace), ("engine", self.engine)]  # fmt: skip
+        pairs = [
+            ("search", self.search),
+            *(("state", state) for state in self.states),
+            ("owner", self.owner),
+            ("namespace", self.namespace),
+            ("engine", self.engine),
+        ]
         if self.sort != NEWEST_FIRST:
             pairs.append(("sort", self.sort))
         if tuple(self.columns) != USUAL_COLUMNS:
@@ -64,9 +78,15 @@ class Wanted:
 
     def query(self) -> JobQuery:
         return JobQuery(
-            states=tuple(self.states), owner=self.owner, namespace=self.namespace, engine=self.engine,
-            search=self.search or None, sort=self.sort, limit=ROWS, cursor=self.cursors[-1],
-        )  # fmt: skip
+            states=tuple(self.states),
+            owner=self.owner,
+            namespace=self.namespace,
+            engine=self.engine,
+            search=self.search or None,
+            sort=self.sort,
+            limit=ROWS,
+            cursor=self.cursors[-1],
+        )
 
     @property
     def narrowed(self) -> bool:

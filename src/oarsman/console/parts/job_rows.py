@@ -24,10 +24,19 @@ def address(key: str) -> str:
 
 def titles(say: Words) -> dict[str, str]:
     return {
-        "name": say("Name"), "state": say("State"), "namespace": say("Namespace"), "type": say("Type"),
-        "where": say("Where"), "queue": say("Queue"), "priority": say("Priority"), "workers": say("Workers"),
-        "resources": say("Resources"), "owner": say("Owner"), "created": say("Created"), "duration": say("Duration"),
-    }  # fmt: skip
+        "name": say("Name"),
+        "state": say("State"),
+        "namespace": say("Namespace"),
+        "type": say("Type"),
+        "where": say("Where"),
+        "queue": say("Queue"),
+        "priority": say("Priority"),
+        "workers": say("Workers"),
+        "resources": say("Resources"),
+        "owner": say("Owner"),
+        "created": say("Created"),
+        "duration": say("Duration"),
+    }
 
 
 def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -50,16 +59,26 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
     icon, colour = BADGES.get(state, ("help", "is-idle"))
     counts = one.started is not None and one.ended is None and one.state != "Suspended"
     return {
-        "key": one.key, "href": address(one.key), "name": one.name, "namespace": one.namespace,
-        "description": one.description, "state": say(state), "icon": icon, "colour": colour,
+        "key": one.key,
+        "href": address(one.key),
+        "name": one.name,
+        "namespace": one.namespace,
+        "description": one.description,
+        "state": say(state),
+        "icon": icon,
+        "colour": colour,
         **_why(say, one.cause or one.message),
         "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
-        "where": say(one.engine), "queue": _queue(say, one), "priority": one.priority,
-        "workers": _workers(one), "resources": amounts.resources(say, one), "owner": one.owner,
+        "where": say(one.engine),
+        "queue": _queue(say, one),
+        "priority": one.priority,
+        "workers": _workers(one),
+        "resources": amounts.resources(say, one),
+        "owner": one.owner,
         "created": amounts.moment(one.created)[5:-3],  # without year and seconds: rows are narrow
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": amounts.duration(one.started, one.ended) if one.ended is not None else "",
-    }  # fmt: skip
+    }
 
 
 def _why(say: Words, sentence: str) -> dict[str, str]:

@@ -15,9 +15,12 @@ class LogView(Element, component="log_view.js"):
         super().__init__()
         self._props.update({"url": f"/api/v1/jobs/{key}/log", "filter": {}, "run": run, "wrap": True, "stamps": False})
         self._props["words"] = {
-            "label": say("Log"), "older": say("Older lines…"), "empty": say("Nothing was written yet."),
-            "latest": say("To the newest line"), "reconnecting": say("The connection is lost; trying again…"),
-        }  # fmt: skip
+            "label": say("Log"),
+            "older": say("Older lines…"),
+            "empty": say("Nothing was written yet."),
+            "latest": say("To the newest line"),
+            "reconnecting": say("The connection is lost; trying again…"),
+        }
 
     def only(self, **filter_: Any) -> None:
         """Which lines to show: rank, worker, launcher, stream, search, attempt."""

@@ -55,8 +55,12 @@ def ended(view: SweepView) -> int:
 
 def progress(say: Words, view: SweepView) -> None:
     """A bar with a piece per outcome, and the same in words."""
-    words = say("{ended} of {total} ended, {failed} failed", ended=ended(view), total=view.total,
-                failed=view.states.get("Failed", 0))  # fmt: skip
+    words = say(
+        "{ended} of {total} ended, {failed} failed",
+        ended=ended(view),
+        total=view.total,
+        failed=view.states.get("Failed", 0),
+    )
     known = sum(view.states.get(state, 0) for state in (*(name for name, _ in _DONE), *_WAITING))
     pieces = [(view.states.get(name, 0), colour) for name, colour in _DONE]
     pieces.append((view.total - known, "is-busy"))
@@ -87,10 +91,13 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
         "point": point.index,
         "href": job_rows.address(point.key) if point.state != "NotSubmitted" else "",
         **{f"p{number}": point.parameters.get(name, "") for number, name in enumerate(view.parameters)},
-        "state": say(point.state), "icon": icon, "colour": colour, "metric": point.metric,
+        "state": say(point.state),
+        "icon": icon,
+        "colour": colour,
+        "metric": point.metric,
         "duration": amounts.duration(point.started, point.ended) if point.ended is not None else "",
         "cause": point.cause,
-    }  # fmt: skip
+    }
 
 
 def scatter(view: SweepView, parameter: str) -> dict[str, Any]:
@@ -98,14 +105,20 @@ def scatter(view: SweepView, parameter: str) -> dict[str, Any]:
     found = [(point.parameters.get(parameter, ""), point.metric) for point in view.points if point.metric is not None]
     numbers = [_number(value) for value, _ in found]
     numeric = all(number is not None for number in numbers)
-    x: dict[str, Any] = {"type": "value", "scale": True} if numeric else {
-        "type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))
-    }  # fmt: skip
+    x: dict[str, Any] = (
+        {"type": "value", "scale": True}
+        if numeric
+        else {"type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))}
+    )
     positive = [number for number in numbers if number is not None and number > 0]
     if numeric and len(positive) == len(numbers) and positive and max(positive) / min(positive) > 50:
         x = {"type": "log"}
-    quiet = {"nameLocation": "middle", "nameTextStyle": {"color": _LABELS}, "axisLabel": {"color": _LABELS},
-             "splitLine": {"lineStyle": {"color": _LABELS, "opacity": 0.25}}}  # fmt: skip
+    quiet = {
+        "nameLocation": "middle",
+        "nameTextStyle": {"color": _LABELS},
+        "axisLabel": {"color": _LABELS},
+        "splitLine": {"lineStyle": {"color": _LABELS, "opacity": 0.25}},
+    }
     data = [[number if numeric else str(value), metric] for number, (value, metric) in zip(numbers, found, strict=True)]
     return {
         "animation": False,

@@ -37,10 +37,16 @@ class Audit:
             "SELECT * FROM audit WHERE ?1 IS NULL OR id < ?1 ORDER BY id DESC LIMIT ?2", (before, limit + 1)
         )
         items = [
-            AuditEntry(time=moment(row["time"]), who=row["who"], address=row["address"], what=row["what"],
-                       about=row["about"], outcome=row["outcome"])
+            AuditEntry(
+                time=moment(row["time"]),
+                who=row["who"],
+                address=row["address"],
+                what=row["what"],
+                about=row["about"],
+                outcome=row["outcome"],
+            )
             for row in rows[:limit]
-        ]  # fmt: skip
+        ]
         return AuditPage(items=items, next=str(rows[limit - 1]["id"]) if len(rows) > limit else None)
 
 

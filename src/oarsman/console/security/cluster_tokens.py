@@ -41,9 +41,13 @@ class ClusterTokens:
     """`ask` asks the cluster: somebody, or None for a token that it does not accept."""
 
     def __init__(
-        self, ask: Callable[[str], Known | None], *, clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC), bound: int = _BOUND,
-    ) -> None:  # fmt: skip
+        self,
+        ask: Callable[[str], Known | None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        bound: int = _BOUND,
+    ) -> None:
         self._ask = ask
         self._clock = clock
         self._now = now

@@ -143,8 +143,9 @@ class Links:
         now = self._now()
         with self._database.transaction() as db:
             db.execute("DELETE FROM links WHERE expires <= ?", (text(now),))
-            db.execute("INSERT INTO links (hash, name, expires) VALUES (?, ?, ?)",
-                       (hashed(key), name, text(now + LINK_LASTS)))  # fmt: skip
+            db.execute(
+                "INSERT INTO links (hash, name, expires) VALUES (?, ?, ?)", (hashed(key), name, text(now + LINK_LASTS))
+            )
             db.execute(
                 "DELETE FROM links WHERE rowid NOT IN (SELECT rowid FROM links ORDER BY expires DESC LIMIT ?)",
                 (_LINKS,),
@@ -178,7 +179,10 @@ def _holder(row: sqlite3.Row, name: str) -> Holder | None:
 
 def _token(row: sqlite3.Row) -> Token:
     return Token(
-        id=row["id"], owner=row["owner"], note=row["note"], created=moment(row["created"]),
+        id=row["id"],
+        owner=row["owner"],
+        note=row["note"],
+        created=moment(row["created"]),
         expires=moment(row["expires"]) if row["expires"] else None,
         last_used=moment(row["last_used"]) if row["last_used"] else None,
-    )  # fmt: skip
+    )

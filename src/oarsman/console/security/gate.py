@@ -41,9 +41,13 @@ class Gate:
     """`cluster`: who says whose a token of the cluster is; without one, such tokens are not known."""
 
     def __init__(
-        self, store: ConsoleStore, site: Site, *, cluster: ClusterTokens | None = None,
+        self,
+        store: ConsoleStore,
+        site: Site,
+        *,
+        cluster: ClusterTokens | None = None,
         clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.store = store
         self.site = site
         self.cluster = cluster
@@ -248,9 +252,14 @@ class Gate:
     # -- the cookie ----------------------------------------------------------------------------------
     def give_cookie(self, response: Response, secret: str) -> None:
         response.set_cookie(
-            self.site.cookie, secret, max_age=int(LONGEST.total_seconds()), path="/", secure=self.site.tls,
-            httponly=True, samesite="lax",
-        )  # fmt: skip
+            self.site.cookie,
+            secret,
+            max_age=int(LONGEST.total_seconds()),
+            path="/",
+            secure=self.site.tls,
+            httponly=True,
+            samesite="lax",
+        )
 
     def take_cookie(self, response: Response) -> None:
         response.delete_cookie(self.site.cookie, path="/", secure=self.site.tls, httponly=True, samesite="lax")

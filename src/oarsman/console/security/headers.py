@@ -77,8 +77,11 @@ class SecurityHeaders:
 
 def _misdirected() -> Response:
     problem = ProblemDetails(
-        title="Misdirected Request", status=421, code="misdirected",
-        detail="this server does not go by that name", hint="start it with --public-name NAME if it should",
-    )  # fmt: skip
+        title="Misdirected Request",
+        status=421,
+        code="misdirected",
+        detail="this server does not go by that name",
+        hint="start it with --public-name NAME if it should",
+    )
     body = problem.model_dump_json(by_alias=True, exclude_none=True)
     return Response(body, status_code=421, media_type="application/problem+json")

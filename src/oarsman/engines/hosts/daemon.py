@@ -1,4 +1,4 @@
-"""How a keeper comes to life: away from whoever started it, with a word when it is ready."""
+"""How a job agent comes to life: away from whoever started it, with a word when it is ready."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import shutil
 import sys
 from typing import Any
 
-from oarsman.engines.hosts.core.job_agent import Keeper
+from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.core.journal import Journal
-from oarsman.engines.hosts.local.host_network import Rack, prepare_layer
+from oarsman.engines.hosts.local.host_network import HostNetwork, prepare_layer
 
 
-def rack_of(spec: dict[str, Any]) -> Rack:
+def hosts_of(spec: dict[str, Any]) -> HostNetwork:
     if spec.get("transport") == "ssh":
-        from oarsman.engines.hosts.ssh.host_network import SshRack
+        from oarsman.engines.hosts.ssh.host_network import SshHostNetwork
 
-        return SshRack(spec)
-    return Rack(spec)
+        return SshHostNetwork(spec)
+    return HostNetwork(spec)
 
 
 def main(folder: str) -> None:
@@ -30,26 +30,26 @@ def main(folder: str) -> None:
         with os.fdopen(ready_read, "rb") as ready:
             trouble = ready.read().decode()
         if trouble != "ok":
-            sys.stderr.write(trouble or "the keeper died while starting")
+            sys.stderr.write(trouble or "the job agent died while starting")
         sys.exit(0 if trouble == "ok" else 1)
     os.close(ready_read)
     os.setsid()
     os.umask(0o077)
     os.chdir("/")
-    log = os.open(f"{folder}/keeper.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    log = os.open(f"{folder}/agent.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     null = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     try:
         os.makedirs(spec["run_folder"], mode=0o700, exist_ok=True)
         prepare_layer(spec["run_folder"])
-        rack = rack_of(spec)
-        rack.open()
-        keeper = Keeper(folder, spec, rack, Journal(folder))
+        network = hosts_of(spec)
+        network.open()
+        agent = JobAgent(folder, spec, network, Journal(folder))
     except BaseException as error:
         os.write(ready_write, f"{type(error).__name__}: {error}".encode())
         raise
     try:
-        keeper.run(ready_write)
+        agent.run(ready_write)
     finally:
         shutil.rmtree(spec["run_folder"], ignore_errors=True)

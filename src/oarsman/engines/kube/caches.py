@@ -40,13 +40,21 @@ class Caches:
             kube, kinds.CONFIG_MAPS, views.ConfigMap, namespaces=namespaces, labels=_OURS, changed=self._child_changed
         )
         self.environments: Informer[views.ConfigMap] = Informer(
-            kube, kinds.CONFIG_MAPS, views.ConfigMap, namespaces=namespaces, labels=environments.LABEL,
+            kube,
+            kinds.CONFIG_MAPS,
+            views.ConfigMap,
+            namespaces=namespaces,
+            labels=environments.LABEL,
             changed=self._environment_changed,
-        )  # fmt: skip
+        )
         self.builds: Informer[views.Job] = Informer(
-            kube, kinds.JOBS, views.Job, namespaces=namespaces, labels=environments.LABEL,
+            kube,
+            kinds.JOBS,
+            views.Job,
+            namespaces=namespaces,
+            labels=environments.LABEL,
             changed=self._environment_changed,
-        )  # fmt: skip
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     @property

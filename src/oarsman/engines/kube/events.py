@@ -41,9 +41,13 @@ class ObjectRef:
 
     def wire(self) -> dict[str, str]:
         fields = {
-            "apiVersion": self.api_version, "kind": self.kind, "namespace": self.namespace, "name": self.name,
-            "uid": self.uid, "resourceVersion": self.resource_version,
-        }  # fmt: skip
+            "apiVersion": self.api_version,
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "name": self.name,
+            "uid": self.uid,
+            "resourceVersion": self.resource_version,
+        }
         return {name: value for name, value in fields.items() if value}
 
 
@@ -62,9 +66,14 @@ class _Known:
 
 class EventRecorder:
     def __init__(
-        self, kube: Kube, component: str = "mpi-job-controller", instance: str = "", *,
-        clock: Callable[[], float] = time.monotonic, time_ns: Callable[[], int] = time.time_ns,
-    ) -> None:  # fmt: skip
+        self,
+        kube: Kube,
+        component: str = "mpi-job-controller",
+        instance: str = "",
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        time_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._kube = kube
         self._component = component
         self._instance = instance

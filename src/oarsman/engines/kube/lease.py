@@ -59,11 +59,19 @@ class Election:
     """Give it a client of its own: a renewal must not queue behind a thousand pods."""
 
     def __init__(
-        self, kube: Kube, *, namespace: str, name: str = "mpi-operator", identity: str | None = None,
+        self,
+        kube: Kube,
+        *,
+        namespace: str,
+        name: str = "mpi-operator",
+        identity: str | None = None,
         annotations: Mapping[str, str] | None = None,
-        duration: float = 15.0, renew_deadline: float = 10.0, retry: float = 2.0,
-        clock: Callable[[], float] = steady_clock, now: Callable[[], datetime] = utc_now,
-    ) -> None:  # fmt: skip
+        duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry: float = 2.0,
+        clock: Callable[[], float] = steady_clock,
+        now: Callable[[], datetime] = utc_now,
+    ) -> None:
         if not duration > renew_deadline > retry > 0:
             raise ValueError("a lease lasts longer than its renewal may take, which lasts longer than a pause")
         self.identity = identity or an_identity()

@@ -104,8 +104,11 @@ class ManagedFields(_View, frozen=True):
         about = "f:spec" if self.fields_v1 is not None and bytes(self.fields_v1.spec) else "f:status"
         time = self.time.isoformat() if self.time else ""
         return {
-            "apiVersion": self.api_version, "subresource": self.subresource, "time": time, "fieldsV1": {about: {}},
-        }  # fmt: skip
+            "apiVersion": self.api_version,
+            "subresource": self.subresource,
+            "time": time,
+            "fieldsV1": {about: {}},
+        }
 
 
 class JobMeta(Meta, frozen=True, rename="camel"):

@@ -17,8 +17,11 @@ _VERSIONS = (f"{names.GROUP}/v2beta1", f"{names.GROUP}/v1")
 _ALL = (
     # basics
     Field(
-        "api_version", "choice", lambda document: simple.said(look(document, "apiVersion")),
-        simple.write_api_version, _VERSIONS,
+        "api_version",
+        "choice",
+        lambda document: simple.said(look(document, "apiVersion")),
+        simple.write_api_version,
+        _VERSIONS,
     ),
     at("name", "text", "metadata", "name"),
     annotation("description", "text", names.ANNOTATION_DESCRIPTION),
@@ -62,5 +65,5 @@ _ALL = (
     Field("volumes", "volumes", kinds.read, kinds.write),
     annotation("network", "choice", names.ANNOTATION_NETWORK, choices=("private", "host")),
     annotation("oversubscribe", "bool", names.ANNOTATION_OVERSUBSCRIBE),
-)  # fmt: skip
+)
 FIELDS: Mapping[str, Field] = {field.name: field for field in _ALL}

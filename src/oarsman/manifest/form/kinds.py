@@ -67,9 +67,10 @@ def bound(name: str, which: Literal["min", "max"]) -> Field:
         line = _line(document)
         if line is None or not line.elastic:
             raise UsageError(
-                "only a job that horovodrun starts with host discovery is elastic", field=name,
+                "only a job that horovodrun starts with host discovery is elastic",
+                field=name,
                 hint="horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh ...",
-            )  # fmt: skip
+            )
         if line.in_shell:
             raise UsageError("the launch line is inside a shell command", field=name, hint="change it in the text")
         _set_option(document, line, which, value)

@@ -91,8 +91,15 @@ def settle(document: Document, path: Path, value: Any) -> None:
 
 Kind = Literal["text", "words", "number", "choice", "pairs", "amount", "bool", "volumes"]
 EMPTY: Mapping[str, Any] = {
-    "text": "", "words": [], "number": None, "choice": "", "pairs": {}, "amount": "", "bool": None, "volumes": [],
-}  # fmt: skip
+    "text": "",
+    "words": [],
+    "number": None,
+    "choice": "",
+    "pairs": {},
+    "amount": "",
+    "bool": None,
+    "volumes": [],
+}
 
 
 @dataclass(frozen=True, slots=True)

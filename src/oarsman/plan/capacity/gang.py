@@ -90,7 +90,7 @@ def _gibibytes(amount: Decimal) -> str:
 
 GPUS: Final = Resource("gpus", "GPU", "GPUs", False, _plain)
 CPUS: Final = Resource("cpus", "CPU", "CPUs", True, _plain)
-SLOTS: Final = Resource("cpus", "slot", "slots", True, _plain)  # what the CPUs of a rack are called
+SLOTS: Final = Resource("cpus", "slot", "slots", True, _plain)  # what the CPUs of an inventory are called
 MEMORY: Final = Resource("memory", "GiB of memory", "GiB of memory", True, _gibibytes)
 _RESOURCES: Final = (GPUS, CPUS, MEMORY)
 
@@ -131,7 +131,7 @@ Asker = TypeVar("Asker", bound=Request, contravariant=True)
 Waiting = TypeVar("Waiting", bound=Request)
 
 
-class Room(Protocol[Asker]):
+class AdmissionControl(Protocol[Asker]):
     """What a queue is let into."""
 
     def impossible(self, asker: Asker) -> str | None:
@@ -147,7 +147,7 @@ class Room(Protocol[Asker]):
         """Lets it in; it fits."""
 
 
-def in_turn(waiting: Iterable[Waiting], room: Room[Waiting]) -> list[Decision]:
+def in_turn(waiting: Iterable[Waiting], room: AdmissionControl[Waiting]) -> list[Decision]:
     decisions: list[Decision] = []
     blocker: Request | None = None  # passed over, and has waited long enough
     position = 0

@@ -1,4 +1,4 @@
-"""Who may start on a rack of hosts, and where: whole gangs only, each member on one machine.
+"""Who may start on several hosts, and where: whole gangs only, each member on one machine.
 
 The queue is that of one machine (`gang.in_turn`): by priority, then by how long a job has waited; small jobs may pass
 large ones until those have waited `PATIENCE`. A worker needs its slots, or its CPUs where it asks for more of them, its
@@ -82,22 +82,22 @@ def holds(job: Placed) -> Mapping[str, Capacity]:
 
 def admit(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> list[Decision]:
     """One decision per waiting job, in the order of the queue."""
-    return in_turn(waiting, _Rack(machines, running))
+    return in_turn(waiting, _Hosts(machines, running))
 
 
 def fit(asked: Gang, waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> Fit:
     """What would become of one more job, behind those that wait."""
     asked = replace(asked, key="")  # no job has this one
     answers = {decision.key: decision.admission for decision in admit([*waiting, asked], running, machines)}
-    rack = _Rack(machines, running)
+    hosts = _Hosts(machines, running)
     answer = answers[asked.key]
     return Fit(
         now=answer.admitted,
         ever=not answer.impossible,
         reason=answer.reason,
         wanted=Capacity(cpus=asked.cpus, memory=asked.memory, gpus=asked.gpus),
-        free=total(_at_least_nothing(spot.free) for spot in rack.usable()),
-        total=total(spot.machine.capacity for spot in rack.usable()),
+        free=total(_at_least_nothing(spot.free) for spot in hosts.usable()),
+        total=total(spot.machine.capacity for spot in hosts.usable()),
         placement=answer.placement,
     )
 
@@ -112,17 +112,17 @@ def extend(placement: Sequence[Place], gang: Gang, others: Sequence[Placed], mac
     kept = tuple(seat for seat in placement if seat.member in known)
     placed = {seat.member for seat in kept}
     missing = [member for member in gang.workers if member not in placed]
-    rack = _Rack(machines, [*others, Placed(gang=gang, placement=kept)])
+    hosts = _Hosts(machines, [*others, Placed(gang=gang, placement=kept)])
     own = Counter(seat.machine for seat in kept if seat.member != gang.launcher or gang.launcher_apart)
-    spots = [replace(spot, own=own[spot.machine.name]) for spot in rack.usable()]
+    spots = [replace(spot, own=own[spot.machine.name]) for spot in hosts.usable()]
     found = place_workers(gang, missing, spots)
     if found is None:
-        reason = no_more(gang, len(missing), rack.spots(), rack.holdings)
+        reason = no_more(gang, len(missing), hosts.spots(), hosts.holdings)
         return Admission(admitted=False, placement=kept, reason=reason)
     return Admission(placement=(*kept, *found))
 
 
-class _Rack:
+class _Hosts:
     """The machines while a queue is gone through, and who has what of them."""
 
     def __init__(self, machines: Sequence[Machine], running: Sequence[Placed]) -> None:

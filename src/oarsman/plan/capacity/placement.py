@@ -1,4 +1,4 @@
-"""Where the members of a gang go on a rack: by slot, by node, or evenly where they crowd each other anyway.
+"""Where the members of a gang go on hosts: by slot, by node, or evenly where they crowd each other anyway.
 
 All workers of a job are alike, and at most one party is not: the launcher, which sits beside the first worker or has a
 place of its own. So whether a gang fits is known exactly: that party is tried on each machine, the others are counted.
@@ -23,7 +23,7 @@ _NAME_LABEL: Final = "kubernetes.io/hostname"  # every node has it, so manifests
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One machine of a rack. Memory in bytes; None is not known, as it did not answer yet."""
+    """One machine of an inventory. Memory in bytes; None is not known, as it did not answer yet."""
 
     name: str
     slots: Decimal | int | None
@@ -55,7 +55,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gang(Request):
-    """What one job asks of a rack; what it inherits is the sum over all members."""
+    """What one job asks of an inventory; what it inherits is the sum over all members."""
 
     launcher: str
     workers: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Why a gang does not start on a rack, in one line: what it needs, how much of it fits, and who has the rest."""
+"""Why a gang does not start on hosts, in one line: what it needs, how much of it fits, and who has the rest."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_NAMED: Final = 8  # of the machines that are left out
 def never(gang: Gang, machines: Sequence[Machine]) -> str | None:
     """Why it would not fit even if nothing else ran, or None if it would."""
     if not machines:
-        return "the rack has no hosts"
+        return "the inventory has no hosts"
     empty = [Spot(machine=machine, free=machine.at_best) for machine in machines]
     if place(gang, empty) is not None:
         return None
@@ -82,7 +82,7 @@ def _too_much(gang: Gang, machines: Sequence[Machine]) -> str | None:
     for resource in RESOURCES:
         whole = resource.of(total(machine.at_best for machine in those))
         if resource.of(needs) > whole:
-            have = "the hosts with its labels have" if gang.first_selector else "the rack has"
+            have = "the hosts with its labels have" if gang.first_selector else "the hosts have"
             return f"asks for {resource.named(resource.of(needs))}, {have} {resource.show(whole)}"
     return None
 

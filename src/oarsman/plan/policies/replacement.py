@@ -76,9 +76,12 @@ def _loss(turn: Turn, index: int) -> Lost | None:
         return Lost(host=host, reason=VANISHED, words="it vanished")
     if worker.phase.ended:
         return Lost(
-            host=host, reason=worker.reason, words=what_befell(worker), at=worker.finished_at,
+            host=host,
+            reason=worker.reason,
+            words=what_befell(worker),
+            at=worker.finished_at,
             memory_limit_hit=worker.exit is not None and worker.exit.memory_limit_hit,
-        )  # fmt: skip
+        )
     if worker.terminating:
         words = what_befell(worker) if worker.reason else "it was deleted by someone else"
         return Lost(host=host, reason=worker.reason or VANISHED, words=words)

@@ -1,7 +1,7 @@
 """What goes over the wire between a server and whoever asks it: the same models for REST, pages and SDK.
 
 In JSON the names are camelCase, times RFC 3339 in UTC. Everything here is a value: it is made by
-the desk from what the engines know, and never changed.
+the service from what the engines know, and never changed.
 """
 
 from oarsman.service.models.base import Label, Name, Value

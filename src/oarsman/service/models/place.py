@@ -28,7 +28,7 @@ class FitView(Value):
     wanted: AmountsView
     free: AmountsView
     total: AmountsView
-    machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine of a rack, if it fits now
+    machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine of an inventory, if it fits now
 
 
 class PreviewView(Value):

@@ -128,11 +128,19 @@ SENTENCES = {
 }
 PIECES = {
     "done": {
-        "scaled": "伸缩", "suspended": "挂起", "resumed": "恢复", "changed": "修改", "stopped": "停止",
+        "scaled": "伸缩",
+        "suspended": "挂起",
+        "resumed": "恢复",
+        "changed": "修改",
+        "stopped": "停止",
         "{what:word}": "{what}",
     },
     "action": {
-        "look around": "查看", "see": "查看", "create jobs": "创建作业", "change": "修改", "manage tokens": "管理令牌",
+        "look around": "查看",
+        "see": "查看",
+        "create jobs": "创建作业",
+        "change": "修改",
+        "manage tokens": "管理令牌",
         "administer": "管理账户",
     },
-}  # fmt: skip
+}

@@ -125,10 +125,13 @@ SENTENCES = {
 }
 PIECES = {
     "who": {
-        "rank {rank:n} on {host:word}": "{host} 上的进程 {rank}", "rank {rank:n}": "进程 {rank}",
+        "rank {rank:n} on {host:word}": "{host} 上的进程 {rank}",
+        "rank {rank:n}": "进程 {rank}",
         "rank {rank:n} on {host:word} ({machine:word})": "{host}（{machine}）上的进程 {rank}",
         "a rank on {host:word} ({machine:word})": "{host}（{machine}）上的一个进程",
-        "a rank on {host:word}": "{host} 上的一个进程", "a rank": "一个进程", "the launcher": "启动器",
+        "a rank on {host:word}": "{host} 上的一个进程",
+        "a rank": "一个进程",
+        "the launcher": "启动器",
     },
     # What may follow: the first that fits is taken, so the most particular come first.
     "ending": {
@@ -137,16 +140,29 @@ PIECES = {
         ", often a full /dev/shm{rest:ending?}": "，通常是 /dev/shm 已满{rest}",
         ", often out of memory{rest:ending?}": "，通常是内存不足{rest}",
         ": its memory limit was reached{rest:ending?}": "：达到了内存上限{rest}",
-        ": it wrote nothing": "：它没有任何输出", ": {said}": "：{said}",
+        ": it wrote nothing": "：它没有任何输出",
+        ": {said}": "：{said}",
         " ({reason:say}){rest:ending?}": "（{reason}）{rest}",
     },
     "signal": {
-        "Hangup": "挂断", "Interrupt": "中断", "Quit": "退出", "Illegal instruction": "非法指令",
+        "Hangup": "挂断",
+        "Interrupt": "中断",
+        "Quit": "退出",
+        "Illegal instruction": "非法指令",
         "Trace trap": "跟踪陷阱",
-        "Aborted": "中止", "Bus error": "总线错误", "Floating point exception": "浮点异常", "Killed": "强制终止",
-        "User signal 1": "用户信号 1", "Segmentation fault": "段错误", "User signal 2": "用户信号 2",
-        "Broken pipe": "管道断开", "Alarm clock": "定时信号", "Terminated": "终止",
-        "CPU time limit exceeded": "超过 CPU 时间上限", "File size limit exceeded": "超过文件大小上限",
-        "Bad system call": "错误的系统调用", "unknown": "未知",
+        "Aborted": "中止",
+        "Bus error": "总线错误",
+        "Floating point exception": "浮点异常",
+        "Killed": "强制终止",
+        "User signal 1": "用户信号 1",
+        "Segmentation fault": "段错误",
+        "User signal 2": "用户信号 2",
+        "Broken pipe": "管道断开",
+        "Alarm clock": "定时信号",
+        "Terminated": "终止",
+        "CPU time limit exceeded": "超过 CPU 时间上限",
+        "File size limit exceeded": "超过文件大小上限",
+        "Bad system call": "错误的系统调用",
+        "unknown": "未知",
     },
-}  # fmt: skip
+}

@@ -124,6 +124,8 @@ SENTENCES = {
 PIECES = {
     "span": {"{n:n} min": "{n} 分钟", "{n:n} s": "{n} 秒"},
     "more": {" (and {n:n} more)": "（另有 {n} 个）"},
-    "changes": {"{one:word} became {other:word}, {more:changes}": "{one} 改为 {other}，{more}",
-                "{one:word} became {other:word}": "{one} 改为 {other}"},
-}  # fmt: skip
+    "changes": {
+        "{one:word} became {other:word}, {more:changes}": "{one} 改为 {other}，{more}",
+        "{one:word} became {other:word}": "{one} 改为 {other}",
+    },
+}

@@ -16,13 +16,13 @@ SENTENCES = {
     ),
     "whether it fits is not known: {why:say}": "不知道资源是否足够：{why}",
     "the folder it was submitted from is gone: {folder}": "提交时所在的目录已不存在：{folder}",
-    "its keeper died": "它的守护进程已终止",
-    "its keeper was killed": "它的守护进程被杀死了",
+    "its job agent died": "它的守护进程已终止",
+    "its job agent was killed": "它的守护进程被杀死了",
     "it is still starting": "它还在启动",
-    "the keeper died while starting": "守护进程在启动时终止",
-    "the keeper does not answer ({why})": "守护进程没有应答（{why}）",
-    "the keeper could not {do:word}: {why}": "守护进程无法执行 {do}：{why}",
-    "{key:word}: the keeper could not start: {why}": "{key}：守护进程无法启动：{why}",
+    "the job agent died while starting": "守护进程在启动时终止",
+    "the job agent does not answer ({why})": "守护进程没有应答（{why}）",
+    "the job agent could not {do:word}: {why}": "守护进程无法执行 {do}：{why}",
+    "{key:word}: the job agent could not start: {why}": "{key}：守护进程无法启动：{why}",
     "no {mpi} was found on PATH. Install one ({own}, or your system's package), or name it with --mpi; "
     "'oarsman doctor' shows what is here": (
         "PATH 中没有找到 {mpi}。请安装一个（{own}，或系统的软件包），或用 --mpi 指定；'oarsman doctor' 会列出已有的"
@@ -77,10 +77,15 @@ PIECES = {
     "slots": {"{hosts:counts} x {each:counts} = {all:counts}": "{hosts} x {each} = {all}"},
     "counts": {
         "({workers:counts} + 1 launcher)": "（{workers} + 1 个启动器）",
-        "{n:n} launcher": "{n} 个启动器", "{n:n} worker": "{n} 个 Worker", "{n:n} workers": "{n} 个 Worker",
-        "{n:n} slot": "{n} 个槽位", "{n:n} slots": "{n} 个槽位", "{n:n} rank": "{n} 个进程",
+        "{n:n} launcher": "{n} 个启动器",
+        "{n:n} worker": "{n} 个 Worker",
+        "{n:n} workers": "{n} 个 Worker",
+        "{n:n} slot": "{n} 个槽位",
+        "{n:n} slots": "{n} 个槽位",
+        "{n:n} rank": "{n} 个进程",
         "{n:n} ranks": "{n} 个进程",
-        "{n:n} process": "{n} 个进程", "{n:n} processes": "{n} 个进程",
+        "{n:n} process": "{n} 个进程",
+        "{n:n} processes": "{n} 个进程",
     },
     "fill": {
         "which fills them": "正好用满",
@@ -88,4 +93,4 @@ PIECES = {
         "{n:n} more than there are: it may start more than one per slot": "比槽位多 {n} 个：每个槽位可以启动多个",
         "{n:n} more than there are: it would refuse to start": "比槽位多 {n} 个：它会拒绝启动",
     },
-}  # fmt: skip
+}

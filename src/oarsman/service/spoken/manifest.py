@@ -157,8 +157,12 @@ SENTENCES = {
 }
 PIECES = {
     "kind": {
-        "a whole number": "整数", "a string": "字符串", "true or false": "true 或 false", "a mapping": "映射",
-        "a list": "列表", "a list of strings": "字符串列表",
+        "a whole number": "整数",
+        "a string": "字符串",
+        "true or false": "true 或 false",
+        "a mapping": "映射",
+        "a list": "列表",
+        "a list of strings": "字符串列表",
     },
     "what": {"container": "容器", "volume": "卷"},
     "type": {"int": "整数", "float": "小数", "bool": "布尔值", "null": "空值"},
@@ -171,4 +175,4 @@ PIECES = {
         "{slots:counts} (--host {hosts})": "{slots}（--host {hosts}）",
         "{slots:counts} ({workers:counts} x {each:n} slotsPerWorker)": "{slots}（{workers} x {each} slotsPerWorker）",
     },
-}  # fmt: skip
+}

@@ -1,4 +1,4 @@
-"""Whether there is room on a rack of hosts, and where; in Chinese."""
+"""Whether there is room on hosts, and where; in Chinese."""
 
 SENTENCES = {
     "needs {asked:gang}; {fits:fits}: {full:full}": "需要 {asked}；{fits}：{full}",
@@ -8,7 +8,7 @@ SENTENCES = {
     "1 more host is left out": "另有 1 台也未被使用",
     "{n:n} more hosts are left out": "另有 {n} 台也未被使用",
     "--oversubscribe starts it all the same": "加 --oversubscribe 仍可启动",
-    "the rack has no hosts": "没有任何主机",
+    "the inventory has no hosts": "没有任何主机",
     "no host can be used now": "现在没有可用的主机",
     "no host has the labels for {who:party}: {labels}": "没有主机具有 {who} 所需的标签：{labels}",
     "no host has {need:amount} for {who:party} ({most:most})": "没有主机能为 {who} 提供 {need}（{most}）",
@@ -19,7 +19,7 @@ SENTENCES = {
     "no host with its labels has {needs:amounts} together for {who:party}": (
         "标签相符的主机都不能同时为 {who} 提供 {needs}"
     ),
-    "asks for {asked:amount}, the rack has {whole:plain}": "要求 {asked}，所有主机共有 {whole}",
+    "asks for {asked:amount}, the hosts have {whole:plain}": "要求 {asked}，所有主机共有 {whole}",
     "asks for {asked:amount}, the hosts with its labels have {whole:plain}": "要求 {asked}，标签相符的主机共有 {whole}",
     "even with nothing else on them, the hosts have room for {placed:n} of {all:parties}": (
         "即使没有别的作业，这些主机也只放得下 {all} 中的 {placed} 个"

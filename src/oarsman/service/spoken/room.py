@@ -43,16 +43,24 @@ SENTENCES = {
 }
 PIECES = {
     "amount": {
-        "{n:n} CPU": "{n} 个 CPU", "{n:n} CPUs": "{n} 个 CPU", "{n:n} GPU": "{n} 个 GPU", "{n:n} GPUs": "{n} 个 GPU",
-        "{n:n} slot": "{n} 个槽位", "{n:n} slots": "{n} 个槽位",
-        "{n:n} pod": "{n} 个 Pod", "{n:n} pods": "{n} 个 Pod",
-        "{n:n} CPU limit": "{n} 个 CPU 的上限", "{n:n} CPU limits": "{n} 个 CPU 的上限",
-        "{n:n} GiB of memory": "{n} GiB 内存", "{n:n} GiB of memory limits": "{n} GiB 内存上限",
-        "{n:n} GiB of ephemeral-storage": "{n} GiB 临时存储", "{n:n} GiB of {what:word}": "{n} GiB {what}",
+        "{n:n} CPU": "{n} 个 CPU",
+        "{n:n} CPUs": "{n} 个 CPU",
+        "{n:n} GPU": "{n} 个 GPU",
+        "{n:n} GPUs": "{n} 个 GPU",
+        "{n:n} slot": "{n} 个槽位",
+        "{n:n} slots": "{n} 个槽位",
+        "{n:n} pod": "{n} 个 Pod",
+        "{n:n} pods": "{n} 个 Pod",
+        "{n:n} CPU limit": "{n} 个 CPU 的上限",
+        "{n:n} CPU limits": "{n} 个 CPU 的上限",
+        "{n:n} GiB of memory": "{n} GiB 内存",
+        "{n:n} GiB of memory limits": "{n} GiB 内存上限",
+        "{n:n} GiB of ephemeral-storage": "{n} GiB 临时存储",
+        "{n:n} GiB of {what:word}": "{n} GiB {what}",
         "{n:n} {what:word}": "{n} 个 {what}",
     },
     "held": {" (held by {holders:holders})": "（占用：{holders}）"},
     "waiter": {"a job of somebody else": "别人的一个作业", "{key:word}": "{key}"},
     "role": {"launcher": "启动器", "worker": "Worker"},
     "counted": {"{n:n} launcher": "{n} 个启动器", "{n:n} worker": "{n} 个 Worker", "{n:n} workers": "{n} 个 Worker"},
-}  # fmt: skip
+}

@@ -29,9 +29,22 @@ _LONGEST: Final = 4096  # a message has at most 1024 characters; what is longer 
 _DEEPEST: Final = 6  # sentences within sentences
 _MOST_PARTS: Final = 12  # of a list of sentences
 _FILES: Final = (
-    jobs, room, racks, ssh, hosts, failures, machine, cluster, environments, manifest, sweeps, accounts, asking,
-    trust, inventory,
-)  # fmt: skip
+    jobs,
+    room,
+    racks,
+    ssh,
+    hosts,
+    failures,
+    machine,
+    cluster,
+    environments,
+    manifest,
+    sweeps,
+    accounts,
+    asking,
+    trust,
+    inventory,
+)
 
 
 @lru_cache(maxsize=4096)
@@ -122,9 +135,15 @@ def _named(what: str) -> Translate:
 
 _BOOKS: Final = {name: phrases for file in _FILES for name, phrases in getattr(file, "PIECES", {}).items()}
 KINDS: Final[dict[str, Translate]] = {
-    "say": _say, "known": _known, "each": _each, "value": _value, "choice": _choice, "amounts": _amounts,
-    "holders": _holders, **{name: _named(name) for name in _BOOKS},
-}  # fmt: skip
+    "say": _say,
+    "known": _known,
+    "each": _each,
+    "value": _value,
+    "choice": _choice,
+    "amounts": _amounts,
+    "holders": _holders,
+    **{name: _named(name) for name in _BOOKS},
+}
 _PIECES: Final = {name: Book(phrases, KINDS) for name, phrases in _BOOKS.items()}
 SENTENCES: Final = {english: chinese for file in _FILES for english, chinese in file.SENTENCES.items()}
 _sentences: Final = Book(SENTENCES, KINDS)

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 from ssh_hosts import Host, Rack
 
-from oarsman.backends.ssh.backend import RackJobs
+from oarsman.backends.ssh.backend import SshBackend
 from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.ssh.host_spec import base_folder
 
@@ -50,10 +50,10 @@ class RackMachine(Machine):
         return [program, "--on", "ssh", *rest]
 
     @property
-    def jobs(self) -> RackJobs:
+    def jobs(self) -> SshBackend:
         if self._jobs is None:
-            self._jobs = RackJobs(str(self.inventory), self.places)
-        assert isinstance(self._jobs, RackJobs)
+            self._jobs = SshBackend(str(self.inventory), self.places)
+        assert isinstance(self._jobs, SshBackend)
         return self._jobs
 
     def until_all_finished(self) -> None:

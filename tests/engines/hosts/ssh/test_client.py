@@ -12,11 +12,11 @@ from ssh_hosts import Rack
 
 from oarsman.engines.hosts.ssh import client
 from oarsman.engines.hosts.ssh.client import Answer, Ssh, on_all, trouble
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, TIMED_OUT
 
-PLAIN = RackHost(name="node1")
-FULL = RackHost(name="node1", address="10.0.0.1", user="me", port=2222, jump="me@gate:22", key="keys/rack")
+PLAIN = SshHost(name="node1")
+FULL = SshHost(name="node1", address="10.0.0.1", user="me", port=2222, jump="me@gate:22", key="keys/rack")
 
 
 def ssh(file: Path = Path("/lab/hosts.yaml"), *, config: str = "", program: str = "ssh") -> Ssh:
@@ -174,9 +174,7 @@ TRY = ["Host key verification failed.", "Unable to negotiate with 10.0.0.1 port 
         ),
     ],
 )
-def test_what_to_type_goes_the_way_that_the_inventory_says(
-    stderr: str, host: RackHost, config: str, typed: str
-) -> None:
+def test_what_to_type_goes_the_way_that_the_inventory_says(stderr: str, host: SshHost, config: str, typed: str) -> None:
     assert typed in ssh(config=config).trouble(host, 255, stderr).hint
     assert typed in ssh(config=config).trouble(host, TIMED_OUT, "").hint
 
@@ -285,7 +283,7 @@ def test_no_more_than_so_many_are_at_work_at_once() -> None:
     at_work: set[str] = set()
     most = 0
 
-    async def work(host: RackHost) -> str:
+    async def work(host: SshHost) -> str:
         nonlocal most
         at_work.add(host.name)
         most = max(most, len(at_work))
@@ -294,7 +292,7 @@ def test_no_more_than_so_many_are_at_work_at_once() -> None:
         at_work.remove(host.name)
         return host.name.upper()
 
-    hosts = [RackHost(name=f"n{number}") for number in range(100)]
+    hosts = [SshHost(name=f"n{number}") for number in range(100)]
     results = asyncio.run(on_all(hosts, work))
     assert most == 32
     assert list(results.items()) == [(host.name, host.name.upper()) for host in hosts]
@@ -303,7 +301,7 @@ def test_no_more_than_so_many_are_at_work_at_once() -> None:
 def test_when_one_fails_the_others_are_ended() -> None:
     ended: list[str] = []
 
-    async def work(host: RackHost) -> None:
+    async def work(host: SshHost) -> None:
         if host.name == "bad":
             raise ValueError(host.name)
         try:
@@ -312,25 +310,25 @@ def test_when_one_fails_the_others_are_ended() -> None:
             ended.append(host.name)
 
     with pytest.raises(ValueError, match="bad"):
-        asyncio.run(on_all([RackHost(name=name) for name in ("a", "bad", "b")], work))
+        asyncio.run(on_all([SshHost(name=name) for name in ("a", "bad", "b")], work))
     assert sorted(ended) == ["a", "b"]
 
 
 # -- with real hosts -------------------------------------------------------------------------------------------
-def kind(rack: Rack, host: RackHost, timeout: float = 60) -> str:
+def kind(rack: Rack, host: SshHost, timeout: float = 60) -> str:
     by = ssh(rack.folder / "hosts.yaml", config=str(rack.ssh_config))
     answer = asyncio.run(by.run(host, "hostname", timeout=timeout))
     return answer.trouble.kind if answer.trouble else answer.out.strip()
 
 
 def test_real_hosts_answer_and_their_faults_have_a_kind(rack: Rack) -> None:
-    node = RackHost(name="node1")
+    node = SshHost(name="node1")
     assert kind(rack, node) == "node1"
-    assert kind(rack, RackHost(name="first", address=rack[0].address)) == "node1"
-    assert kind(rack, RackHost(name="nowhere.invalid")) == "unresolvable"
-    assert kind(rack, RackHost(name="node1", port=9)) == "refused"
-    assert kind(rack, RackHost(name="node1", user="nobody-of-that-name")) == "denied"
-    assert kind(rack, RackHost(name="node1", jump="nowhere.invalid")) == "jump"
+    assert kind(rack, SshHost(name="first", address=rack[0].address)) == "node1"
+    assert kind(rack, SshHost(name="nowhere.invalid")) == "unresolvable"
+    assert kind(rack, SshHost(name="node1", port=9)) == "refused"
+    assert kind(rack, SshHost(name="node1", user="nobody-of-that-name")) == "denied"
+    assert kind(rack, SshHost(name="node1", jump="nowhere.invalid")) == "jump"
     with rack[0].faults.closed_port():
         assert kind(rack, node) == "refused"
     with rack[0].faults.other_host_key():
@@ -342,7 +340,7 @@ def test_real_hosts_answer_and_their_faults_have_a_kind(rack: Rack) -> None:
 
 
 def test_commands_go_over_the_socket_of_a_connection_that_is_held(rack: Rack, tmp_path: Path) -> None:
-    node, by = RackHost(name="node1"), ssh(config=str(rack.ssh_config))
+    node, by = SshHost(name="node1"), ssh(config=str(rack.ssh_config))
     socket = str(tmp_path / "c")
 
     async def held() -> Answer:

@@ -76,9 +76,18 @@ def test_sockets_and_pipes_are_left_out(tmp_path: Path) -> None:
 
 def test_what_no_job_needs_is_left_out_by_default(tmp_path: Path) -> None:
     write(
-        tmp_path, "main.py", ".git/HEAD", "a/__pycache__/x.pyc", "a/x.pyc", ".venv/bin/python", "venv/bin/python",
-        "node_modules/x/index.js", ".mypy_cache/x", ".pytest_cache/x", ".env",
-    )  # fmt: skip
+        tmp_path,
+        "main.py",
+        ".git/HEAD",
+        "a/__pycache__/x.pyc",
+        "a/x.pyc",
+        ".venv/bin/python",
+        "venv/bin/python",
+        "node_modules/x/index.js",
+        ".mypy_cache/x",
+        ".pytest_cache/x",
+        ".env",
+    )
     assert paths(plan_copy(tmp_path)) == [".env", "a", "main.py"]
 
 
@@ -375,8 +384,12 @@ def test_a_file_that_became_something_else_meanwhile_is_passed_over(tmp_path: Pa
     tree = plan_copy(tmp_path)
     file = tmp_path / "a"
     file.unlink()
-    make = {"nothing": lambda: None, "link": lambda: file.symlink_to("/etc/passwd"), "pipe": lambda: os.mkfifo(file),
-            "folder": file.mkdir}  # fmt: skip
+    make = {
+        "nothing": lambda: None,
+        "link": lambda: file.symlink_to("/etc/passwd"),
+        "pipe": lambda: os.mkfifo(file),
+        "folder": file.mkdir,
+    }
     make[instead]()
     with unpacked(whole(tree)) as tar:
         assert "tree/a" not in tar.getnames()

@@ -14,7 +14,7 @@ import pytest
 
 from oarsman.engines.hosts.core import framing
 from oarsman.engines.hosts.ssh.connection import Connection
-from oarsman.engines.hosts.ssh.remote_exec import Errands
+from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -51,7 +51,9 @@ class Elsewhere:
         (folder / "h").mkdir()
         self.server = framing.listen(str(folder / "h" / "w-1"))
         self.told: list[tuple[str, ...]] = []
-        self.errands = Errands({"w-1": "w-1"}, str(folder), selector, lambda *words: self.told.append(words))
+        self.remote_commands = RemoteCommands(
+            {"w-1": "w-1"}, str(folder), selector, lambda *words: self.told.append(words)
+        )
 
     def asked(self) -> tuple[socket.socket, list[int]]:
         caller, _ = self.server.accept()
@@ -63,24 +65,24 @@ class Elsewhere:
 def elsewhere(tmp_path: Path, selector: selectors.BaseSelector) -> Iterator[Elsewhere]:
     found = Elsewhere(tmp_path, selector)
     yield found
-    found.errands.drop_all()
+    found.remote_commands.drop_all()
     found.server.close()
 
 
 def test_who_asks_for_more_than_once_is_told_everything_once(
     elsewhere: Elsewhere, selector: selectors.BaseSelector
 ) -> None:
-    elsewhere.errands.start("5", "w-1", "hostname")
+    elsewhere.remote_commands.start("5", "w-1", "hostname")
     caller, (quiet, out, err) = elsewhere.asked()
-    elsewhere.errands.go_on("5")
-    elsewhere.errands.go_on("5")
+    elsewhere.remote_commands.go_on("5")
+    elsewhere.remote_commands.go_on("5")
     os.write(out, b"node2\n")
     serve(selector)
     framing.send(caller, {"exit": 3})
     for fd in (quiet, out, err):
         os.close(fd)
     caller.close()
-    elsewhere.errands.go_on("5")
+    elsewhere.remote_commands.go_on("5")
     deadline = time.monotonic() + 30
     while len(elsewhere.told) < 2:
         assert time.monotonic() < deadline
@@ -89,9 +91,9 @@ def test_who_asks_for_more_than_once_is_told_everything_once(
 
 
 def test_a_number_that_is_used_again_ends_the_command_of_the_one_who_had_it(elsewhere: Elsewhere) -> None:
-    elsewhere.errands.start("5", "w-1", "sleep 600")
+    elsewhere.remote_commands.start("5", "w-1", "sleep 600")
     first, fds = elsewhere.asked()
-    elsewhere.errands.start("5", "w-1", "hostname")
+    elsewhere.remote_commands.start("5", "w-1", "hostname")
     assert framing.receive(first) == (None, [])
     second, more = elsewhere.asked()
     for fd in (*fds, *more):

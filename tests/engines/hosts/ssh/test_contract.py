@@ -13,9 +13,9 @@ from ssh_hosts import Rack
 
 from engines.contract_suite import EngineContract, Stage
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core.engine import BareEngine
-from oarsman.engines.hosts.ssh.host_facts import Surveys
-from oarsman.engines.hosts.ssh.transport import OverSsh
+from oarsman.engines.hosts.core.engine import HostsEngine
+from oarsman.engines.hosts.ssh.host_facts import KnownInventories
+from oarsman.engines.hosts.ssh.transport import SshTransport
 from oarsman.job.observed import Admission, Place
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 LAUNCHER = ["sh", "-c", 'echo here; test -z "$NCCL_EXIT" && sleep 1000; exit $NCCL_EXIT']
 
 
-class Engine(BareEngine):
+class Engine(HostsEngine):
     """Of the submitter's own variables only some go along; those of the stories do under such a name."""
 
     async def apply(self, assignment: Assignment, action: Action) -> None:
@@ -55,8 +55,10 @@ class TestOverSsh(EngineContract):
 async def _on_stage(machine: RackMachine, story: Callable[[Stage], Awaitable[None]]) -> None:
     changed = asyncio.Event()
     machine.places.make()
-    surveys = Surveys(left_out=lambda _: {}, keep=lambda *_: None)
-    engine = Engine(job_folder=machine.places.job, run_folder=machine.places.job_run, transport=OverSsh(surveys))
+    known_inventories = KnownInventories(left_out=lambda _: {}, keep=lambda *_: None)
+    engine = Engine(
+        job_folder=machine.places.job, run_folder=machine.places.job_run, transport=SshTransport(known_inventories)
+    )
     await engine.start(lambda _uid: changed.set())
     annotations = {"oarsman.dev/code": "none", "oarsman.dev/inventory": str(machine.inventory)}
     job = replace(job_from_document(mpijob("contract", LAUNCHER, annotations=annotations)), uid=str(uuid.uuid4()))

@@ -19,12 +19,12 @@ from cluster.world import PATIENCE
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.code import copy as copy_module
 from oarsman.engines.hosts.ssh.code.copy import Copied, copy, is_shared, plan_copy, remote_folder
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.errors import OarsmanError, RetryableError, UserError
 
 from .copied import LONG_AGO, ODD, change_text, contents, rename, settle
 
-HERE = RackHost(name="here")
+HERE = SshHost(name="here")
 TOOLS = ("cat", "find", "head", "mkdir", "mv", "readlink", "rm", "rmdir", "stat", "tar", "touch", "xargs")
 
 
@@ -33,11 +33,11 @@ TOOLS = ("cat", "find", "head", "mkdir", "mv", "readlink", "rm", "rmdir", "stat"
     ("host", "start"),
     [
         (HERE, "~/.oarsman/code/my_code-"),
-        (RackHost(name="x", folder="~/jobs/"), "~/jobs/code/my_code-"),
-        (RackHost(name="x", folder="/scratch/me"), "/scratch/me/code/my_code-"),
+        (SshHost(name="x", folder="~/jobs/"), "~/jobs/code/my_code-"),
+        (SshHost(name="x", folder="/scratch/me"), "/scratch/me/code/my_code-"),
     ],
 )
-def test_a_copy_lies_in_the_work_folder_of_the_host(host: RackHost, start: str, tmp_path: Path) -> None:
+def test_a_copy_lies_in_the_work_folder_of_the_host(host: SshHost, start: str, tmp_path: Path) -> None:
     found = remote_folder(host, tmp_path / "my code", "me")
     assert found.startswith(start)
     assert len(found) == len(start) + 8
@@ -55,7 +55,7 @@ def test_a_folder_is_shared_below_a_shared_one_whatever_links_lead_there(tmp_pat
     (tmp_path / "mine").mkdir()
     (tmp_path / "way").symlink_to("shared")
     (tmp_path / "shared" / "out").symlink_to("../mine")
-    host = RackHost(name="x", shared=("/nowhere", str(tmp_path / "way")))
+    host = SshHost(name="x", shared=("/nowhere", str(tmp_path / "way")))
     shared = {
         name: is_shared(tmp_path / name, host) for name in ("shared", "shared/me", "way/me", "mine", "shared/out")
     }

@@ -18,7 +18,7 @@ from ssh_hosts import Host, Rack
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
 from oarsman.engines.hosts.ssh.code import copy as copy_module
 from oarsman.engines.hosts.ssh.code.copy import Copied, copy, plan_copy
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.errors import RetryableError, UserError
 
 from .copied import ODD, change_text, contents, facts, rename, settle
@@ -35,7 +35,7 @@ async def bring(rack: Rack, code: Path, *hosts: Host, timeout: float = PATIENCE)
     tree = await asyncio.to_thread(plan_copy, code)
     ssh = ssh_of(rack)
     return await on_all(
-        [RackHost(name=host.name) for host in hosts], lambda host: copy(ssh, host, tree, TARGET, timeout=timeout)
+        [SshHost(name=host.name) for host in hosts], lambda host: copy(ssh, host, tree, TARGET, timeout=timeout)
     )
 
 
@@ -70,7 +70,7 @@ def test_the_code_runs_there_as_the_user(rack: Rack, code: Path) -> None:
 
 
 def test_a_copy_goes_over_a_connection_that_is_open(rack: Rack, code: Path) -> None:
-    ssh, host, control = ssh_of(rack), RackHost(name="node1"), str(rack.folder / "control")
+    ssh, host, control = ssh_of(rack), SshHost(name="node1"), str(rack.folder / "control")
     words = ssh.argv(host, "echo up; cat", control=control, master=True)
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as master:
         assert master.stdout
@@ -86,7 +86,7 @@ def test_a_copy_goes_over_a_connection_that_is_open(rack: Rack, code: Path) -> N
 def test_root_of_a_host_owns_its_copy(rack: Rack, code: Path) -> None:
     os.chown(code / "train.py", 5001, 5001)
     tree = plan_copy(code)
-    asyncio.run(copy(ssh_of(rack), RackHost(name="node1", user="root"), tree, "~/copy", timeout=PATIENCE))
+    asyncio.run(copy(ssh_of(rack), SshHost(name="node1", user="root"), tree, "~/copy", timeout=PATIENCE))
     assert rack[0].path("/root/copy/train.py").stat().st_uid == 0
     assert contents(rack[0].path("/root/copy")) == contents(code)
 
@@ -226,7 +226,7 @@ def test_code_is_never_put_where_somebody_else_made_room_for_it(
 ) -> None:
     host = rack[0]
     host.sh(planted)
-    bringing = copy(ssh_of(rack), RackHost(name=host.name), plan_copy(code), "/tmp/w/code/x", timeout=PATIENCE)
+    bringing = copy(ssh_of(rack), SshHost(name=host.name), plan_copy(code), "/tmp/w/code/x", timeout=PATIENCE)
     try:
         if refused:
             with pytest.raises(UserError, match=f"{host.name}: {refused} belongs to somebody else"):

@@ -13,7 +13,7 @@ from ssh_hosts import Rack
 from oarsman.engines.hosts.ssh import client
 from oarsman.engines.hosts.ssh.client import Answer, Ssh, on_all
 from oarsman.engines.hosts.ssh.code import copy
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.errors import RetryableError
 
 pytestmark = pytest.mark.timeout(300)
@@ -59,7 +59,7 @@ def test_only_who_was_turned_away_at_the_door_knocks_again(
     tmp_path: Path, says: str, times: int, code: int, good: bool, called: int
 ) -> None:
     ssh = an_ssh(tmp_path, says, times=times, code=code)
-    answer = asyncio.run(ssh.run(RackHost(name="node1"), "echo hello\n", timeout=60))
+    answer = asyncio.run(ssh.run(SshHost(name="node1"), "echo hello\n", timeout=60))
     assert (answer.good, answer.out, calls(tmp_path)) == (good, "hello\n" if good else "", called)
 
 
@@ -69,7 +69,7 @@ def test_who_brings_code_knocks_again_too(tmp_path: Path, times: int, called: in
     (tmp_path / "code" / "main.py").write_text("print(1)\n")
     ssh = an_ssh(tmp_path, TURNED_AWAY, times=times)
     bringing = copy.copy(
-        ssh, RackHost(name="node1"), copy.plan_copy(tmp_path / "code"), str(tmp_path / "copy" / "it"), timeout=60
+        ssh, SshHost(name="node1"), copy.plan_copy(tmp_path / "code"), str(tmp_path / "copy" / "it"), timeout=60
     )
     if called > times:
         assert asyncio.run(bringing).files == 1
@@ -94,12 +94,12 @@ def crowded(rack: Rack) -> Iterator[Rack]:
 def test_many_hosts_behind_one_door_all_answer(crowded: Rack, jump: bool) -> None:
     gate, *others = (host.name for host in crowded)
     hosts = [
-        RackHost(name=f"n{number}", address=others[number % 3] if jump else gate, jump=gate if jump else "")
+        SshHost(name=f"n{number}", address=others[number % 3] if jump else gate, jump=gate if jump else "")
         for number in range(CROWD)
     ]
     ssh = Ssh(Inventory(file=Path(os.devnull), hosts=tuple(hosts), ssh_config=str(crowded.ssh_config)))
 
-    async def greet(host: RackHost) -> Answer:
+    async def greet(host: SshHost) -> Answer:
         return await ssh.run(host, "echo hello\n", timeout=60)
 
     answers = asyncio.run(on_all(hosts, greet))

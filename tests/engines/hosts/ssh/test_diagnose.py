@@ -12,7 +12,7 @@ from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, WARN,
 from oarsman.engines.hosts.ssh.diagnose.judge import WaySeen, alike, clock, reached, surroundings, way
 from oarsman.engines.hosts.ssh.diagnose.network import MEBIBYTES, ROUND_TRIPS, Speed, parsed, rounds, summary
 from oarsman.engines.hosts.ssh.diagnose.real_run import judged, script, why_not
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.mpi import Family
@@ -27,16 +27,35 @@ def an_mpi(
 
 
 FACTS = HostFacts(
-    hostname="node1", user="rower", uid=5001, home="/home/rower", system="Linux", architecture="x86_64", processors=8,
-    memory=64 << 30, memory_available=32 << 30, load=0.5, clock=1000.0, gpus=(), path="/usr/bin:/bin",
-    login_path="/usr/bin:/bin", mpis=(an_mpi(),), folder="/home/rower/.oarsman", folder_problem="",
-    folder_free=1 << 40, temporary_free=1 << 40, addresses=(), reached="10.0.0.1", rdma=(), complete=True,
-)  # fmt: skip
-NODE = RackHost(name="node1")
+    hostname="node1",
+    user="rower",
+    uid=5001,
+    home="/home/rower",
+    system="Linux",
+    architecture="x86_64",
+    processors=8,
+    memory=64 << 30,
+    memory_available=32 << 30,
+    load=0.5,
+    clock=1000.0,
+    gpus=(),
+    path="/usr/bin:/bin",
+    login_path="/usr/bin:/bin",
+    mpis=(an_mpi(),),
+    folder="/home/rower/.oarsman",
+    folder_problem="",
+    folder_free=1 << 40,
+    temporary_free=1 << 40,
+    addresses=(),
+    reached="10.0.0.1",
+    rdma=(),
+    complete=True,
+)
+NODE = SshHost(name="node1")
 
 
 def seen(name: str = "node1", facts: HostFacts = FACTS, **host: object) -> HostSeen:
-    return HostSeen(host=RackHost(name=name, **host), facts=facts)  # type: ignore[arg-type]
+    return HostSeen(host=SshHost(name=name, **host), facts=facts)  # type: ignore[arg-type]
 
 
 def a_failure(host: str, other: str = "") -> Finding:
@@ -69,8 +88,11 @@ def test_ssh_stops_at_the_step_that_its_trouble_is_about(kind: str, good: list[s
 
 def test_a_host_that_answered_passed_every_step() -> None:
     assert [(f.step, f.level) for f in reached(seen())] == [
-        ("name", OK), ("port", OK), ("host key", OK), ("login", OK),
-    ]  # fmt: skip
+        ("name", OK),
+        ("port", OK),
+        ("host key", OK),
+        ("login", OK),
+    ]
 
 
 # -- clocks --------------------------------------------------------------------------------------------------------
@@ -110,16 +132,31 @@ LOGIN = "/opt/x/bin:/usr/bin:/bin"
         ("PATH", {}, {}, OK, "sees what a login sees"),
         ("PATH", {"mpis": ()}, {}, OK, ""),  # that there is none is said elsewhere
         ("PATH", {"login_path": None}, {}, OK, ""),
-        ("PATH", {"mpis": (PROFILE,), "login_path": LOGIN}, {}, WARN,
-         "node1: mpirun is only found in a login shell, where files such as ~/.profile add /opt/x/bin"),
+        (
+            "PATH",
+            {"mpis": (PROFILE,), "login_path": LOGIN},
+            {},
+            WARN,
+            "node1: mpirun is only found in a login shell, where files such as ~/.profile add /opt/x/bin",
+        ),
         ("PATH", {"mpis": (BARE, PROFILE), "login_path": LOGIN}, {}, WARN, "only found in a login shell"),
-        ("PATH", {"mpis": (BOTH, PROFILE), "login_path": LOGIN}, {}, WARN,
-         "a command over ssh finds /usr/bin/mpirun, a login shell /opt/x/bin/mpirun"),
+        (
+            "PATH",
+            {"mpis": (BOTH, PROFILE), "login_path": LOGIN},
+            {},
+            WARN,
+            "a command over ssh finds /usr/bin/mpirun, a login shell /opt/x/bin/mpirun",
+        ),
         ("PATH", {"mpis": (BOTH, PROFILE), "login_path": LOGIN}, {"mpi": "/usr"}, OK, ""),
         ("PATH", {"mpis": (BOTH, PROFILE), "login_path": "/usr/bin:/opt/x/bin"}, {}, OK, ""),
         ("folder", {}, {}, OK, "/home/rower/.oarsman can be written"),
-        ("folder", {"folder_problem": "mkdir: Read-only file system"}, {}, FAIL,
-         "node1: jobs cannot keep their files in /home/rower/.oarsman: mkdir: Read-only file system"),
+        (
+            "folder",
+            {"folder_problem": "mkdir: Read-only file system"},
+            {},
+            FAIL,
+            "node1: jobs cannot keep their files in /home/rower/.oarsman: mkdir: Read-only file system",
+        ),
         ("disk", {}, {}, OK, "are free"),
         ("disk", {"folder_free": 100 * MIB}, {}, OK, "100 MiB"),
         ("disk", {"folder_free": 100 * MIB - 1}, {}, FAIL, "99 MiB are free for /home/rower/.oarsman"),
@@ -130,12 +167,12 @@ LOGIN = "/opt/x/bin:/usr/bin:/bin"
         ("GPUs", {"gpus": ("A",)}, {"gpus": 2}, FAIL, "node1: 1 GPUs were found, the inventory says 2"),
         ("GPUs", {"gpus": ("A",)}, {"gpus": 0}, WARN, "the inventory says 0"),
     ],
-)  # fmt: skip
+)
 def test_what_jobs_meet_on_a_host(
     step: str, change: dict[str, object], host: dict[str, object], level: str, says: str
 ) -> None:
     facts = replace(FACTS, **change)  # type: ignore[arg-type]
-    found = next(f for f in surroundings(RackHost(name="node1", **host), facts) if f.step == step)  # type: ignore[arg-type]
+    found = next(f for f in surroundings(SshHost(name="node1", **host), facts) if f.step == step)  # type: ignore[arg-type]
     assert (found.level, says in found.message) == (level, True), found.message
 
 
@@ -155,25 +192,46 @@ ELSEWHERE = an_mpi("/opt/openmpi/bin/mpirun")
     [
         ({}, {}, None),
         ({"uid": 6001}, {}, ("user", WARN, "node2: rower has the user id 6001 there, and 5001 on the other hosts")),
-        ({"uid": 6001}, {"shared": ("/home",)},
-         ("user", FAIL, "node2: rower has the user id 6001 there, and 5001 on the other hosts")),
+        (
+            {"uid": 6001},
+            {"shared": ("/home",)},
+            ("user", FAIL, "node2: rower has the user id 6001 there, and 5001 on the other hosts"),
+        ),
         ({"user": "ada"}, {}, ("user", WARN, "node2: the user is ada there, and rower on the other hosts")),
         ({"user": "ada"}, {"user": "ada"}, None),
         ({"mpis": ()}, {}, ("MPI", FAIL, "node2: no MPI was found")),
-        ({"mpis": (an_mpi(family=None),)}, {},
-         ("MPI", FAIL, "node2: /usr/bin/mpirun did not say in time which MPI it is")),
+        (
+            {"mpis": (an_mpi(family=None),)},
+            {},
+            ("MPI", FAIL, "node2: /usr/bin/mpirun did not say in time which MPI it is"),
+        ),
         ({"mpis": (an_mpi(version="4.0.3"),)}, {}, None),
-        ({"mpis": (an_mpi(version="5.0.6", family=Family.OPENMPI5),)}, {}, (
-            "MPI", FAIL,
-            "node2 has Open MPI 5.0.6 (/usr/bin/mpirun), the other hosts Open MPI 4.1.4 (/usr/bin/mpirun)")),
-        ({"mpis": (MPICH, an_mpi())}, {}, (
-            "MPI", FAIL,
-            "node2 has MPICH 4.2.0 (/opt/mpich/bin/mpirun), the other hosts Open MPI 4.1.4 (/usr/bin/mpirun)")),
+        (
+            {"mpis": (an_mpi(version="5.0.6", family=Family.OPENMPI5),)},
+            {},
+            (
+                "MPI",
+                FAIL,
+                "node2 has Open MPI 5.0.6 (/usr/bin/mpirun), the other hosts Open MPI 4.1.4 (/usr/bin/mpirun)",
+            ),
+        ),
+        (
+            {"mpis": (MPICH, an_mpi())},
+            {},
+            (
+                "MPI",
+                FAIL,
+                "node2 has MPICH 4.2.0 (/opt/mpich/bin/mpirun), the other hosts Open MPI 4.1.4 (/usr/bin/mpirun)",
+            ),
+        ),
         ({"mpis": (ELSEWHERE,)}, {}, ("MPI", FAIL, "node2 has its MPI in /opt/openmpi, the other hosts in /usr")),
-        ({"mpis": (ELSEWHERE, an_mpi())}, {},
-         ("MPI", WARN, "node2 has its MPI in /opt/openmpi, the other hosts in /usr")),
+        (
+            {"mpis": (ELSEWHERE, an_mpi())},
+            {},
+            ("MPI", WARN, "node2 has its MPI in /opt/openmpi, the other hosts in /usr"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_odd_one_of_three_is_named(
     change: dict[str, object], host: dict[str, object], expected: tuple[str, str, str] | None
 ) -> None:
@@ -182,7 +240,7 @@ def test_the_odd_one_of_three_is_named(
 
 
 def test_a_host_that_did_not_answer_is_not_counted() -> None:
-    silent = [HostSeen(host=RackHost(name=f"dead{n}"), trouble=Trouble("timeout", "no")) for n in range(3)]
+    silent = [HostSeen(host=SshHost(name=f"dead{n}"), trouble=Trouble("timeout", "no")) for n in range(3)]
     assert odd(seen("node1"), *silent) == {}
     assert odd(*silent) == {}
 
@@ -197,7 +255,7 @@ def test_the_hint_names_the_right_mpi_where_the_odd_host_has_it_too() -> None:
 
 
 def a_way(**given: object) -> WaySeen:
-    plain = {"host": "node3", "other": RackHost(name="node1"), "address": "10.0.0.1", "code": 0, "call": "connected"}
+    plain = {"host": "node3", "other": SshHost(name="node1"), "address": "10.0.0.1", "code": 0, "call": "connected"}
     return WaySeen(**{**plain, **given})  # type: ignore[arg-type]
 
 
@@ -227,12 +285,14 @@ def test_what_hosts_do_not_let_each_other_do_is_a_warning(
     [
         ("ssh: connect to host 10.0.0.1 port 40001: Connection timed out", "no answer, as if a firewall dropped it"),
         ("ssh: connect to host 10.0.0.1 port 40001: No route to host", "No route to host"),
-        ("ssh: connect to host 10.0.0.1 port 40001: Connection refused",
-         "refused, although an mpirun listens there, as if a firewall did it"),
+        (
+            "ssh: connect to host 10.0.0.1 port 40001: Connection refused",
+            "refused, although an mpirun listens there, as if a firewall did it",
+        ),
         ("bash: connect: Connection refused", "refused, although an mpirun listens there, as if a firewall did it"),
         ("", "no answer, as if a firewall dropped it"),
     ],
-)  # fmt: skip
+)
 def test_a_host_that_cannot_call_back_fails(said: str, why: str) -> None:
     *_, call = way(a_way(call=said))
     assert (call.level, call.host, call.other) == (FAIL, "node3", "node1")
@@ -242,8 +302,9 @@ def test_a_host_that_cannot_call_back_fails(said: str, why: str) -> None:
 def test_what_was_not_tried_says_why() -> None:
     *_, call = way(a_way(call="", untried="no mpirun listens on node1"))
     assert (call.level, call.message) == (
-        SKIPPED, "whether node3 can connect to node1 was not tried: no mpirun listens on node1",
-    )  # fmt: skip
+        SKIPPED,
+        "whether node3 can connect to node1 was not tried: no mpirun listens on node1",
+    )
 
 
 # -- who is left out -----------------------------------------------------------------------------------------------
@@ -274,7 +335,7 @@ def test_warnings_leave_nobody_out() -> None:
 
 # -- a real mpirun -------------------------------------------------------------------------------------------------
 
-HOSTS = [RackHost(name="a"), RackHost(name="b", address="10.0.0.2")]
+HOSTS = [SshHost(name="a"), SshHost(name="b", address="10.0.0.2")]
 TRUST = [Finding(host=x, other=y, step="login", level=OK, message="") for x, y in (("a", "b"), ("b", "a"))]
 
 
@@ -285,10 +346,10 @@ TRUST = [Finding(host=x, other=y, step="login", level=OK, message="") for x, y i
         (HOSTS[:1], [], ""),
         ([], [], "no host passed"),
         (HOSTS, TRUST[:1], "b cannot log in to a"),
-        ([HOSTS[0], RackHost(name="b", port=2222)], TRUST, "plain mpirun does not know the port and user of b"),
+        ([HOSTS[0], SshHost(name="b", port=2222)], TRUST, "plain mpirun does not know the port and user of b"),
     ],
 )
-def test_plain_mpirun_needs_trust_and_knows_no_ports(hosts: list[RackHost], findings: list[Finding], why: str) -> None:
+def test_plain_mpirun_needs_trust_and_knows_no_ports(hosts: list[SshHost], findings: list[Finding], why: str) -> None:
     assert why_not(hosts, findings) == why
 
 
@@ -310,12 +371,16 @@ def test_each_family_is_told_in_its_own_words(mpi: HostMpi, line: str) -> None:
     ("code", "out", "err", "level", "message"),
     [
         (0, "one\ntwo\n", "", OK, "mpirun started a process on each of 2 hosts"),
-        (0, "one\none\n", "", FAIL,
-         "mpirun over all hosts failed (nothing came from b): it ended with code 0"),
-        (1, "", "-----\nORTE was unable to start\n", FAIL,
-         "mpirun over all hosts failed (nothing came from a, b): ORTE was unable to start"),
+        (0, "one\none\n", "", FAIL, "mpirun over all hosts failed (nothing came from b): it ended with code 0"),
+        (
+            1,
+            "",
+            "-----\nORTE was unable to start\n",
+            FAIL,
+            "mpirun over all hosts failed (nothing came from a, b): ORTE was unable to start",
+        ),
     ],
-)  # fmt: skip
+)
 def test_mpirun_is_believed_when_every_host_spoke(code: int, out: str, err: str, level: str, message: str) -> None:
     found = judged(code, out, err, {"a": "one", "b": "two"})
     assert (found.level, found.message) == (level, message)

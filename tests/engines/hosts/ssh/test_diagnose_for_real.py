@@ -11,7 +11,7 @@ import pytest
 from ssh_hosts import Host, Rack
 
 from oarsman.engines.hosts.ssh.client import Ssh
-from oarsman.engines.hosts.ssh.diagnose import FAIL, OK, SKIPPED, WARN, Course, Finding, unfit
+from oarsman.engines.hosts.ssh.diagnose import FAIL, OK, SKIPPED, WARN, Diagnosis, Finding, unfit
 from oarsman.engines.hosts.ssh.diagnose.real_run import plain_mpirun
 from oarsman.engines.hosts.ssh.inventory_file import read
 
@@ -22,7 +22,7 @@ NAMES = ["node1", "node2", "node3", "node4"]
 def check(rack: Rack, names: Sequence[str] = NAMES, *, extra: str = "") -> list[Finding]:
     hosts = "".join(f"- name: {name}\n  slots: 2\n" for name in names)
     inventory = read(f"sshConfig: {rack.ssh_config}\n{extra}hosts:\n{hosts}", Path("hosts.yaml").absolute())
-    return asyncio.run(Course(Ssh(inventory), inventory.hosts, real_run=plain_mpirun).run())
+    return asyncio.run(Diagnosis(Ssh(inventory), inventory.hosts, real_run=plain_mpirun).run())
 
 
 def of_level(findings: Sequence[Finding], level: str) -> list[str]:
@@ -42,59 +42,90 @@ class Case:
 CASES = {
     "wrong host key": Case(
         lambda host, _: host.faults.other_host_key(),
-        "host key", FAIL, ("node3", "its host key is not the one in known_hosts"),
+        "host key",
+        FAIL,
+        ("node3", "its host key is not the one in known_hosts"),
     ),
     "closed port": Case(
         lambda host, _: host.faults.closed_port(), "port", FAIL, ("node3: nothing listens on port 22",)
     ),
     "other MPI version": Case(
         lambda host, _: host.faults.other_mpi("openmpi5"),
-        "MPI", FAIL, ("node3 has Open MPI 5.", "the other hosts Open MPI 4."),
+        "MPI",
+        FAIL,
+        ("node3 has Open MPI 5.", "the other hosts Open MPI 4."),
     ),
     "other MPI": Case(
-        lambda host, _: host.faults.other_mpi("mpich"), "MPI", FAIL, ("node3 has MPICH", "the other hosts Open MPI 4."),
+        lambda host, _: host.faults.other_mpi("mpich"),
+        "MPI",
+        FAIL,
+        ("node3 has MPICH", "the other hosts Open MPI 4."),
     ),
     "clock ahead by an hour": Case(
-        lambda host, _: host.faults.clock_off(3600), "clock", FAIL, ("node3: its clock is 3600 s ahead",),
+        lambda host, _: host.faults.clock_off(3600),
+        "clock",
+        FAIL,
+        ("node3: its clock is 3600 s ahead",),
     ),
     "clock behind by ten seconds": Case(
-        lambda host, _: host.faults.clock_off(-10), "clock", WARN, ("node3: its clock is 10 s behind",),
+        lambda host, _: host.faults.clock_off(-10),
+        "clock",
+        WARN,
+        ("node3: its clock is 10 s behind",),
     ),
     "unwritable folder": Case(
         lambda host, _: host.faults.unwritable(),
-        "folder", FAIL, ("node3: jobs cannot keep their files in /home/rower/.oarsman:", "Permission denied"),
+        "folder",
+        FAIL,
+        ("node3: jobs cannot keep their files in /home/rower/.oarsman:", "Permission denied"),
     ),
     "unresolvable name": Case(
         lambda host, other: host.faults.unknown_name(other),
-        "name", WARN, ("node3 cannot log in to node1: the name node1 is not known",), other="node1",
+        "name",
+        WARN,
+        ("node3 cannot log in to node1: the name node1 is not known",),
+        other="node1",
     ),
     "one-way firewall that drops": Case(
         lambda host, other: other.faults.drop_connections_from(host),
-        "call-back", FAIL, ("node3 cannot connect to node1 (10.", "no answer"), other="node1",
+        "call-back",
+        FAIL,
+        ("node3 cannot connect to node1 (10.", "no answer"),
+        other="node1",
     ),
     "one-way firewall that refuses": Case(
         lambda host, other: other.faults.refuse_connections_from(host),
-        "call-back", FAIL, ("node3 cannot connect to node1 (10.", "refused"), other="node1",
+        "call-back",
+        FAIL,
+        ("node3 cannot connect to node1 (10.", "refused"),
+        other="node1",
     ),
     "PATH missing in non-interactive shells": Case(
         lambda host, _: host.faults.path_only_in_profile(),
-        "PATH", WARN, ("node3: mpirun is only found in a login shell", "~/.profile", "/.mpi/openmpi5/bin"),
+        "PATH",
+        WARN,
+        ("node3: mpirun is only found in a login shell", "~/.profile", "/.mpi/openmpi5/bin"),
     ),
     "full disk": Case(
-        lambda host, _: host.faults.full_disk(), "disk", FAIL, ("node3: the disk is full: 0 MiB are free for /home",),
+        lambda host, _: host.faults.full_disk(),
+        "disk",
+        FAIL,
+        ("node3: the disk is full: 0 MiB are free for /home",),
     ),
     "wrong user": Case(
         lambda host, _: host.faults.no_user(), "login", FAIL, ("node3: it does not let us log in as rower",)
     ),
     "other user id": Case(
         lambda host, _: host.faults.other_uid(6001),
-        "user", WARN, ("node3: rower has the user id 6001 there, and 5001 on the other hosts",),
+        "user",
+        WARN,
+        ("node3: rower has the user id 6001 there, and 5001 on the other hosts",),
     ),
     "key not admitted": Case(
         lambda host, _: host.faults.key_not_admitted(), "login", FAIL, ("node3: it does not let us log in",)
     ),
     "no power": Case(lambda host, _: host.faults.power_off(), "port", FAIL, ("node3: ", " port 22")),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -184,7 +215,7 @@ def test_two_hosts_that_are_one_machine_are_said_to_be(rack: Rack) -> None:
     address = rack.host("node1").address
     text = f"sshConfig: {rack.ssh_config}\nhosts: [{{name: node1}}, {{name: twin, address: {address}}}]\n"
     inventory = read(text, Path("hosts.yaml").absolute())
-    findings = asyncio.run(Course(Ssh(inventory), inventory.hosts).run())
+    findings = asyncio.run(Diagnosis(Ssh(inventory), inventory.hosts).run())
     assert of_level(findings, FAIL) == ["node1 and twin have the same addresses, as if they were one machine"]
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from oarsman.engines.hosts.ssh.client import Ssh
-from oarsman.engines.hosts.ssh.diagnose import Finding, course
-from oarsman.engines.hosts.ssh.diagnose.course import Course
+from oarsman.engines.hosts.ssh.diagnose import Finding, diagnosis
+from oarsman.engines.hosts.ssh.diagnose.diagnosis import Diagnosis
 from oarsman.engines.hosts.ssh.diagnose.findings import HostSeen
 from oarsman.engines.hosts.ssh.diagnose.judge import CONNECTED, WaySeen
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 
 from .test_diagnose import FACTS
 
-HOSTS = tuple(RackHost(name=name) for name in ("node3", "node1", "node2"))
+HOSTS = tuple(SshHost(name=name) for name in ("node3", "node1", "node2"))
 SILENT = Trouble("timeout", "no answer")
 
 
@@ -30,7 +30,7 @@ class Answers:
         self._turns, self._silent, self._broken = turns, silent, set(broken)
         self._answered = {name: asyncio.Event() for name in turns}
 
-    async def ask(self, _: Ssh, host: RackHost) -> HostSeen:
+    async def ask(self, _: Ssh, host: SshHost) -> HostSeen:
         place = self._turns.index(host.name)
         if place:
             await self._answered[self._turns[place - 1]].wait()
@@ -62,9 +62,9 @@ def test_hosts_and_the_ways_between_them_are_told_of_in_the_order_of_the_invento
     told: list[Sequence[Finding]] = []
 
     async def check() -> None:
-        monkeypatch.setattr(course, "ask", Answers(turns.split(), silent=silent, broken=broken).ask)
-        monkeypatch.setattr(course, "try_ways", every_way)
-        await Course(Ssh(Inventory(file=Path("/hosts"), hosts=HOSTS)), HOSTS, told.append).run()
+        monkeypatch.setattr(diagnosis, "ask", Answers(turns.split(), silent=silent, broken=broken).ask)
+        monkeypatch.setattr(diagnosis, "try_ways", every_way)
+        await Diagnosis(Ssh(Inventory(file=Path("/hosts"), hosts=HOSTS)), HOSTS, told.append).run()
 
     asyncio.run(check())
     order = [host.name for host in HOSTS]

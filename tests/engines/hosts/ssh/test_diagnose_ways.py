@@ -16,7 +16,7 @@ from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.diagnose import ask
 from oarsman.engines.hosts.ssh.diagnose.ask import try_ways
 from oarsman.engines.hosts.ssh.diagnose.findings import HostSeen
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 
 from .test_diagnose import FACTS
 
@@ -32,12 +32,19 @@ def test_an_address_and_a_port_are_words_to_whoever_calls_them(tmp_path: Path, t
         (tools / name).symlink_to(shutil.which(name) or "")
     witness = tmp_path / "witness"
     said = subprocess.run(
-        ["/bin/sh", str(SCRIPT)], input=f"calls node2 127.0.0.1 1;>{witness} node3 $(>{witness}) 1\nfinish\n",
-        env={"PATH": str(tools)}, capture_output=True, text=True, timeout=60,
-    ).stdout  # fmt: skip
+        ["/bin/sh", str(SCRIPT)],
+        input=f"calls node2 127.0.0.1 1;>{witness} node3 $(>{witness}) 1\nfinish\n",
+        env={"PATH": str(tools)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
     assert [line.split("\t")[:2] for line in said.splitlines()] == [
-        ["ready"], ["call", "node2"], ["call", "node3"], ["finished", "silent"],
-    ]  # fmt: skip
+        ["ready"],
+        ["call", "node2"],
+        ["call", "node3"],
+        ["finished", "silent"],
+    ]
     assert not witness.exists()
 
 
@@ -46,7 +53,7 @@ def a_rack(folder: Path, shell: str, hosts: int = 2) -> tuple[Ssh, list[HostSeen
     program = folder / "ssh"
     program.write_text(f"#!/bin/sh\n{shell}\n")
     program.chmod(0o700)
-    all_hosts = tuple(RackHost(name=f"node{number + 1}") for number in range(hosts))
+    all_hosts = tuple(SshHost(name=f"node{number + 1}") for number in range(hosts))
     ssh = Ssh(Inventory(file=folder / "hosts", hosts=all_hosts), program=str(program))
     return ssh, [HostSeen(host=host, facts=FACTS) for host in all_hosts]
 
@@ -83,7 +90,7 @@ def test_no_more_hosts_are_gone_to_at_once_than_one_door_lets_in(
 ) -> None:
     """All may be behind the same jump host, whose sshd turns away who comes when ten are not logged in yet."""
     (tmp_path / "door").mkdir()
-    ssh, seen = a_rack(tmp_path, DOOR.format(door=tmp_path / "door"), hosts=16)
+    ssh, seen = a_rack(tmp_path, DOOR.format(backend=tmp_path / "door"), hosts=16)
     monkeypatch.setenv("PATH", f"{tmp_path}/none:{os.environ['PATH']}")
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "ssh").symlink_to("/bin/false")

@@ -12,10 +12,10 @@ import yaml
 from ssh_hosts import Rack
 
 from oarsman import Client, names
-from oarsman.console.server import _doors
+from oarsman.console.server import _backends
 from oarsman.console.settings import Settings
 from oarsman.errors import UserError
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.models import Create, Identity, Role
 
 from ..machine import PATIENCE, mpijob
@@ -110,24 +110,24 @@ def test_python_programs_run_jobs_there_too(submitter: RackMachine, monkeypatch:
 
 def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: RackMachine) -> None:
     until_free(submitter)
-    doors = _doors(Settings(engine="ssh", hosts=str(submitter.inventory), places=submitter.places))
+    backends = _backends(Settings(engine="ssh", hosts=str(submitter.inventory), paths=submitter.paths))
     try:
-        door = doors.door(None)
-        desk = Desk(door.jobs, Identity(name="ada", role=Role.ADMIN), engine=door.engine)
-        assert [(host.name, host.state, host.total.cpus) for host in desk.hosts()] == [
+        backend = backends.backend(None)
+        service = JobService(backend.jobs, Identity(name="ada", role=Role.ADMIN), engine=backend.engine)
+        assert [(host.name, host.state, host.total.cpus) for host in service.hosts()] == [
             (f"node{n}", "ready", 2.0) for n in range(1, 5)
         ]
-        fits = desk.preview(Create(document=HELLO))
+        fits = service.preview(Create(document=HELLO))
         assert fits.fit is not None
         assert (fits.fit.now, fits.fit.machines["hello-worker-3"]) == (True, "node2")
         assert fits.placement == {f"hello-worker-{index}": [index] for index in range(4)}
-        never = desk.preview(Create(document=mpijob("huge", ["mpirun", "hostname"], workers=9))).fit
+        never = service.preview(Create(document=mpijob("huge", ["mpirun", "hostname"], workers=9))).fit
         assert never is not None
         assert (never.now, never.ever) == (False, False)
     finally:
-        doors.close()
+        backends.close()
 
 
 def test_a_console_without_its_inventory_does_not_start(submitter: RackMachine) -> None:
     with pytest.raises(UserError, match="there is no file"):
-        _doors(Settings(engine="ssh", hosts=str(submitter.folder / "none"), places=submitter.places))
+        _backends(Settings(engine="ssh", hosts=str(submitter.folder / "none"), paths=submitter.paths))

@@ -74,26 +74,26 @@ def test_a_host_that_vanishes_is_named_the_others_are_cleared_and_it_is_used_aga
 def test_a_job_outlives_its_supervisor(machine: RackMachine) -> None:
     key = waiting(machine, "steady")
     machine.supervisor().kill()
-    assert not machine.until_journal(key, lambda seen: seen.keeper is not None).ended
+    assert not machine.until_journal(key, lambda seen: seen.agent is not None).ended
     machine.jobs.stop(key)
     machine.until_finished(key)
     machine.nothing_left()
 
 
-def test_a_keeper_that_is_killed_takes_its_job_from_every_host(machine: RackMachine) -> None:
+def test_a_job_agent_that_is_killed_takes_its_job_from_every_host(machine: RackMachine) -> None:
     key = waiting(machine, "orphan")
-    keeper = machine.seen(key).keeper
-    assert keeper is not None
-    os.kill(keeper.pid, signal.SIGKILL)
+    agent = machine.seen(key).agent
+    assert agent is not None
+    os.kill(agent.pid, signal.SIGKILL)
     machine.until_finished(key)
     machine.nothing_left()
 
 
 def test_a_machine_that_loses_its_power_leaves_nothing_on_the_hosts(machine: RackMachine) -> None:
-    """The one that submitted: supervisor, keeper, connections, all at once."""
+    """The one that submitted: supervisor, job agent, connections, all at once."""
     key = waiting(machine, "gone")
-    keeper = psutil.Process(machine.seen(key).keeper.pid)  # type: ignore[union-attr]
-    family = [machine.supervisor(), keeper, *keeper.children(recursive=True)]
+    agent = psutil.Process(machine.seen(key).agent.pid)  # type: ignore[union-attr]
+    family = [machine.supervisor(), agent, *agent.children(recursive=True)]
     for process in family:
         process.suspend()
     for process in family:
@@ -102,7 +102,7 @@ def test_a_machine_that_loses_its_power_leaves_nothing_on_the_hosts(machine: Rac
     assert machine.until_finished(key).status.is_true("Failed")
 
 
-def test_a_minder_that_is_killed_takes_the_ranks_of_its_host_along(machine: RackMachine, rack: Rack) -> None:
+def test_a_host_agent_that_is_killed_takes_the_ranks_of_its_host_along(machine: RackMachine, rack: Rack) -> None:
     key = waiting(machine, "unminded")
     rack.host("node2").sh("pkill -KILL -u rower -o -f 'IFS= read -r s'")
     status = machine.until_finished(key).status

@@ -1,4 +1,4 @@
-"""What ranks of a machine write into files is handed on by its minder, minded by a test instead of ssh."""
+"""What ranks of a machine write into files is handed on by its host agent, minded by a test instead of ssh."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SAMPLES = [b"x", b"one\ntwo\nno end", b"\r\0\n\xff", BYTES(1 << 20), BYTES((1 <<
 
 
 class Follower:
-    """The minder of a machine whose ranks write into files."""
+    """The host agent of a machine whose ranks write into files."""
 
     def __init__(self, host: Host) -> None:  # noqa: F811
         self.host = host
-        self.minder = host.minder(hands_on=True)
-        is_up(self.minder)
+        self.host_agent = host.host_agent(hands_on=True)
+        is_up(self.host_agent)
 
     def file(self, name: str) -> Path:
         return self.host.base / "0/o" / name
@@ -38,8 +38,8 @@ class Follower:
     def heard_until(self, last: str) -> dict[str, bytes]:
         """What is handed on before that word."""
         heard: dict[str, bytes] = {}
-        while (word := says(self.minder)) != last:
-            assert word or self.minder.poll() is None, heard
+        while (word := says(self.host_agent)) != last:
+            assert word or self.host_agent.poll() is None, heard
             if word.startswith("said "):
                 _, name, data = word.split(" ")
                 assert len(word) < 4096  # lines of others would mix with longer ones
@@ -47,7 +47,7 @@ class Follower:
         return heard
 
     def swept(self, number: int) -> dict[str, bytes]:
-        order(self.minder, f"sweep {number}")
+        order(self.host_agent, f"sweep {number}")
         return self.heard_until(f"emptied {number}")
 
 
@@ -74,7 +74,7 @@ def test_files_are_told_apart(follower: Follower) -> None:
 
 def test_nobody_need_ask(follower: Follower) -> None:
     follower.write(OUT, b"alive")
-    word = says(follower.minder)
+    word = says(follower.host_agent)
     assert base64.b64decode(word.removeprefix(f"said {OUT} ")) == b"alive"
 
 
@@ -82,12 +82,12 @@ def test_where_nothing_was_written_there_is_nothing_to_wait_for(follower: Follow
     assert follower.swept(1) == {}
 
 
-def test_the_rest_is_handed_on_before_the_minder_leaves(follower: Follower) -> None:
+def test_the_rest_is_handed_on_before_the_host_agent_leaves(follower: Follower) -> None:
     data = BYTES(2_500_000)
     follower.write(OUT, data)
-    order(follower.minder, "end 0")
+    order(follower.host_agent, "end 0")
     assert follower.heard_until("emptied last") == {OUT: data}
-    assert follower.minder.wait(PATIENCE) == 0
+    assert follower.host_agent.wait(PATIENCE) == 0
     assert not follower.host.base.exists()
 
 
@@ -99,24 +99,24 @@ def test_what_was_handed_on_does_not_fill_the_disk(follower: Follower) -> None:
     assert follower.swept(2) == {OUT: b"more"}
 
 
-def left_of(minder: subprocess.Popen[bytes]) -> bool:
+def left_of(host_agent: subprocess.Popen[bytes]) -> bool:
     try:
-        os.killpg(minder.pid, 0)
+        os.killpg(host_agent.pid, 0)
     except ProcessLookupError:
         return False
     return True
 
 
-def test_a_minder_that_is_killed_leaves_nobody_who_hands_on(follower: Follower) -> None:
+def test_a_host_agent_that_is_killed_leaves_nobody_who_hands_on(follower: Follower) -> None:
     follower.write(OUT, BYTES(2_500_000))  # which nobody takes: whoever hands it on is stuck
-    follower.minder.send_signal(signal.SIGKILL)
-    follower.minder.wait()
-    until(lambda: not left_of(follower.minder), "somebody stayed")
+    follower.host_agent.send_signal(signal.SIGKILL)
+    follower.host_agent.wait()
+    until(lambda: not left_of(follower.host_agent), "somebody stayed")
     assert not follower.host.base.exists()
 
 
-def test_a_minder_whose_connection_closes_leaves_nobody_who_hands_on(follower: Follower) -> None:
+def test_a_host_agent_whose_connection_closes_leaves_nobody_who_hands_on(follower: Follower) -> None:
     follower.write(OUT, BYTES(2_500_000))
-    hang_up(follower.minder)
-    until(lambda: not left_of(follower.minder), "somebody stayed")
+    hang_up(follower.host_agent)
+    until(lambda: not left_of(follower.host_agent), "somebody stayed")
     assert not follower.host.base.exists()

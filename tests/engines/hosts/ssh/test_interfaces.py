@@ -12,7 +12,7 @@ from ssh_hosts import Rack
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
 from oarsman.engines.hosts.ssh.interfaces import Address, Networks, connecting, unopposed, variables
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 
 LO = "lo 127.0.0.1/8"
@@ -273,10 +273,10 @@ WORDS = {
 
 
 def found_on(rack: Rack) -> Networks:
-    hosts = tuple(RackHost(name=host.name) for host in rack[:2])
+    hosts = tuple(SshHost(name=host.name) for host in rack[:2])
     ssh = Ssh(Inventory(file=rack.folder / "hosts.yaml", hosts=hosts, ssh_config=str(rack.ssh_config)))
 
-    async def ask(host: RackHost) -> probe.HostFacts:
+    async def ask(host: SshHost) -> probe.HostFacts:
         return probe.parse((await ssh.run(host, probe.script(host, patience=30), timeout=120)).out)
 
     said = asyncio.run(on_all(hosts, ask))

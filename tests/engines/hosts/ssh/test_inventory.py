@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarsman.engines.hosts.ssh import inventory
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import load, read
 from oarsman.engines.hosts.ssh.inventory_yaml import FIELDS
 from oarsman.errors import ManifestError, UserError
@@ -23,11 +23,11 @@ from oarsman.manifest.problems import Problem, render_all
 FILE = Path("/racks/lab/hosts")
 
 
-def hosts_of(text: str) -> tuple[RackHost, ...]:
+def hosts_of(text: str) -> tuple[SshHost, ...]:
     return read(text, FILE).hosts
 
 
-def only(text: str) -> RackHost:
+def only(text: str) -> SshHost:
     (host,) = hosts_of(text)
     return host
 
@@ -144,27 +144,42 @@ def test_the_yaml_form_says_everything_and_defaults_fill_in() -> None:
         file=FILE,
         ssh_config="/racks/lab/ssh/config",
         hosts=(
-            RackHost(
-                name="n1", slots=8, address="10.0.0.1", user="alice", port=2222, jump="ops@gate:2200,[fd00::9]",
-                key="/racks/lab/keys/n1", interface="10.0.0.0/24", memory=64 * 2**30, gpus=2,
-                labels={"room": "1.10", "disk": "fast", "spare": "true"}, shared=("/scratch",), folder="~/jobs",
-                environment={"OMP_NUM_THREADS": "4", "NCCL_DEBUG": "INFO", "VERSION": "0x10"}, mpi="/opt/openmpi-5",
+            SshHost(
+                name="n1",
+                slots=8,
+                address="10.0.0.1",
+                user="alice",
+                port=2222,
+                jump="ops@gate:2200,[fd00::9]",
+                key="/racks/lab/keys/n1",
+                interface="10.0.0.0/24",
+                memory=64 * 2**30,
+                gpus=2,
+                labels={"room": "1.10", "disk": "fast", "spare": "true"},
+                shared=("/scratch",),
+                folder="~/jobs",
+                environment={"OMP_NUM_THREADS": "4", "NCCL_DEBUG": "INFO", "VERSION": "0x10"},
+                mpi="/opt/openmpi-5",
                 line=9,
             ),
-            RackHost(name="n2", slots=3, user="lab2", environment=shared, line=23, **usual),
-            RackHost(name="n3", user="lab", environment=shared, line=24, **usual),
+            SshHost(name="n2", slots=3, user="lab2", environment=shared, line=23, **usual),
+            SshHost(name="n3", user="lab", environment=shared, line=24, **usual),
         ),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "- n1\n- n2:2\n", "[n1, n2 slots=2]", "# lab\n---\n- n1\n- {name: n2, slots: 2}", "hosts: [n1, n2:2]",
-        '{"hosts": ["n1", {"name": "n2", "slots": 2}]}', '"hosts":\n- n1\n- name: n2\n  slots: 2\n  user:\n',
+        "- n1\n- n2:2\n",
+        "[n1, n2 slots=2]",
+        "# lab\n---\n- n1\n- {name: n2, slots: 2}",
+        "hosts: [n1, n2:2]",
+        '{"hosts": ["n1", {"name": "n2", "slots": 2}]}',
+        '"hosts":\n- n1\n- name: n2\n  slots: 2\n  user:\n',
         "\ufeffdefaults: {slots: 2}\nhosts: [{name: n2}, {name: n1}]",
     ],
-)  # fmt: skip
+)
 def test_yaml_is_known_by_its_first_words(text: str) -> None:
     slots = {host.name: host.slots for host in hosts_of(text)}
     assert set(slots) == {"n1", "n2"}
@@ -172,7 +187,7 @@ def test_yaml_is_known_by_its_first_words(text: str) -> None:
 
 
 def test_every_field_of_a_host_is_read_and_described() -> None:
-    assert {*FIELDS, "line"} == {field.name for field in fields(RackHost)}
+    assert {*FIELDS, "line"} == {field.name for field in fields(SshHost)}
     assert set(FIELDS) <= set(re.findall(r"\w+", inventory.__doc__ or ""))
 
 
@@ -224,7 +239,7 @@ WRONG_FIELDS: list[tuple[str, str, str | None]] = [
     ("mpi: /opt/my mpi", "'/opt/my mpi' has ' ', which a shell on the host could take as its own", None),
     ("labels: [a]", "must be a mapping, not a list", None),
     ("environment: A=1", "must be a mapping, not 'A=1'", None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("line", "message", "hint"), WRONG_FIELDS)
@@ -265,22 +280,43 @@ def test_a_wrong_field_is_named(line: str, message: str, hint: str | None) -> No
         ("- 10\n", (1, 3, "[0]", "must be a name or a mapping, not 10", 'quote it: "10"')),
         ("- n1 port=22\n", (1, 3, "[0]", "'port' is not understood in a hostfile", ELSE)),
         ("- ' '\n", (1, 3, "[0]", "a host name is missing", None)),
-        ("- name: n1\n  shared: [/a, b]", (
-            2, 16, "[0].shared[1]", "must start with /, not 'b': it is the same path on every machine", None,
-        )),
-        ("- name: n1\n  environment: {a-b: 1}", (
-            2, 17, "[0].environment.a-b", "'a-b' is not the name of an environment variable", None,
-        )),
+        (
+            "- name: n1\n  shared: [/a, b]",
+            (
+                2,
+                16,
+                "[0].shared[1]",
+                "must start with /, not 'b': it is the same path on every machine",
+                None,
+            ),
+        ),
+        (
+            "- name: n1\n  environment: {a-b: 1}",
+            (
+                2,
+                17,
+                "[0].environment.a-b",
+                "'a-b' is not the name of an environment variable",
+                None,
+            ),
+        ),
         ("- name: n1\n  environment: {A: [1]}", (2, 20, "[0].environment.A", "must be a string, not a list", None)),
         ('- name: n1\n  environment: {A: "\\0"}', (2, 20, "[0].environment.A", "must not have a NUL character", None)),
         ("- n1\n---\n- n2\n", (3, 1, "", "an inventory is one document", "leave out what starts with ---")),
         ("--- n1\n", (1, 5, "", "an inventory is a mapping with hosts, or a list of hosts, not 'n1'", None)),
         ("hosts:\n\t- n1\n", (2, 1, "", "a tab cannot indent YAML", "use spaces")),
-        ("- name: n1\n  port: 022\n", (2, 9, "[0].port", (
-            "022 starts with a zero, which some readers take as octal; leave it out, or quote it if it is text"
-        ), None)),
+        (
+            "- name: n1\n  port: 022\n",
+            (
+                2,
+                9,
+                "[0].port",
+                ("022 starts with a zero, which some readers take as octal; leave it out, or quote it if it is text"),
+                None,
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_of_the_yaml_form_is_named(text: str, expected: tuple[int, int, str, str, str | None]) -> None:
     (problem,) = problems_of(text)
     assert said(problem) == expected
@@ -288,9 +324,16 @@ def test_a_mistake_of_the_yaml_form_is_named(text: str, expected: tuple[int, int
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("", (1, 1)), ("# nothing\n\n", (1, 1)), ("hosts: []\n", (1, 8)), ("defaults: {}\nhosts:\n", (2, 1)),
-     ("[]", (1, 1)), ("---\n", (1, 1)), ("- \n- \n", (1, 1))],
-)  # fmt: skip
+    [
+        ("", (1, 1)),
+        ("# nothing\n\n", (1, 1)),
+        ("hosts: []\n", (1, 8)),
+        ("defaults: {}\nhosts:\n", (2, 1)),
+        ("[]", (1, 1)),
+        ("---\n", (1, 1)),
+        ("- \n- \n", (1, 1)),
+    ],
+)
 def test_an_inventory_without_hosts_is_an_error(text: str, place: tuple[int, int]) -> None:
     (problem,) = problems_of(text)
     assert (problem.message, problem.line, problem.column) == ("there is no host here", *place)
@@ -299,27 +342,32 @@ def test_an_inventory_without_hosts_is_an_error(text: str, place: tuple[int, int
 def test_every_mistake_of_the_yaml_form_is_told_at_once_in_the_order_of_the_text() -> None:
     text = "hosts:\n- name: n1\n  port: 0\n  prot: 1\n- slots: 1\n- nam: n2\n- name: -x\ndefaults: {gpus: many}\n"
     assert [(p.line, p.field) for p in problems_of(text)] == [
-        (3, "hosts[0].port"), (4, "hosts[0].prot"), (5, "hosts[1].name"), (6, "hosts[2].nam"), (7, "hosts[3].name"),
+        (3, "hosts[0].port"),
+        (4, "hosts[0].prot"),
+        (5, "hosts[1].name"),
+        (6, "hosts[2].nam"),
+        (7, "hosts[3].name"),
         (8, "defaults.gpus"),
-    ]  # fmt: skip
+    ]
 
 
 def test_a_file_is_loaded_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "rack"
     file.write_bytes("\ufeffn1 slots=8\r\n".encode())
-    assert load(file) == Inventory(file=file, hosts=(RackHost(name="n1", slots=8, line=1),))
+    assert load(file) == Inventory(file=file, hosts=(SshHost(name="n1", slots=8, line=1),))
     monkeypatch.setenv("HOME", str(tmp_path))
     file.write_text("sshConfig: c\nhosts: [n1]\n")
-    assert load(Path("~/rack")) == Inventory(
-        file=file, hosts=(RackHost(name="n1", line=2),), ssh_config=f"{tmp_path}/c"
-    )
+    assert load(Path("~/rack")) == Inventory(file=file, hosts=(SshHost(name="n1", line=2),), ssh_config=f"{tmp_path}/c")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(None, "there is no file {path}"), (b"n1 \xff\n", "{path} is not text in UTF-8"),
-     (b"#" * (3 * 2**20 + 1), "{path} is larger than 3 MiB")],
-)  # fmt: skip
+    [
+        (None, "there is no file {path}"),
+        (b"n1 \xff\n", "{path} is not text in UTF-8"),
+        (b"#" * (3 * 2**20 + 1), "{path} is larger than 3 MiB"),
+    ],
+)
 def test_a_file_that_cannot_be_taken_is_the_users_to_mend(tmp_path: Path, content: bytes | None, message: str) -> None:
     path = tmp_path / "rack"
     if content is not None:
@@ -336,7 +384,7 @@ def test_what_is_no_file_is_the_users_to_mend(tmp_path: Path, name: str) -> None
         load(tmp_path / name)
 
 
-def outcome(text: str) -> tuple[tuple[RackHost, ...], tuple[Problem, ...]]:
+def outcome(text: str) -> tuple[tuple[SshHost, ...], tuple[Problem, ...]]:
     try:
         return hosts_of(text), ()
     except ManifestError as error:
@@ -359,10 +407,37 @@ def test_arbitrary_text_never_surprises(text: str) -> None:
 
 
 VALUES: Any = st.sampled_from(
-    ["", "n1", "-x", "8", "-1", "1.5", "1e400", "true", "null", "''", '"\\0"', "'%h'", "a@b:1,[::1]:2", "10.0.0.0/8",
-     "[]", "{}", "[/a, 1]", "{A: 1, b: [x]}", "~/k", "~nobody/k", "64Gi", "&a x", "*a", "!!int 1", "名", "9" * 30,
-     "n1 slots=2", "::1/64"]
-)  # fmt: skip
+    [
+        "",
+        "n1",
+        "-x",
+        "8",
+        "-1",
+        "1.5",
+        "1e400",
+        "true",
+        "null",
+        "''",
+        '"\\0"',
+        "'%h'",
+        "a@b:1,[::1]:2",
+        "10.0.0.0/8",
+        "[]",
+        "{}",
+        "[/a, 1]",
+        "{A: 1, b: [x]}",
+        "~/k",
+        "~nobody/k",
+        "64Gi",
+        "&a x",
+        "*a",
+        "!!int 1",
+        "名",
+        "9" * 30,
+        "n1 slots=2",
+        "::1/64",
+    ]
+)
 
 
 @settings(max_examples=300, deadline=None)

@@ -9,10 +9,15 @@ import pytest
 from oarsman.engines.hosts.ssh.launch_line import Composed, compose
 
 FACTS: dict[str, Any] = {
-    "family": "Open MPI 4", "rewrite": True, "machines": ["10.0.0.1", "10.0.0.2"], "slots": [2, 2],
-    "rank": ["/bin/sh", "/tmp/x/rank.sh"], "etc": "/tmp/x/l/etc/mpi", "names": {"j-worker-1": "10.0.0.2"},
+    "family": "Open MPI 4",
+    "rewrite": True,
+    "machines": ["10.0.0.1", "10.0.0.2"],
+    "slots": [2, 2],
+    "rank": ["/bin/sh", "/tmp/x/rank.sh"],
+    "etc": "/tmp/x/l/etc/mpi",
+    "names": {"j-worker-1": "10.0.0.2"},
     "output": "/tmp/x/run/o",
-}  # fmt: skip
+}
 RANK = ["/bin/sh", "/tmp/x/rank.sh", "1:w:0", "10.0.0.1", "2222"]
 
 

@@ -19,7 +19,7 @@ from ssh_hosts import Host, Rack
 
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.errors import RetryableError
 from oarsman.job.mpi import Family
@@ -48,17 +48,17 @@ TOOLS = (
 
 
 def answer(
-    host: RackHost | None = None, *, shell: str = "sh", patience: int = PATIENCE, environment: Mapping[str, str] = {}
+    host: SshHost | None = None, *, shell: str = "sh", patience: int = PATIENCE, environment: Mapping[str, str] = {}
 ) -> str:
     words = [shell, "sh"] if shell == "busybox" else [shell]
-    script = probe.script(host or RackHost(name="here"), patience=patience)
+    script = probe.script(host or SshHost(name="here"), patience=patience)
     given = {"SHELL": "/bin/sh", **os.environ, **environment}
     done = subprocess.run(words, input=script, capture_output=True, text=True, timeout=200, env=given, check=False)
     assert done.stderr == ""
     return done.stdout
 
 
-def facts(host: RackHost | None = None, **options: object) -> HostFacts:
+def facts(host: SshHost | None = None, **options: object) -> HostFacts:
     return probe.parse(answer(host, **options))  # type: ignore[arg-type]
 
 
@@ -90,7 +90,7 @@ def test_shellcheck_has_nothing_to_say() -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_every_shell_tells_the_same_about_this_machine(shell: str, tmp_path: Path) -> None:
-    said = facts(RackHost(name="here", folder=str(tmp_path)), shell=shell)
+    said = facts(SshHost(name="here", folder=str(tmp_path)), shell=shell)
     assert said.complete
     assert said.hostname == os.uname().nodename
     assert said.uid == os.getuid()
@@ -126,7 +126,7 @@ def test_a_host_without_the_command_ip_tells_its_addresses(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("folder", ["deep/er/folder", "with space/and 'quote", "$(touch ran);`touch ran`", "~x"])
 def test_the_folder_is_tried_and_nothing_is_left_of_it(folder: str, tmp_path: Path) -> None:
-    said = facts(RackHost(name="here", folder=f"{tmp_path}/{folder}"))
+    said = facts(SshHost(name="here", folder=f"{tmp_path}/{folder}"))
     assert (said.folder, said.folder_problem) == (f"{tmp_path}/{folder}", "")
     assert list(tmp_path.iterdir()) == []
 
@@ -136,20 +136,20 @@ def test_the_folder_is_tried_and_nothing_is_left_of_it(folder: str, tmp_path: Pa
     [("", "{}/.oarsman"), ("work", "{}/work"), ("~/work", "{}/work"), ("~", "{}"), ("/tmp", "/tmp")],
 )
 def test_a_folder_is_meant_from_the_home_of_the_user(given: str, meant: str, tmp_path: Path) -> None:
-    said = facts(RackHost(name="here", folder=given), environment={"HOME": str(tmp_path)})
+    said = facts(SshHost(name="here", folder=given), environment={"HOME": str(tmp_path)})
     assert said.folder == meant.format(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_was_there_stays_with_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "kept").write_text("x")
-    facts(RackHost(name="here", folder=str(tmp_path)))
+    facts(SshHost(name="here", folder=str(tmp_path)))
     assert [file.name for file in tmp_path.iterdir()] == ["kept"]
 
 
 def test_a_folder_that_cannot_be_made_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    said = facts(RackHost(name="here", folder=f"{tmp_path}/file/folder"))
+    said = facts(SshHost(name="here", folder=f"{tmp_path}/file/folder"))
     assert "Not a directory" in said.folder_problem
 
 
@@ -188,14 +188,14 @@ def test_each_mpi_is_found_with_its_version_and_its_daemon(kind: str, tmp_path: 
 @pytest.mark.parametrize("given", ["{}", "{}/", "{}/bin", "{}/bin/mpirun"])
 def test_an_mpi_that_the_inventory_names_comes_first(given: str, tmp_path: Path) -> None:
     launcher = fake_mpi(tmp_path / "my mpi" / "bin", "openmpi5")
-    said = facts(RackHost(name="here", mpi=given.format(tmp_path / "my mpi"))).mpis[0]
+    said = facts(SshHost(name="here", mpi=given.format(tmp_path / "my mpi"))).mpis[0]
     assert (said.launcher, said.named, said.in_path) == (str(launcher), True, False)
 
 
 def test_an_mpi_outside_of_path_that_needs_the_rest_of_itself_is_identified(tmp_path: Path) -> None:
     program(tmp_path / "bin" / "mpiexec.hydra", f"echo '{FAKES['intel'][0]}'")
     program(tmp_path / "bin" / "mpirun", "exec mpiexec.hydra")
-    assert facts(RackHost(name="here", mpi=str(tmp_path))).mpis[0].family is Family.INTEL
+    assert facts(SshHost(name="here", mpi=str(tmp_path))).mpis[0].family is Family.INTEL
 
 
 def test_an_mpi_that_only_a_login_finds_is_told_apart(tmp_path: Path) -> None:
@@ -332,7 +332,7 @@ def test_facts_survive_json(tmp_path: Path) -> None:
 # -- over real ssh --------------------------------------------------------------------------------------------
 def ask(rack: Rack, host: Host, **fields: str) -> HostFacts:
     ssh = Ssh(Inventory(file=rack.folder / "hosts.yaml", hosts=(), ssh_config=str(rack.ssh_config)))
-    there = RackHost(name=host.name, **fields)  # type: ignore[arg-type]
+    there = SshHost(name=host.name, **fields)  # type: ignore[arg-type]
     reply = asyncio.run(ssh.run(there, probe.script(there, patience=PATIENCE), timeout=120))
     assert reply.good, reply
     return probe.parse(reply.out)

@@ -117,10 +117,14 @@ def test_every_rank_knows_its_own_worker(name: str, submitter: RackMachine) -> N
     per_worker = len(found) // 2
     machines = submitter.machine_of(f"default/{name}")
     assert found == {
-        rank: (worker := f"{name}-worker-{rank // per_worker}", machines[worker],
-               submitter.rack.host(machines[worker]).address, worker)
+        rank: (
+            worker := f"{name}-worker-{rank // per_worker}",
+            machines[worker],
+            submitter.rack.host(machines[worker]).address,
+            worker,
+        )
         for rank in range(len(found))
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("mpi", MPIS)

@@ -83,17 +83,32 @@ def machine(tmp_path: Path, rack: Rack) -> Iterator[RackMachine]:
 def grid(name: str) -> list[str]:
     values, workers = ",".join(map(str, VALUES)), ",".join(map(str, WORKERS))
     return [
-        "sweep", "run", "job.yaml", "--name", name, "--grid", f"n={values}", "--grid", f"workers={workers}",
-        "--metric", r"loss: ([0-9.]+)",
-    ]  # fmt: skip
+        "sweep",
+        "run",
+        "job.yaml",
+        "--name",
+        name,
+        "--grid",
+        f"n={values}",
+        "--grid",
+        f"workers={workers}",
+        "--metric",
+        r"loss: ([0-9.]+)",
+    ]
 
 
 def ended(machine: RackMachine, *words: str) -> str:
     """What a sweep says of its results, of which some are failures."""
     done = subprocess.run(
-        machine.command(*words), env=machine.environment, cwd=machine.folder, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False,
-    )  # fmt: skip
+        machine.command(*words),
+        env=machine.environment,
+        cwd=machine.folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
     assert done.returncode == 1, done.stdout + done.stderr
     return done.stdout
 

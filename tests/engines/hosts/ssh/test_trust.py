@@ -61,9 +61,14 @@ class Start:
     def ssh(self, host: Host, *words: str) -> subprocess.CompletedProcess[str]:
         command = ["ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes", host.name, *words]
         return subprocess.run(
-            command, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            command,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
             timeout=PATIENCE,
-        )  # fmt: skip
+        )
 
 
 @pytest.fixture
@@ -421,9 +426,13 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         command = [sys.executable, "-m", "oarsman.cli", "hosts", "trust", "--hosts", str(start.inventory), *words]
         self.process = subprocess.Popen(
-            ["setsid", "--ctty", "--wait", *command], env=start.environment, stdin=theirs, stdout=theirs, stderr=theirs,
+            ["setsid", "--ctty", "--wait", *command],
+            env=start.environment,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
             start_new_session=True,
-        )  # fmt: skip
+        )
         os.close(theirs)
         self.shown = ""
 

@@ -21,15 +21,15 @@ def register(console: Console) -> None:
     @ui.page("/create")
     async def page(request: Request) -> RedirectResponse | None:
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/create")
-        with shell.frame(guest, "/create", guest.say("New job")):
-            if not guest.may_change:
-                ui.label(guest.say("You may look, and not start jobs.")).classes("oarsman-card")
+        with shell.frame(context, "/create", context.say("New job")):
+            if not context.may_change:
+                ui.label(context.say("You may look, and not start jobs.")).classes("oarsman-card")
                 return None
             asked = request.query_params
-            await CreatePage(guest).show(
+            await CreatePage(context).show(
                 template=asked.get("template"), earlier=asked.get("from"), name=asked.get("name")
             )
         return None

@@ -21,9 +21,13 @@ class Control:
     """Two ways: what the reader types is handed to `changed`, and `show` puts in what the text says."""
 
     def __init__(
-        self, question: Question, say: Words, changed: Changed, mistook: Callable[[], None],
+        self,
+        question: Question,
+        say: Words,
+        changed: Changed,
+        mistook: Callable[[], None],
         choices: dict[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`mistook` is told when what is typed makes no sense by itself."""
         self.question = question
         self._changed = changed

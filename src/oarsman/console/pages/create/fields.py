@@ -111,8 +111,16 @@ SURROUNDINGS = (
 )
 # Where a mistake in the manifest is shown in the form: the end of its path.
 PLACES = {
-    "metadata.name": "name", "metadata.namespace": "namespace", "slotsPerWorker": "slots", "Worker.replicas": "workers",
-    "cleanPodPolicy": "clean_policy", "backoffLimit": "retries", "activeDeadlineSeconds": "deadline",
-    "ttlSecondsAfterFinished": "ttl", "mpiImplementation": "mpi", "Launcher.restartPolicy": "restart_policy",
-    "schedulingPolicy.minAvailable": "min_available", "suspend": "suspend",
-}  # fmt: skip
+    "metadata.name": "name",
+    "metadata.namespace": "namespace",
+    "slotsPerWorker": "slots",
+    "Worker.replicas": "workers",
+    "cleanPodPolicy": "clean_policy",
+    "backoffLimit": "retries",
+    "activeDeadlineSeconds": "deadline",
+    "ttlSecondsAfterFinished": "ttl",
+    "mpiImplementation": "mpi",
+    "Launcher.restartPolicy": "restart_policy",
+    "schedulingPolicy.minAvailable": "min_available",
+    "suspend": "suspend",
+}

@@ -80,8 +80,12 @@ class Outlook:
             return say.of(found.arithmetic)
         start = say(
             "{workers} workers × {each} slots = {slots} slots; {replicas} replicas with the launcher; -np {ranks}: ",
-            workers=workers, each=each, slots=slots, replicas=found.total_replicas, ranks=ranks,
-        )  # fmt: skip
+            workers=workers,
+            each=each,
+            slots=slots,
+            replicas=found.total_replicas,
+            ranks=ranks,
+        )
         if ranks == slots:
             return start + say("every slot is used")
         if ranks < slots:
@@ -96,11 +100,15 @@ class Outlook:
             return
         each = [str(values[field]) for field in ("worker_cpu", "worker_memory", "worker_gpu") if values.get(field)]
         facts = {
-            "Name": str(values.get("name") or ""), "Environment": str(values.get("environment") or ""),
+            "Name": str(values.get("name") or ""),
+            "Environment": str(values.get("environment") or ""),
             "Folder": folder,
-            "Each worker": ", ".join(each), "Total replicas": str(found.total_replicas), "Slots": str(found.slots),
-            "Ranks": str(found.ranks) if found.ranks is not None else "", "Launch command": found.launch_line,
-        }  # fmt: skip
+            "Each worker": ", ".join(each),
+            "Total replicas": str(found.total_replicas),
+            "Slots": str(found.slots),
+            "Ranks": str(found.ranks) if found.ranks is not None else "",
+            "Launch command": found.launch_line,
+        }
         with ui.element("dl").classes("oarsman-facts"):
             for name, value in facts.items():
                 if value:

@@ -9,7 +9,7 @@ from typing import Any
 
 from nicegui import background_tasks, events, ui
 
-from oarsman.console.pages.context import Guest
+from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.create import fields, starts
 from oarsman.console.pages.create.controls import Control
 from oarsman.console.pages.create.draft import Draft, with_change
@@ -31,8 +31,8 @@ _FOCUS = """() => setTimeout(() => {
 
 
 class CreatePage:
-    def __init__(self, guest: Guest) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext) -> None:
+        self.context = context
         self.draft = Draft("")
         self.controls: dict[str, Control] = {}
         self.first_folder = ""
@@ -41,21 +41,23 @@ class CreatePage:
         self._looking: asyncio.Task[None] | None = None
 
     async def show(self, template: str | None, earlier: str | None, name: str | None = None) -> None:
-        desk = self.guest.visit.desk
-        self.info = await self.guest.ask(desk.info)
+        service = self.context.request_context.service
+        self.info = await self.context.ask(service.info)
         self.environments = await self._environments()
         self.first_text = text = await self._first_text(template, earlier, name)
         self.draft.take(text)
         self.firm = ui.element("div")
-        await starts.show(self.guest, self._begin_with)
+        await starts.show(self.context, self._begin_with)
         # What is typed before the server listens would be shown and not be known: until then nothing can be typed.
         with ui.element("fieldset").props("disabled").classes("oarsman-create") as form:
             with ui.column().classes("oarsman-create-form"):
                 self._stepper()
             with ui.column().classes("oarsman-create-text"):
-                self.editor = YamlEditor(text, self.guest.say("YAML"), self._text_typed)
-                ui.label(self.guest.say("In the editor Tab indents; Esc, then Tab, leaves it.")).classes("oarsman-note")
-                self.outlook = Outlook(self.guest.say, self.editor, self.info.engine)
+                self.editor = YamlEditor(text, self.context.say("YAML"), self._text_typed)
+                ui.label(self.context.say("In the editor Tab indents; Esc, then Tab, leaves it.")).classes(
+                    "oarsman-note"
+                )
+                self.outlook = Outlook(self.context.say, self.editor, self.info.engine)
         self._show_values()
         self._look_soon()
         ui.context.client.on_connect(lambda: form.props(remove="disabled"))
@@ -64,19 +66,19 @@ class CreatePage:
 
     # -- where the text comes from ---------------------------------------------------------------------
     async def _first_text(self, template: str | None, earlier: str | None, name: str | None) -> str:
-        desk = self.guest.visit.desk
+        service = self.context.request_context.service
         try:
             if earlier:
-                self.first_folder = (await self.guest.ask(desk.job, earlier)).folder or ""
-                return await self.guest.ask(starts.like, desk, earlier, name)
-            return await self.guest.ask(starts.template, desk, template or _FIRST)
+                self.first_folder = (await self.context.ask(service.job, earlier)).folder or ""
+                return await self.context.ask(starts.like, service, earlier, name)
+            return await self.context.ask(starts.template, service, template or _FIRST)
         except OarsmanError as error:
-            ui.notify(self.guest.say.of(error.message), type="negative")
-            return await self.guest.ask(starts.template, desk, _FIRST)
+            ui.notify(self.context.say.of(error.message), type="negative")
+            return await self.context.ask(starts.template, service, _FIRST)
 
     async def _environments(self) -> Sequence[str]:
         try:
-            found = await self.guest.ask(self.guest.visit.desk.environments)
+            found = await self.context.ask(self.context.request_context.service.environments)
         except OarsmanError:  # a cluster that has none, or does not show them: a name can still be written in the YAML
             return ()
         return [one.spec.name for one in found]
@@ -88,13 +90,13 @@ class CreatePage:
         kept = await client.run_javascript(f"localStorage.getItem('{_DRAFT}')", timeout=30)
         if kept and kept != self.draft.text:
             with self.firm, ui.row().classes("oarsman-card items-center w-full") as offer:
-                ui.label(self.guest.say("There is a draft that was not submitted."))
+                ui.label(self.context.say("There is a draft that was not submitted."))
 
                 def go_on() -> None:
                     self._begin_with(str(kept))
                     offer.delete()
 
-                ui.button(self.guest.say("Go on with it"), on_click=go_on).props("outline dense no-caps")
+                ui.button(self.context.say("Go on with it"), on_click=go_on).props("outline dense no-caps")
 
     def _begin_with(self, text: str) -> None:
         self.draft.take(text)
@@ -104,7 +106,7 @@ class CreatePage:
 
     # -- the form --------------------------------------------------------------------------------------
     def _stepper(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with (
             ui.stepper(keep_alive=True).props("flat header-nav animated=false").classes("oarsman-steps w-full") as steps
         ):
@@ -124,20 +126,20 @@ class CreatePage:
 
     def _questions(self, questions: Sequence[fields.Question], title: str = "") -> None:
         if title:
-            ui.label(self.guest.say(title)).classes("text-subtitle1")
+            ui.label(self.context.say(title)).classes("text-subtitle1")
         with ui.element("div").classes("oarsman-fields"):
             for question in questions:
                 if not question.only_on or self.info.engine in question.only_on:
                     choices = self._environment_choices() if question.field == "environment" else None
                     self.controls[question.field] = Control(
-                        question, self.guest.say, self._form_changed, self._look_soon, choices
+                        question, self.context.say, self._form_changed, self._look_soon, choices
                     )
 
     def _environment_choices(self) -> dict[str, str]:
-        return {"": self.guest.say("not said"), **{name: name for name in self.environments}}
+        return {"": self.context.say("not said"), **{name: name for name in self.environments}}
 
     def _basics(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("items-center"):
             ui.label(f"{say('Where')}: {say(self.info.engine)}")
             self.free = ui.label("").classes("oarsman-note")
@@ -147,14 +149,14 @@ class CreatePage:
         self._questions(fields.RUN)
         if self.info.engine in fields.BARE:
             self.folder = folder = TextField(
-                self.guest.say("Folder on this machine"), value=self.first_folder, on_change=self._look_soon
+                self.context.say("Folder on this machine"), value=self.first_folder, on_change=self._look_soon
             )
             folder.props("outlined dense debounce=300 autocomplete=off spellcheck=false").without_auto_validation()
             folder.props["hint"] = self._folder_hint()
             folder.classes("oarsman-field is-wide")
 
     def _folder_hint(self) -> str:
-        say = self.guest.say
+        say = self.context.say
         if self.info.engine == "ssh":
             return say("copied to hosts that do not share it; empty: the server's own")
         return say("where the job starts; empty: the server's own")
@@ -171,7 +173,7 @@ class CreatePage:
 
     def _review(self) -> None:
         self.review = ui.column().classes("w-full items-stretch")
-        ui.checkbox(self.guest.say("Take the place of an ended job of the same name")).bind_value_to(self, "replace")
+        ui.checkbox(self.context.say("Take the place of an ended job of the same name")).bind_value_to(self, "replace")
 
     # -- form and text, each from the other ------------------------------------------------------------
     def _form_changed(self, field: str, value: Any) -> str | None:
@@ -180,7 +182,7 @@ class CreatePage:
         if complaint is None:
             self._show_values(but=field)  # -np may have followed the workers
         self._look_soon()
-        return self.guest.say.refusal(complaint) if complaint is not None else None
+        return self.context.say.refusal(complaint) if complaint is not None else None
 
     def _text_typed(self, text: str) -> None:
         was_readable = self.draft.readable
@@ -207,9 +209,9 @@ class CreatePage:
         await asyncio.sleep(_PAUSE)
         text = self.draft.text
         try:
-            found = await self.guest.ask(self.guest.visit.desk.preview, self._wanted())
+            found = await self.context.ask(self.context.request_context.service.preview, self._wanted())
         except OarsmanError as error:
-            self.outlook.trouble(self.guest.say.of(error.message))
+            self.outlook.trouble(self.context.say.of(error.message))
             return
         if text == self.draft.text:
             self._show(found)
@@ -225,13 +227,13 @@ class CreatePage:
         for problem in found.problems:
             field = next((to for end, to in fields.PLACES.items() if problem.field.endswith(end)), None)
             if field in self.controls:
-                self.controls[field].complain(self.guest.say.of(problem.message))
+                self.controls[field].complain(self.context.say.of(problem.message))
         self._show_folder(next((p.message for p in found.problems if p.field == "folder"), None))
         self.review.clear()
         with self.review:
             if mistaken:
-                labels = ", ".join(self.guest.say(control.question.label) for control in mistaken)
-                ui.label(self.guest.say("Mend first what is marked: {fields}", fields=labels)).classes("is-bad")
+                labels = ", ".join(self.context.say(control.question.label) for control in mistaken)
+                ui.label(self.context.say("Mend first what is marked: {fields}", fields=labels)).classes("is-bad")
             else:
                 self.outlook.review(found, self.draft.values, self.folder.value if self.folder is not None else "")
         if self.draft.text != self.first_text:  # one that nobody touched must not take the place of one that matters
@@ -239,7 +241,7 @@ class CreatePage:
 
     def _show_folder(self, complaint: str | None) -> None:
         if self.folder is not None:
-            self.folder.error = self.guest.say.of(complaint) if complaint is not None else None
+            self.folder.error = self.context.say.of(complaint) if complaint is not None else None
 
     def _wanted(self) -> Create:
         folder = self.folder.value if self.folder is not None else None
@@ -251,7 +253,9 @@ class CreatePage:
         name = str(self.draft.values.get("name") or "")
         self.submit.set_enabled(False)
         with self.firm:
-            if await self.guest.attempt("submit", name, lambda: made.append(self.guest.visit.desk.create(wanted))):
+            if await self.context.attempt(
+                "submit", name, lambda: made.append(self.context.request_context.service.create(wanted))
+            ):
                 ui.run_javascript(f"localStorage.removeItem('{_DRAFT}')")
                 ui.navigate.to(f"/jobs/{made[0].summary.key}")
         self.submit.set_enabled(True)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from oarsman.console.pages.context import Guest
+from oarsman.console.pages.context import PageContext
 from oarsman.errors import NotFoundError, OarsmanError
 from oarsman.manifest import documents, to_yaml
-from oarsman.service import Desk
+from oarsman.service import JobService
 from oarsman.service.documents import for_another_run
 from oarsman.service.models import JobQuery
 from oarsman.service.preview import copies
@@ -29,33 +29,33 @@ _CHOOSE_FILE = f"""() => {{
 }}"""
 
 
-def template(desk: Desk, name: str) -> str:
-    found = next((one for one in desk.templates() if one.name == name), None)
+def template(service: JobService, name: str) -> str:
+    found = next((one for one in service.templates() if one.name == name), None)
     if found is None:
         raise NotFoundError(f"there is no template '{name}'")
     return found.manifest
 
 
-def like(desk: Desk, key: str, name: str | None = None) -> str:
+def like(service: JobService, key: str, name: str | None = None) -> str:
     """The manifest of an earlier job, under that name or one that is free."""
-    document = for_another_run(documents(desk.job(key).manifest, key)[0])
+    document = for_another_run(documents(service.job(key).manifest, key)[0])
     metadata = document["metadata"]
-    metadata["name"] = name or next(copy for copy in copies(metadata["name"]) if not _taken(desk, key, copy))
+    metadata["name"] = name or next(copy for copy in copies(metadata["name"]) if not _taken(service, key, copy))
     return to_yaml([document])
 
 
-def _taken(desk: Desk, key: str, name: str) -> bool:
+def _taken(service: JobService, key: str, name: str) -> bool:
     try:
-        desk.job(f"{key.partition('/')[0]}/{name}")
+        service.job(f"{key.partition('/')[0]}/{name}")
     except NotFoundError:
         return False
     return True
 
 
-async def show(guest: Guest, begin_with: Callable[[str], None]) -> None:
-    say, desk = guest.say, guest.visit.desk
-    templates = {one.name: one for one in await guest.ask(desk.templates)}
-    jobs = await guest.ask(desk.jobs, JobQuery(limit=_OFFERED))
+async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
+    say, service = context.say, context.request_context.service
+    templates = {one.name: one for one in await context.ask(service.templates)}
+    jobs = await context.ask(service.jobs, JobQuery(limit=_OFFERED))
 
     def from_template(name: str | None) -> None:
         if name in templates:
@@ -64,7 +64,7 @@ async def show(guest: Guest, begin_with: Callable[[str], None]) -> None:
     async def from_job(key: str | None) -> None:
         if key:
             try:
-                begin_with(await guest.ask(like, desk, key))
+                begin_with(await context.ask(like, service, key))
             except OarsmanError as error:
                 ui.notify(say.of(error.message), type="negative")
 
@@ -77,12 +77,16 @@ async def show(guest: Guest, begin_with: Callable[[str], None]) -> None:
     with ui.row().classes("items-center w-full q-gutter-sm"):
         ui.label(say("Start from"))
         ui.select(
-            {name: say(one.title) for name, one in templates.items()}, label=say("Template"),
+            {name: say(one.title) for name, one in templates.items()},
+            label=say("Template"),
             on_change=lambda event: from_template(event.value),
-        ).props("outlined dense options-dense").classes("w-64")  # fmt: skip
+        ).props("outlined dense options-dense").classes("w-64")
         ui.select(
-            [one.key for one in jobs.items], label=say("Earlier job"), with_input=True, clearable=True,
+            [one.key for one in jobs.items],
+            label=say("Earlier job"),
+            with_input=True,
+            clearable=True,
             on_change=lambda event: from_job(event.value),
-        ).props("outlined dense options-dense").classes("w-64")  # fmt: skip
+        ).props("outlined dense options-dense").classes("w-64")
         ui.button(say("File"), icon="upload_file").props("outline no-caps").on("click", js_handler=_CHOOSE_FILE)
         ui.on("oarsman-file", lambda event: from_file(str(event.args or "")))

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
-from oarsman.console.pages.context import Guest
+from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.job.tabs import ENDED
 from oarsman.console.parts.widgets import answered, sure
 from oarsman.errors import ManifestError
@@ -23,8 +23,10 @@ _QUIET, _LOUD = "flat no-caps", "unelevated no-caps"
 class Actions:
     """`firm` is a place that is not drawn anew: what a handler says or opens goes there. `changed` is called after."""
 
-    def __init__(self, guest: Guest, key: str, firm: ui.element, changed: Callable[[], Awaitable[None]]) -> None:
-        self.guest = guest
+    def __init__(
+        self, context: PageContext, key: str, firm: ui.element, changed: Callable[[], Awaitable[None]]
+    ) -> None:
+        self.context = context
         self.key = key
         self.firm = firm
         self.changed = changed
@@ -33,14 +35,14 @@ class Actions:
 
     def buttons(self, job: Job) -> None:
         self.job = job
-        say, desk, state = self.guest.say, self.guest.visit.desk, job.summary.state
+        say, service, state = self.context.say, self.context.request_context.service, job.summary.state
         if state == "Deleting":
             return
         if state in ENDED:
             self._button(say("Run again"), "replay", self._rerun)
         else:
             if state == "Suspended":
-                self._button(say("Resume"), "play_arrow", lambda: self._do("resume", desk.resume))
+                self._button(say("Resume"), "play_arrow", lambda: self._do("resume", service.resume))
             elif state != "Stopping":
                 self._button(say("Suspend"), "pause", self._suspend)
             if job.summary.workers and state != "Stopping":
@@ -59,7 +61,7 @@ class Actions:
     async def _do(self, what: str, act: Callable[[str], Any], detail: str = "") -> bool:
         self.busy = True
         try:
-            done = await self.guest.attempt(what, f"{self.key}{detail}", act, self.key)
+            done = await self.context.attempt(what, f"{self.key}{detail}", act, self.key)
         finally:
             self.busy = False
         if done:
@@ -68,27 +70,30 @@ class Actions:
 
     # -- questions -------------------------------------------------------------------------------------
     async def _stop(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         question = say("Stop {name} for good? Its log stays.", name=self.job.summary.name)
         if await sure(say, question, say("Stop"), grave=True):
-            await self._do("stop", self.guest.visit.desk.stop)
+            await self._do("stop", self.context.request_context.service.stop)
 
     async def _suspend(self) -> None:
-        say = self.guest.say
-        question = say("Suspend {name}? Its ranks end, and start from the beginning when it is resumed.",
-                       name=self.job.summary.name)  # fmt: skip
+        say = self.context.say
+        question = say(
+            "Suspend {name}? Its ranks end, and start from the beginning when it is resumed.",
+            name=self.job.summary.name,
+        )
         if await sure(say, question, say("Suspend")):
-            await self._do("suspend", self.guest.visit.desk.suspend)
+            await self._do("suspend", self.context.request_context.service.suspend)
 
     async def _rerun(self) -> None:
-        say = self.guest.say
-        question = say("Run {name} again? Logs and events of this run are deleted; a clone keeps them.",
-                       name=self.job.summary.name)  # fmt: skip
+        say = self.context.say
+        question = say(
+            "Run {name} again? Logs and events of this run are deleted; a clone keeps them.", name=self.job.summary.name
+        )
         if await sure(say, question, say("Run again")):
-            await self._do("rerun", self.guest.visit.desk.rerun)
+            await self._do("rerun", self.context.request_context.service.rerun)
 
     async def _delete(self) -> None:
-        say, name = self.guest.say, self.job.summary.name
+        say, name = self.context.say, self.job.summary.name
         with ui.dialog() as dialog, ui.card():
             ui.label(say("Type the name of the job to delete it with its logs: {name}", name=name))
             typed = ui.input(say("Name")).props("outlined dense autofocus")
@@ -97,17 +102,17 @@ class Actions:
                 ui.button(say("Delete"), on_click=lambda: dialog.submit(True)).props(
                     f"{_LOUD} color=negative"
                 ).bind_enabled_from(typed, "value", lambda value: value == name)
-        if await answered(dialog) and await self.guest.attempt(
-            "delete", self.key, self.guest.visit.desk.delete, self.key
+        if await answered(dialog) and await self.context.attempt(
+            "delete", self.key, self.context.request_context.service.delete, self.key
         ):
             ui.navigate.to("/jobs")
 
     async def _scale(self) -> None:
-        say, desk = self.guest.say, self.guest.visit.desk
+        say, service = self.context.say, self.context.request_context.service
 
         async def scale() -> None:
             workers = int(number.value)
-            if await self._do("scale", lambda key: desk.scale(key, workers), f" to {workers}"):
+            if await self._do("scale", lambda key: service.scale(key, workers), f" to {workers}"):
                 dialog.submit(True)
 
         with ui.dialog() as dialog, ui.card():
@@ -122,7 +127,7 @@ class Actions:
         await answered(dialog)
 
     def _what_scaling_does(self) -> str:
-        say = self.guest.say
+        say = self.context.say
         if self.job.summary.state == "Suspended":
             return say("The job starts with this number when it is resumed.")
         if _elastic(self.job):
@@ -133,19 +138,25 @@ class Actions:
         )
 
     async def _clone(self) -> None:
-        say, desk, summary = self.guest.say, self.guest.visit.desk, self.job.summary
+        say, service, summary = self.context.say, self.context.request_context.service, self.job.summary
         made: list[Job] = []
 
         async def clone() -> None:
             wanted = Clone(name=name.value or None)
             about = f"{self.key} as {wanted.name}" if wanted.name else self.key
-            if await self.guest.attempt("clone", about, lambda: made.append(desk.clone(self.key, wanted))):
+            if await self.context.attempt("clone", about, lambda: made.append(service.clone(self.key, wanted))):
                 dialog.submit(True)
 
         with ui.dialog() as dialog, ui.card():
-            name = ui.input(
-                say("New name"), value=f"{summary.name[:200]}-copy", validation=lambda typed: _wrong_name(typed, say)
-            ).props("outlined dense autofocus").classes("w-full")  # fmt: skip
+            name = (
+                ui.input(
+                    say("New name"),
+                    value=f"{summary.name[:200]}-copy",
+                    validation=lambda typed: _wrong_name(typed, say),
+                )
+                .props("outlined dense autofocus")
+                .classes("w-full")
+            )
             with ui.row().classes("items-center"):
                 ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props(_QUIET)
                 ui.button(say("Edit before it runs"), on_click=lambda: self._edit(name.value)).props("outline no-caps")

@@ -10,7 +10,7 @@ from fastapi.responses import RedirectResponse
 from nicegui import events, ui
 
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import Guest, welcome
+from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.pages.job.actions import Actions
 from oarsman.console.pages.job.ranks import Ranks
 from oarsman.console.pages.job.summary import Summary
@@ -33,35 +33,35 @@ def register(console: Console) -> None:
     async def page(request: Request, namespace: str, name: str, tab: str = "") -> RedirectResponse | None:
         key = f"{namespace}/{name}"
         try:
-            guest = welcome(console, request)
+            context = welcome(console, request)
         except UnauthenticatedError:
             return RedirectResponse("/login?to=" + quote(f"/jobs/{key}" + (f"?tab={tab}" if tab else ""), safe="/"))
-        with shell.frame(guest, "/jobs", name):
+        with shell.frame(context, "/jobs", name):
             try:
-                job = await guest.ask(guest.visit.desk.job, key)
+                job = await context.ask(context.request_context.service.job, key)
             except (NotFoundError, ForbiddenError) as error:
-                said(guest.say, error.message).classes("oarsman-card")
+                said(context.say, error.message).classes("oarsman-card")
                 return None
-            await _Page(guest, key, job).show(tab)
+            await _Page(context, key, job).show(tab)
         return None
 
 
 class _Page:
-    def __init__(self, guest: Guest, key: str, job: Job) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext, key: str, job: Job) -> None:
+        self.context = context
         self.key = key
         self.job = job
-        self.log, self.ranks = Log(guest, key, job), Ranks(guest, key, job)
+        self.log, self.ranks = Log(context, key, job), Ranks(context, key, job)
         self.ranks.on_pick = self._log_of
-        others = (kind(guest, key, job) for kind in (Usage, Metrics, Events, Manifest))
+        others = (kind(context, key, job) for kind in (Usage, Metrics, Events, Manifest))
         self.tabs: dict[str, Tab] = {
-            tab.name: tab for tab in (Summary(guest, key, job), self.ranks, self.log, *others)
-        }  # fmt: skip
+            tab.name: tab for tab in (Summary(context, key, job), self.ranks, self.log, *others)
+        }
 
     async def show(self, wanted: str) -> None:
-        say = self.guest.say
+        say = self.context.say
         self.firm = ui.element("div")  # what a handler says or opens goes here: the head is drawn anew at any moment
-        self.actions = Actions(self.guest, self.key, self.firm, self.refresh)
+        self.actions = Actions(self.context, self.key, self.firm, self.refresh)
         self.head = ui.column().classes("w-full items-stretch")
         self.drawn: object = None
         with ui.tabs().props("dense no-caps align=left outside-arrows mobile-arrows").classes("w-full") as bar:
@@ -75,13 +75,13 @@ class _Page:
                     tab.build()
         self._head()
         await self._look()
-        self.guest.on_changes(self.refresh, only=self.key)
+        self.context.on_changes(self.refresh, only=self.key)
         ui.timer(_LOOKS_EVERY, self._time_passed, immediate=False)
 
     # -- what is new -----------------------------------------------------------------------------------
     async def refresh(self) -> None:
         try:
-            found = await self.guest.ask(self.guest.visit.desk.job, self.key)
+            found = await self.context.ask(self.context.request_context.service.job, self.key)
         except NotFoundError:
             if not self.actions.busy:
                 ui.navigate.to("/jobs")
@@ -101,7 +101,7 @@ class _Page:
             return  # it is gone: the next look at the job itself says so
         except OarsmanError as error:
             with self.firm:
-                ui.notify(self.guest.say.of(error.message), type="warning")
+                ui.notify(self.context.say.of(error.message), type="warning")
 
     async def _time_passed(self) -> None:
         if self.job.summary.state in ENDED:
@@ -134,15 +134,15 @@ class _Page:
         with self.head:
             with ui.row().classes("items-center w-full"):
                 ui.label(job.name).classes("text-h5 oarsman-title")
-                state_badge(self.guest.say, shown_state(job.state, job.reason))
+                state_badge(self.context.say, shown_state(job.state, job.reason))
                 self.lasted = ui.label(self._lasted()).classes("oarsman-note")
                 ui.space()
-                if self.guest.may_change:
+                if self.context.may_change:
                     self.actions.buttons(self.job)
             if self.job.cause is not None and job.state == "Failed":
-                _cause(self.guest.say, self.job.cause)
+                _cause(self.context.say, self.job.cause)
             elif job.message:
-                said(self.guest.say, job.message).classes("oarsman-note")
+                said(self.context.say, job.message).classes("oarsman-note")
 
 
 def _cause(say: Words, cause: CauseView) -> None:

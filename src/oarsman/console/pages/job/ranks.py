@@ -24,7 +24,7 @@ class Ranks(Tab):
     on_pick: Callable[[int], None]
 
     def build(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         self.nothing = ui.label(say("Where the ranks run is not known yet.")).classes("oarsman-note")
         self.known = ui.column().classes("w-full items-stretch")
         with self.known:
@@ -33,23 +33,36 @@ class Ranks(Tab):
                 self.grid = RankGrid(say, lambda rank: self.on_pick(rank))
                 self.stragglers = ui.label().classes("is-wait")
             titles = {
-                "host": say("Host"), "state": say("State"), "ranks": say("Ranks"), "cpu": say("CPU"),
-                "memory": say("Memory"), "exit": say("Exit code"),
-            }  # fmt: skip
+                "host": say("Host"),
+                "state": say("State"),
+                "ranks": say("Ranks"),
+                "cpu": say("CPU"),
+                "memory": say("Memory"),
+                "exit": say("Exit code"),
+            }
             self.workers = widgets.table("host", titles, title=say("Workers"))
             titles = {
-                "rank": say("Rank"), "host": say("Host"), "state": say("State"), "exit": say("Exit code"),
-                "step": say("Step"), "lines": say("Lines"), "last": say("Last output"), "behind": say("Behind"),
-            }  # fmt: skip
+                "rank": say("Rank"),
+                "host": say("Host"),
+                "state": say("State"),
+                "exit": say("Exit code"),
+                "step": say("Step"),
+                "lines": say("Lines"),
+                "last": say("Last output"),
+                "behind": say("Behind"),
+            }
             self.each = widgets.table("rank", titles, title=say("Ranks"))
 
     def _legend(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("items-center oarsman-note"):
             for colour, words in (
-                ("is-running", say("running")), ("is-done", say("exited with 0")), ("is-failed", say("failed")),
-                ("is-unknown", say("unknown")), ("is-running is-behind", say("behind")),
-            ):  # fmt: skip
+                ("is-running", say("running")),
+                ("is-done", say("exited with 0")),
+                ("is-failed", say("failed")),
+                ("is-unknown", say("unknown")),
+                ("is-running is-behind", say("behind")),
+            ):
                 with ui.row().classes("items-center no-wrap gap-1"):
                     ui.element("span").classes(f"oarsman-cell oarsman-cell-small {colour}").props('aria-hidden="true"')
                     ui.label(words)
@@ -57,27 +70,32 @@ class Ranks(Tab):
             ui.label(say("A click on a rank shows its log."))
 
     async def refresh(self) -> None:
-        desk = self.guest.visit.desk
-        progress = await self.guest.ask(desk.progress, self.key)
+        service = self.context.request_context.service
+        progress = await self.context.ask(service.progress, self.key)
         ranks = progress.ranks or _as_known(self.job)
         lately = datetime.now(UTC) - _NOW
-        usage = {} if self.ended else newest(await self.guest.ask(desk.usage, self.key, since=lately))
+        usage = {} if self.ended else newest(await self.context.ask(service.usage, self.key, since=lately))
         self.nothing.set_visibility(not ranks and not usage)
         self.known.set_visibility(bool(ranks or usage))
         self.grid.show(ranks, self._placed)
-        behind = [f"{one.rank} ({self.guest.say.of(one.behind)})" for one in ranks if one.behind]
+        behind = [f"{one.rank} ({self.context.say.of(one.behind)})" for one in ranks if one.behind]
         named = ", ".join(behind[:_NAMED]) + (" …" if len(behind) > _NAMED else "")
         self.stragglers.set_visibility(bool(behind))
-        self.stragglers.set_text(self.guest.say("{count} behind: {named}", count=len(behind), named=named))
+        self.stragglers.set_text(self.context.say("{count} behind: {named}", count=len(behind), named=named))
         widgets.fill(self.workers, self._worker_rows(ranks, usage))
         widgets.fill(self.each, [self._rank_row(one) for one in ranks])
 
     def _rank_row(self, one: RankProgress) -> Row:
         return {
-            "rank": one.rank, "host": self._placed(one.host), "state": self._word(condition(one)),
-            "exit": _code(one.exit_code), "step": "" if one.step is None else f"{one.step:g}", "lines": one.lines,
-            "last": amounts.moment(one.last_output), "behind": one.behind,
-        }  # fmt: skip
+            "rank": one.rank,
+            "host": self._placed(one.host),
+            "state": self._word(condition(one)),
+            "exit": _code(one.exit_code),
+            "step": "" if one.step is None else f"{one.step:g}",
+            "lines": one.lines,
+            "last": amounts.moment(one.last_output),
+            "behind": one.behind,
+        }
 
     def _worker_rows(self, ranks: Sequence[RankProgress], usage: dict[str, UsagePoint]) -> list[Row]:
         on: dict[str, list[RankProgress]] = {host: [] for host in sorted(usage, key=_by_number)}
@@ -92,10 +110,11 @@ class Ranks(Tab):
         return {
             "host": self._placed(host),
             "state": self._word("running" if state == "unknown" and used is not None else state),
-            "ranks": ranges(one.rank for one in ranks), "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
+            "ranks": ranges(one.rank for one in ranks),
+            "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
             "memory": amounts.size(used.memory_bytes) if used is not None else "",
             "exit": _code(max(exits, default=None)),
-        }  # fmt: skip
+        }
 
     def _placed(self, host: str) -> str:
         """With the machine it is on, where that has another name."""
@@ -103,10 +122,13 @@ class Ranks(Tab):
         return f"{host} ({machine})" if machine else host
 
     def _word(self, state: str) -> str:
-        say = self.guest.say
+        say = self.context.say
         return {
-            "running": say("running"), "done": say("exited with 0"), "exited": say("exited"), "failed": say("failed"),
-        }.get(state, say("unknown"))  # fmt: skip
+            "running": say("running"),
+            "done": say("exited with 0"),
+            "exited": say("exited"),
+            "failed": say("failed"),
+        }.get(state, say("unknown"))
 
 
 def _as_known(job: Job) -> list[RankProgress]:

@@ -32,13 +32,13 @@ class Summary(Tab):
         self.place.clear()
         with self.place:
             ending = STATES.get(self.job.summary.state, ("", ""))[1] if self.ended else "is-reached"
-            timeline(self.guest.say, self.job.timeline, ending=ending)
+            timeline(self.context.say, self.job.timeline, ending=ending)
             self._draw_facts()
             if len(self.job.attempts) > 1:
                 self._attempts()
 
     def _facts(self) -> Iterator[tuple[str, str]]:
-        job, say = self.job.summary, self.guest.say
+        job, say = self.job.summary, self.context.say
         yield say("Description"), job.description
         yield say("Owner"), job.owner
         yield say("Where"), say(job.engine)
@@ -60,7 +60,7 @@ class Summary(Tab):
         job = self.job.summary
         if self.ended:
             return str(job.workers)
-        return self.guest.say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
+        return self.context.say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
 
     def _launch(self) -> tuple[str, str]:
         """The launch command and the environment, as the manifest says them."""
@@ -81,14 +81,14 @@ class Summary(Tab):
 
     def _attempts(self) -> None:
         with ui.column().classes("oarsman-card w-full"):
-            ui.label(self.guest.say("Attempts")).classes("text-subtitle1")
+            ui.label(self.context.say("Attempts")).classes("text-subtitle1")
             with ui.element("ol").classes("oarsman-attempts"):
                 for attempt in self.job.attempts:
                     with ui.element("li"), ui.row().classes("items-baseline"):
                         self._attempt(attempt)
 
     def _attempt(self, attempt: AttemptView) -> None:
-        say = self.guest.say
+        say = self.context.say
         state_badge(say, attempt.outcome or "Running")
         ui.label(amounts.moment(attempt.started)).classes("oarsman-note")
         ui.label(amounts.duration(attempt.started, attempt.ended)).classes("oarsman-note")

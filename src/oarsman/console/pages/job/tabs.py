@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from nicegui import ui
 
-from oarsman.console.pages.context import Guest
+from oarsman.console.pages.context import PageContext
 from oarsman.console.parts import amounts, widgets
 from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.parts.log_view import LogView
@@ -26,8 +26,8 @@ class Tab(ABC):
     name: str
     follows = False
 
-    def __init__(self, guest: Guest, key: str, job: Job) -> None:
-        self.guest = guest
+    def __init__(self, context: PageContext, key: str, job: Job) -> None:
+        self.context = context
         self.key = key
         self.job = job
 
@@ -55,21 +55,28 @@ class Events(Tab):
     name = "Events"
 
     def build(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         titles = {"time": say("Time"), "reason": say("Reason"), "count": say("Count"), "message": say("Message")}
         self.table = widgets.table("id", titles, sortable=False)
         self.table.add_slot("body-cell-reason", _REASON)
         self.table.add_slot("body-cell-message", _MESSAGE)
 
     async def refresh(self) -> None:
-        say = self.guest.say
-        found = await self.guest.ask(self.guest.visit.desk.events, self.key)
+        say = self.context.say
+        found = await self.context.ask(self.context.request_context.service.events, self.key)
         rows = [
-            {"id": number, "time": amounts.moment(event.time), "reason": say.of(event.reason), "count": event.count,
-             "message": say.of(event.message), "reason_said": event.reason, "message_said": event.message,
-             "warning": event.severity == "Warning"}
+            {
+                "id": number,
+                "time": amounts.moment(event.time),
+                "reason": say.of(event.reason),
+                "count": event.count,
+                "message": say.of(event.message),
+                "reason_said": event.reason,
+                "message_said": event.message,
+                "warning": event.severity == "Warning",
+            }
             for number, event in enumerate(found)
-        ][::-1]  # fmt: skip
+        ][::-1]
         widgets.fill(self.table, rows)
 
 
@@ -80,7 +87,7 @@ class Manifest(Tab):
     name = "YAML"
 
     def build(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         with ui.row().classes("items-center w-full"):
             self.which = ui.toggle({_GIVEN: say("As given"), _COMPLETED: say("As completed")}, value=_GIVEN)
             self.which.props("no-caps dense").on_value_change(self.refresh)
@@ -100,7 +107,7 @@ class Manifest(Tab):
 
     async def _copy(self) -> None:
         """A browser refuses on an address that is neither this machine's nor protected; then nothing was copied."""
-        say = self.guest.say
+        say = self.context.say
         text = json.dumps(self.chosen)
         copied = await ui.run_javascript(
             f"try {{ await navigator.clipboard.writeText({text}); return true }} catch {{ return false }}"
@@ -128,7 +135,7 @@ class Log(Tab):
             self._which()
             ui.space()
             self._how()
-        self.view = LogView(self.guest.say, self.key, self._run).classes("w-full")
+        self.view = LogView(self.context.say, self.key, self._run).classes("w-full")
         self.link.props["href"] = self.view.download
 
     @property
@@ -136,7 +143,7 @@ class Log(Tab):
         return f"{self.job.summary.uid}/{self.job.summary.attempt}"
 
     def _which(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         self.attempt = ui.select([], label=say("Attempt"), on_change=lambda e: self._change(attempt=e.value or None))
         self.attempt.props("outlined dense options-dense").classes("w-44")
         self.source = ui.select(self._sources(), value=_ALL, label=say("From"), with_input=True)
@@ -151,7 +158,7 @@ class Log(Tab):
         ui.checkbox(say("Only errors"), on_change=lambda e: self._change(stream="err" if e.value else None))
 
     def _how(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         ui.checkbox(say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
         ui.checkbox(say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
         self.link = ui.element("a").classes("oarsman-link").props("download")
@@ -159,7 +166,7 @@ class Log(Tab):
             ui.label(say("Download"))
 
     def _sources(self) -> dict[Any, str]:
-        say = self.guest.say
+        say = self.context.say
         workers = {number: say("Worker {number}", number=number) for number in range(self.job.summary.workers)}
         return {_ALL: say("Everybody"), _LAUNCHER: say("Launcher only"), **workers}
 
@@ -179,7 +186,7 @@ class Log(Tab):
     async def refresh(self) -> None:
         self.view.reads(self._run)
         self.attempt.set_visibility(len(self.job.attempts) > 1)
-        attempts = {0: self.guest.say("Newest"), **{one.number: self._called(one) for one in self.job.attempts}}
+        attempts = {0: self.context.say("Newest"), **{one.number: self._called(one) for one in self.job.attempts}}
         if attempts != self.attempt.options:
             chosen = self.attempt.value
             self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
@@ -187,7 +194,7 @@ class Log(Tab):
             self.source.set_options(sources, value=self.source.value if self.source.value in sources else _ALL)
 
     def _called(self, one: AttemptView) -> str:
-        return f"{one.number} · {self.guest.say(one.outcome or 'Running')}"
+        return f"{one.number} · {self.context.say(one.outcome or 'Running')}"
 
 
 class Metrics(Tab):
@@ -195,7 +202,7 @@ class Metrics(Tab):
     follows = True
 
     def build(self) -> None:
-        say = self.guest.say
+        say = self.context.say
         self.ready = False
         self.shown: object = None
         with ui.row().classes("items-center w-full"):
@@ -212,12 +219,12 @@ class Metrics(Tab):
     async def refresh(self) -> None:
         if not self.ready:
             return
-        found: Progress = await self.guest.ask(self.guest.visit.desk.progress, self.key)
+        found: Progress = await self.context.ask(self.context.request_context.service.progress, self.key)
         self.partly.set_visibility(not found.complete)
         if (found.series, self.axis.value) != self.shown:
             self.shown = (found.series, self.axis.value)
             by_time = self.axis.value == "time"
-            self.charts.add(panels(self.guest.say, found.series, by_time=by_time), whole=True)
+            self.charts.add(panels(self.context.say, found.series, by_time=by_time), whole=True)
 
 
 def panels(say: Words, series: Iterable[MetricSeries], *, by_time: bool) -> list[Panel]:
@@ -253,7 +260,7 @@ class Usage(Tab):
         self.ready = False
         self.uid = self.job.summary.uid
         self.newest: dict[str, datetime] = {}
-        self.charts = Charts(self.guest.say, self.guest.say("Nothing was measured yet."), self._begin)
+        self.charts = Charts(self.context.say, self.context.say("Nothing was measured yet."), self._begin)
         self.charts.classes("w-full")
 
     async def _begin(self) -> None:
@@ -268,12 +275,12 @@ class Usage(Tab):
             self.charts.clear_all()
         whole = not self.newest
         since = None if whole else max(self.newest.values()) - _STRAGGLE
-        found = await self.guest.ask(self.guest.visit.desk.usage, self.key, since=since)
+        found = await self.context.ask(self.context.request_context.service.usage, self.key, since=since)
         found = [point for point in found if point.host not in self.newest or point.time > self.newest[point.host]]
         if whole and self.newest:
             return  # somebody else was quicker
         self.newest.update({point.host: point.time for point in sorted(found, key=lambda point: point.time)})
-        self.charts.add(usage_panels(self.guest.say, thinned(found) if whole else found), whole=whole)
+        self.charts.add(usage_panels(self.context.say, thinned(found) if whole else found), whole=whole)
 
 
 def usage_panels(say: Words, points: Iterable[UsagePoint]) -> list[Panel]:

@@ -126,7 +126,7 @@ def group_of(slices: Slices, uid: str, host: str) -> Group:
 
 
 def remove_all(slices: Slices, uid: str) -> None:
-    """Every group of a job whose keeper can no longer do it."""
+    """Every group of a job whose job agent can no longer do it."""
     for parent in {slices.memory, slices.cpu} - {""}:
         with contextlib.suppress(OSError):
             for name in os.listdir(parent):

@@ -24,7 +24,7 @@ from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.core.journal import JournalReader, add_note
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
 from oarsman.engines.hosts.core.transport import Transport
-from oarsman.engines.hosts.local.transport import OnThisMachine
+from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import RetryableError, UnsupportedError
 from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase
@@ -42,7 +42,7 @@ class Watched:
         self.refusal: str | None = None
         self.judged = -1  # generation for which `refusal` holds
         self.refused: str | None = None  # why it could not be prepared where it was to run
-        self.cleared: process.ProcessId | None = None  # the dead keeper we have cleared up after
+        self.cleared: process.ProcessId | None = None  # the dead job agent we have cleared up after
 
     def look(self) -> Seen:
         for fact in self.reader.news():
@@ -50,20 +50,23 @@ class Watched:
         return self.seen
 
     @property
-    def keeper_alive(self) -> bool:
-        return self.seen.keeper is not None and not self.seen.ended and process.alive(self.seen.keeper)
+    def agent_alive(self) -> bool:
+        return self.seen.agent is not None and not self.seen.ended and process.alive(self.seen.agent)
 
-    def end_keeper(self) -> None:
-        if self.seen.keeper is not None and self.keeper_alive:
-            process.send_signal(self.seen.keeper, signal.SIGTERM)
+    def end_agent(self) -> None:
+        if self.seen.agent is not None and self.agent_alive:
+            process.send_signal(self.seen.agent, signal.SIGTERM)
 
 
-class BareEngine:
+class HostsEngine:
     def __init__(
-        self, *, job_folder: Callable[[str], Path], run_folder: Callable[[str], Path],
+        self,
+        *,
+        job_folder: Callable[[str], Path],
+        run_folder: Callable[[str], Path],
         transport: Transport | None = None,
-    ) -> None:  # fmt: skip
-        self._transport = transport or OnThisMachine()
+    ) -> None:
+        self._transport = transport or LocalTransport()
         self.name = self._transport.name
         self._job_folder = job_folder
         self._run_folder = run_folder
@@ -77,7 +80,7 @@ class BareEngine:
     async def adopt(self, assignment: Assignment) -> None:
         watched = self._of(assignment.job)
         watched.look()
-        if watched.keeper_alive:
+        if watched.agent_alive:
             self._listen(assignment.job.uid, watched)
 
     async def close(self) -> None:
@@ -90,11 +93,11 @@ class BareEngine:
         job = assignment.job
         watched = self._of(job)
         seen = watched.look()
-        alive = watched.keeper_alive
+        alive = watched.agent_alive
         if not alive:
             watched.look()  # it may have noted the end of the job between our look and its own end
-        if seen.keeper is not None and not alive and not seen.ended and watched.cleared != seen.keeper:
-            watched.cleared = seen.keeper
+        if seen.agent is not None and not alive and not seen.ended and watched.cleared != seen.agent:
+            watched.cleared = seen.agent
             await asyncio.to_thread(self._transport.clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
         launcher = _launcher_member(job, seen, alive)
         attempt = seen.launcher.attempt if seen.launcher is not None else 0
@@ -120,7 +123,7 @@ class BareEngine:
         """What cannot be honoured. Asked once per version of the job, and only before it has run."""
         if assignment.admission.about == names.REASON_ENVIRONMENT:
             return None  # the MPI that is looked for may be in the environment that is being built
-        if watched.judged != assignment.job.generation and watched.seen.keeper is None:
+        if watched.judged != assignment.job.generation and watched.seen.agent is None:
             watched.judged = assignment.job.generation
             watched.refusal = await asyncio.to_thread(self._transport.refusal, assignment)
         return watched.refusal
@@ -142,7 +145,7 @@ class BareEngine:
                     await self._order(job, {"do": "start-launcher", "attempt": attempt})
                 case actions.DeleteLauncher(attempt):
                     add_note(str(watched.folder), "launcher-gone", attempt=attempt)
-                    if watched.keeper_alive:
+                    if watched.agent_alive:
                         await self._order(job, {"do": "stop-launcher"})
                 case actions.PublishHosts(hosts):
                     await self._publish(assignment, hosts)
@@ -155,18 +158,18 @@ class BareEngine:
             watched.refused = error.message
         except (OSError, RetryableError) as error:
             if assignment.status.finished:
-                watched.end_keeper()  # its socket may have been swept from the disk; a signal still reaches it
+                watched.end_agent()  # its socket may have been swept from the disk; a signal still reaches it
             raise RetryableError(f"{job.key}: {type(action).__name__}: {error}") from error
         self._notify(job.uid)
 
     async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
-        """Write the specification anew and have a keeper running. Cheap when both are there."""
+        """Write the specification anew and have a job agent running. Cheap when both are there."""
         uid = assignment.job.uid
         await self._transport.prepare(
             assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid)
         )
-        if not watched.keeper_alive:
-            await prepare.start_keeper(watched.folder)
+        if not watched.agent_alive:
+            await prepare.start_agent(watched.folder)
             watched.look()
         self._listen(uid, watched)
         if self._transport.far:
@@ -175,12 +178,12 @@ class BareEngine:
     async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
         name = job.worker_host(index)
         host = watched.seen.hosts.get(name)
-        if watched.keeper_alive and host is not None and host.down_at is None:
+        if watched.agent_alive and host is not None and host.down_at is None:
             await self._order(job, {"do": "stop-host", "host": name})
         else:
             note = partial(add_note, str(watched.folder))
-            if host is not None and host.down_at is None:  # it died with its keeper, which could not say so
-                note("host-down", host=name, index=index, launcher=False, reason="its keeper died", memory=False)
+            if host is not None and host.down_at is None:  # it died with its job agent, which could not say so
+                note("host-down", host=name, index=index, launcher=False, reason="its job agent died", memory=False)
             note("host-gone", host=name)
 
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
@@ -196,7 +199,7 @@ class BareEngine:
         if watched.listener is not None:
             watched.listener.cancel()
         watched.look()
-        watched.end_keeper()  # nobody will find it again
+        watched.end_agent()  # nobody will find it again
         await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
         await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
 
@@ -215,34 +218,43 @@ class BareEngine:
     def _taken_gpus(self, but: str) -> set[str]:
         taken: set[str] = set()
         for uid, watched in self._watched.items():
-            if uid != but and watched.keeper_alive:
+            if uid != but and watched.agent_alive:
                 with contextlib.suppress(OSError, ValueError):
                     for devices in read_spec(str(watched.folder))["gpus"].values():
                         taken.update(devices)
         return taken
 
 
-def _worker_members(assignment: Assignment, seen: Seen, keeper_alive: bool) -> tuple[Member, ...]:
-    """Those of a launcher that ended while no supervisor was there are gone with their keeper, but were not lost."""
+def _worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tuple[Member, ...]:
+    """Those of a launcher that ended while no supervisor was there are gone with their job agent, but were not lost."""
     launcher = seen.launcher
     if seen.ended and launcher is not None and not launcher.dismissed and not assignment.status.finished:
         return tuple(_worker_member(host, True) for host in launcher.workers)
-    return tuple(_worker_member(host, keeper_alive) for host in seen.hosts.values() if not host.launcher)
+    return tuple(_worker_member(host, agent_alive) for host in seen.hosts.values() if not host.launcher)
 
 
-def _worker_member(host: HostSeen, keeper_alive: bool) -> Member:
-    if host.down_at is None and keeper_alive:
+def _worker_member(host: HostSeen, agent_alive: bool) -> Member:
+    if host.down_at is None and agent_alive:
         phase = Phase.RUNNING if host.up else Phase.PENDING
         return Member(
-            name=host.name, index=host.index, phase=phase, ready=host.up, started_at=host.made_at,
+            name=host.name,
+            index=host.index,
+            phase=phase,
+            ready=host.up,
+            started_at=host.made_at,
             not_ready_because="" if host.up else host.trouble or "it is still starting",
-        )  # fmt: skip
+        )
     reason = "OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST
-    message = host.trouble or "its keeper was killed"
+    message = host.trouble or "its job agent was killed"
     return Member(
-        name=host.name, index=host.index, phase=Phase.FAILED, started_at=host.made_at, finished_at=host.down_at,
-        reason=reason, message=message,
-    )  # fmt: skip
+        name=host.name,
+        index=host.index,
+        phase=Phase.FAILED,
+        started_at=host.made_at,
+        finished_at=host.down_at,
+        reason=reason,
+        message=message,
+    )
 
 
 def _hidden_failure(job: Job, seen: Seen) -> bool:
@@ -253,22 +265,28 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
     return bool(seen.log_trouble) or amiss or (direct and failed and not seen.ranks_may_fail)
 
 
-def _launcher_member(job: Job, seen: Seen, keeper_alive: bool) -> Member | None:
+def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
     launcher = seen.launcher
     if launcher is None:
         return None
-    if launcher.exit is None and (not keeper_alive or seen.ended):
-        return None  # it vanished with its keeper
+    if launcher.exit is None and (not agent_alive or seen.ended):
+        return None  # it vanished with its job agent
     if launcher.dismissed and launcher.exit is not None:
         return None
     phase = Phase.RUNNING
     if launcher.exit is not None:
         phase = Phase.SUCCEEDED if launcher.exit.code == 0 and not _hidden_failure(job, seen) else Phase.FAILED
     return Member(
-        name=job.launcher_host, attempt=launcher.attempt, phase=phase, ready=phase is Phase.RUNNING,
-        terminating=launcher.dismissed, started_at=launcher.started_at, finished_at=launcher.finished_at,
-        exit=launcher.exit, message=seen.log_trouble,
-    )  # fmt: skip
+        name=job.launcher_host,
+        attempt=launcher.attempt,
+        phase=phase,
+        ready=phase is Phase.RUNNING,
+        terminating=launcher.dismissed,
+        started_at=launcher.started_at,
+        finished_at=launcher.finished_at,
+        exit=launcher.exit,
+        message=seen.log_trouble,
+    )
 
 
 _ANSWER_WITHIN = 60.0
@@ -279,7 +297,7 @@ class Control:
         self._path = path
 
     async def order(self, message: dict[str, Any]) -> None:
-        """Have it done, or RetryableError with the keeper's words."""
+        """Have it done, or RetryableError with the job agent's words."""
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 reader, writer = await asyncio.open_unix_connection(self._path)
@@ -290,13 +308,13 @@ class Control:
                 finally:
                     writer.close()
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
-            raise RetryableError(f"the keeper does not answer ({error!r})") from error
+            raise RetryableError(f"the job agent does not answer ({error!r})") from error
         if "error" in answer:
-            raise RetryableError(f"the keeper could not {message['do']}: {answer['error']}")
+            raise RetryableError(f"the job agent could not {message['do']}: {answer['error']}")
 
 
 async def listen_to(path: Path, changed: Callable[[], None]) -> None:
-    """Call `changed` after every fact the keeper noted, and once more when it is gone."""
+    """Call `changed` after every fact the job agent noted, and once more when it is gone."""
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         reader, writer = await asyncio.open_unix_connection(path)
         try:

@@ -1,4 +1,4 @@
-"""Messages between the supervisor, a job's keeper, its hosts and the stand-ins: length, then JSON.
+"""Messages between the supervisor, a job's job agent, its hosts and the shims: length, then JSON.
 
 Unix sockets tell at once when the other side is gone, which is how a dead host is noticed. File
 descriptors travel beside a message, so a command on another host has its caller's own terminal,

@@ -1,4 +1,4 @@
-"""What a host of a job is given: variables, folder, volumes, limits. Decided here, carried out by the keeper.
+"""What a host of a job is given: variables, folder, volumes, limits. Decided here, carried out by the job agent.
 
 Also the judge of what this engine cannot honour: that is refused before anything starts, in words
 that say what to change.
@@ -111,14 +111,26 @@ def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
     return notes
 
 
-class Outfitter:
-    """Makes the keeper's specification for one job."""
+class LocalHostSpecs:
+    """Makes the job agent's specification for one job."""
 
     def __init__(
-        self, job: Job, *, environment: Mapping[str, str], folder: Path, mpi: FoundMpi, separation: Separation,
-        job_folder: str, run_folder: str, starter: list[str], master_port: int, ranks_share_cores: bool,
-        private: bool, gpus: Mapping[str, tuple[str, ...]], packages: Path | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        job: Job,
+        *,
+        environment: Mapping[str, str],
+        folder: Path,
+        mpi: FoundMpi,
+        separation: Separation,
+        job_folder: str,
+        run_folder: str,
+        starter: list[str],
+        master_port: int,
+        ranks_share_cores: bool,
+        private: bool,
+        gpus: Mapping[str, tuple[str, ...]],
+        packages: Path | None = None,
+    ) -> None:
         self._job = job
         self._base = {key: value for key, value in environment.items() if not _FOREIGN.match(key)}
         self._umask = int(environment.get(names.ENV_UMASK, "022"), 8)
@@ -243,7 +255,7 @@ class Outfitter:
         }
 
     def _path(self, path: str, *, launcher: bool) -> str:
-        """The launcher finds our stand-ins first, then everybody the job's packages. A chosen MPI comes before the
+        """The launcher finds our shims first, then everybody the job's packages. A chosen MPI comes before the
         user's PATH, a found one after it."""
         chosen = bool(self._job.annotation(names.ANNOTATION_MPI))
         parts = [self._mpi.folder, path] if chosen else [path, self._mpi.folder]

@@ -1,8 +1,8 @@
-"""The keeper of one job: the process that owns its hosts, its launcher and its journal.
+"""The job agent of one job: the process that owns its hosts, its launcher and its journal.
 
 It stands between the supervisor and the job so that neither needs the other to stay alive. The
 supervisor tells it what to do over a socket and reads what happened in the journal; if the
-supervisor is killed the keeper goes on, if the keeper is killed the kernel takes the hosts with it.
+supervisor is killed the job agent goes on, if the job agent is killed the kernel takes the hosts with it.
 
 It is started as a plain script with nothing but the standard library, because it is on the path
 of every job start.
@@ -25,7 +25,7 @@ from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.core.journal import Journal
 from oarsman.engines.hosts.core.launcher import Launcher
 from oarsman.engines.hosts.core.members import Hosts, Ranks, has_news
-from oarsman.engines.hosts.local.host_network import Rack, RunningHost
+from oarsman.engines.hosts.local.host_network import HostNetwork, RunningHost
 
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
@@ -33,10 +33,10 @@ _ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, 
 
 
 @dataclass(slots=True)
-class Keeper:
+class JobAgent:
     folder: str
     spec: dict[str, Any]
-    rack: Rack
+    network: HostNetwork
     journal: Journal
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     hosts: Hosts = field(default_factory=Hosts)
@@ -51,7 +51,7 @@ class Keeper:
     ranks: Ranks = field(init=False)  # of the present attempt
 
     def __post_init__(self) -> None:
-        self.ranks = Ranks(f"{self.folder}/logs", elsewhere=self.rack.elsewhere)
+        self.ranks = Ranks(f"{self.folder}/logs", elsewhere=self.network.elsewhere)
 
     # -- the loop -------------------------------------------------------------------------------
     def run(self, ready: int) -> None:
@@ -60,13 +60,13 @@ class Keeper:
         signal.signal(signal.SIGTERM, lambda *_: self.end())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        server = framing.listen(f"{self.rack.run_folder}/{CONTROL}")
+        server = framing.listen(f"{self.network.run_folder}/{CONTROL}")
         self._watch(server, self._accept)
         self._watch(woken, process.drain)
-        if self.rack.heartbeat is not None:
-            self._watch(self.rack.heartbeat, self.hosts.take_heartbeats)
+        if self.network.heartbeat is not None:
+            self._watch(self.network.heartbeat, self.hosts.take_heartbeats)
         me = process.identify(os.getpid())
-        self.journal.note("keeper", pid=os.getpid(), started=me.started if me else "")
+        self.journal.note("agent", pid=os.getpid(), started=me.started if me else "")
         os.write(ready, b"ok")
         os.close(ready)
         self.last_pulse = self.needed_at = time.monotonic()
@@ -124,7 +124,7 @@ class Keeper:
             self._rank_ended(caller, message)
 
     def _hang_up(self, caller: socket.socket) -> None:
-        # A rank whose stand-in was killed says nothing more; that silence is its end.
+        # A rank whose shim was killed says nothing more; that silence is its end.
         lines = self.ranks.last_lines(caller)
         self._rank_ended(caller, {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "lines": lines})
         self.selector.unregister(caller)
@@ -158,15 +158,23 @@ class Keeper:
         if name in self.hosts or self.ending:
             return
         self.spec = read_spec(self.folder)
-        host, unset = self.rack.add(
+        host, unset = self.network.add(
             name, self.spec["hosts"][name], now=time.monotonic(), close=self._private_descriptors()
         )
         host.hands_on = self.spec["hosts"][name].get("hands_on", False)
         self.hosts[name] = host
         self._watch(host.channel, lambda _: self._hear(host))
-        self.journal.note("host-made", host=name, index=host.index, launcher=host.launcher, pid=host.process.pid,
-                          started=host.process.started, address=host.address, unset=unset,
-                          machine=self.spec["hosts"][name].get("machine", ""))  # fmt: skip
+        self.journal.note(
+            "host-made",
+            host=name,
+            index=host.index,
+            launcher=host.launcher,
+            pid=host.process.pid,
+            started=host.process.started,
+            address=host.address,
+            unset=unset,
+            machine=self.spec["hosts"][name].get("machine", ""),
+        )
 
     def _private_descriptors(self) -> list[int]:
         """What a host must not inherit: above all the other hosts' lifelines."""
@@ -214,7 +222,7 @@ class Keeper:
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(host.channel)
         memory = host.group.out_of_memory_kills() > host.kills_seen
-        self.rack.remove(host)
+        self.network.remove(host)
         self._note("host-down", host=host.name, index=host.index, launcher=host.launcher, reason=reason, memory=memory)
 
     # -- the pulse ---------------------------------------------------------------------------------
@@ -237,7 +245,7 @@ class Keeper:
                 host.last_seen = now
             elif host.up and not host.ending and now - host.last_seen > self.spec["silence"]:
                 self._silent(host)
-            self.rack.ping(host)
+            self.network.ping(host)
         if self.launcher is not None and self.launcher.exit is None:  # one that ended by itself has its own word
             if self.launcher.is_late(now):
                 self._stop_launcher({})
@@ -269,10 +277,13 @@ class Keeper:
             return
         try:
             self.launcher = Launcher.start(
-                attempt, self.spec["launcher_argv"], host=name, socket_path=f"{self.rack.run_folder}/h/{name}",
+                attempt,
+                self.spec["launcher_argv"],
+                host=name,
+                socket_path=f"{self.network.run_folder}/h/{name}",
                 logs=log_lines.attempt_folder(f"{self.folder}/logs", attempt),
-                host_of=self._host_of if self.rack.elsewhere else None,
-            )  # fmt: skip
+                host_of=self._host_of if self.network.elsewhere else None,
+            )
         except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
             self.waiting_launcher = message
             return
@@ -348,13 +359,19 @@ class Keeper:
         self._bury_the_dying()
         self._settle()
         launcher.close()
-        if self.rack.elsewhere:
+        if self.network.elsewhere:
             self.ranks.note_last_lines(self.journal)
         self.launcher = None
         code, number = launcher.result()
         memory = self.hosts.memory_killed(self.spec["launcher_host"])
-        self._note("launcher-end", attempt=launcher.attempt, code=code, signal=number, memory=memory,
-                   lines=launcher.lines[-40:])  # fmt: skip
+        self._note(
+            "launcher-end",
+            attempt=launcher.attempt,
+            code=code,
+            signal=number,
+            memory=memory,
+            lines=launcher.lines[-40:],
+        )
 
     def _stop_launcher(self, _message: framing.Message) -> None:
         self.waiting_launcher = None
@@ -373,8 +390,16 @@ class Keeper:
                 self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
         facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
         memory = message["signal"] == signal.SIGKILL and self.hosts.memory_killed(rank.facts["host"])
-        self._note("rank-end", **facts, code=message["exit"], signal=message["signal"], memory=memory,
-                   lines=message.get("lines", []), reason=message.get("reason", ""), at=message.get("at"))  # fmt: skip
+        self._note(
+            "rank-end",
+            **facts,
+            code=message["exit"],
+            signal=message["signal"],
+            memory=memory,
+            lines=message.get("lines", []),
+            reason=message.get("reason", ""),
+            at=message.get("at"),
+        )
 
     def _host_of(self, number: int) -> str:
         """Of a rank elsewhere; its lines may be here before its own word is."""
@@ -388,7 +413,7 @@ class Keeper:
 
     # -- files and the end -------------------------------------------------------------------------
     def _publish(self, message: framing.Message) -> None:
-        self.rack.publish(message["files"], self.hosts.values())
+        self.network.publish(message["files"], self.hosts.values())
         self._note("published", hosts=message["hosts"])
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""What a job's keeper is told about the job: a file in the job's folder, written anew by each preparation."""
+"""What a job's job agent is told about the job: a file in the job's folder, written anew by each preparation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The journal of a job: what its keeper saw, one JSON line per fact, only ever added to.
+"""The journal of a job: what its job agent saw, one JSON line per fact, only ever added to.
 
 It is the truth about a running job. The supervisor reads it, may die, and reads it again; nothing
-the keeper noted is lost with either of them.
+the job agent noted is lost with either of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Journal:
 
 
 def add_note(folder: str, event: str, **facts: Any) -> None:
-    """One fact from somebody other than the keeper."""
+    """One fact from somebody other than the job agent."""
     path = os.path.join(folder, "journal.jsonl")
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -42,7 +42,7 @@ class LauncherSeen:
 
 @dataclass(slots=True)
 class Seen:
-    keeper: ProcessId | None = None
+    agent: ProcessId | None = None
     ended: bool = False
     hosts: dict[str, HostSeen] = field(default_factory=dict)
     launcher: LauncherSeen | None = None
@@ -60,8 +60,8 @@ class Seen:
             handler(self, fact, datetime.fromtimestamp(fact["t"], UTC))
 
     # -- one method per kind of fact ----------------------------------------------------------------
-    def _keeper(self, fact: Fact, _when: datetime) -> None:
-        self.keeper = ProcessId(fact["pid"], fact["started"])
+    def _agent(self, fact: Fact, _when: datetime) -> None:
+        self.agent = ProcessId(fact["pid"], fact["started"])
         self.ended = False
         self.hosts.clear()
         self.published = None
@@ -73,9 +73,14 @@ class Seen:
     def _host_made(self, fact: Fact, when: datetime) -> None:
         identity = ProcessId(fact["pid"], fact["started"])
         self.hosts[fact["host"]] = HostSeen(
-            fact["host"], fact["index"], fact["launcher"], identity, fact["address"], made_at=when,
+            fact["host"],
+            fact["index"],
+            fact["launcher"],
+            identity,
+            fact["address"],
+            made_at=when,
             machine=fact.get("machine", ""),
-        )  # fmt: skip
+        )
         self.unset_limits.update(fact["unset"])
 
     def _host_up(self, fact: Fact, _when: datetime) -> None:
@@ -125,21 +130,30 @@ class Seen:
             self.world = world
             self.ranks.clear()
         self.ranks[fact["rank"]] = RankReport(
-            rank=fact["rank"], host=fact["host"], world_size=fact["size"], local_rank=fact["local"], pid=fact["pid"],
+            rank=fact["rank"],
+            host=fact["host"],
+            world_size=fact["size"],
+            local_rank=fact["local"],
+            pid=fact["pid"],
             started_at=when,
-        )  # fmt: skip
+        )
 
     def _rank_end(self, fact: Fact, when: datetime) -> None:
         report = self.ranks.get(fact["rank"])
         if report is None or (fact["attempt"], fact["world"]) != self.world:
             return
         self.ranks[fact["rank"]] = RankReport(
-            rank=report.rank, host=report.host, world_size=report.world_size, local_rank=report.local_rank,
-            pid=report.pid, started_at=report.started_at,
+            rank=report.rank,
+            host=report.host,
+            world_size=report.world_size,
+            local_rank=report.local_rank,
+            pid=report.pid,
+            started_at=report.started_at,
             finished_at=datetime.fromtimestamp(fact["at"], UTC) if fact.get("at") else when,
             exit=Exit(code=fact["code"], signal=fact["signal"], memory_limit_hit=fact["memory"]),
-            reason=fact["reason"], last_lines=tuple(fact["lines"]),
-        )  # fmt: skip
+            reason=fact["reason"],
+            last_lines=tuple(fact["lines"]),
+        )
 
     def _rank_lines(self, fact: Fact, _when: datetime) -> None:
         report = self.ranks.get(fact["rank"])
@@ -157,7 +171,7 @@ class Seen:
 
 
 _HANDLERS = {
-    "keeper": Seen._keeper,
+    "agent": Seen._agent,
     "end": Seen._end,
     "host-made": Seen._host_made,
     "host-up": Seen._host_up,

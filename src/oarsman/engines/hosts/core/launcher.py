@@ -1,4 +1,4 @@
-"""The launcher of one attempt, as its keeper knows it: a command on the launcher's host, its output, its deadlines."""
+"""The launcher of one attempt, as the job agent knows it: a command on its host, its output, its deadlines."""
 
 from __future__ import annotations
 
@@ -43,9 +43,15 @@ class Launcher:
     # -- its life ----------------------------------------------------------------------------------
     @classmethod
     def start(
-        cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str,
+        cls,
+        attempt: int,
+        argv: Sequence[str],
+        *,
+        host: str,
+        socket_path: str,
+        logs: str,
         host_of: Callable[[int], str] | None,
-    ) -> Launcher:  # fmt: skip
+    ) -> Launcher:
         """host_of: where a rank runs; needed if the ranks are elsewhere."""
         os.makedirs(logs, exist_ok=True)
         relayed = Relayed(logs, host_of) if host_of is not None else None
@@ -60,7 +66,7 @@ class Launcher:
                 else TaggedRecorder(logs, host=host, stream=stream, host_of=host_of)
             )
             ends.append(write)
-        pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a stand-in knows where its output goes
+        pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a shim knows where its output goes
         environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
         quiet = os.open(os.devnull, os.O_RDONLY)
         framing.send(launcher.channel, {"argv": list(argv), "env": environment}, [quiet, *ends])

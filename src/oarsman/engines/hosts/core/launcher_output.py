@@ -97,7 +97,11 @@ class TaggedRecorder:
         recorder = self._ranks.get((spoken.rank, stream))
         if recorder is None:
             recorder = self._ranks[spoken.rank, stream] = Recorder(
-                self._folder, rank=str(spoken.rank), host=self._host_of(spoken.rank), stream=stream, merge=True,
+                self._folder,
+                rank=str(spoken.rank),
+                host=self._host_of(spoken.rank),
+                stream=stream,
+                merge=True,
                 beside=self._own,
-            )  # fmt: skip
+            )
         recorder.feed(text)

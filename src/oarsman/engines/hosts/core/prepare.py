@@ -1,4 +1,4 @@
-"""Gets a job ready to start: its specification on disk, its stand-ins, its keeper.
+"""Gets a job ready to start: its specification on disk, its shims, its job agent.
 
 Everything written here is written again from scratch on each call, so it does not matter where an
 earlier one was cut short.
@@ -21,7 +21,7 @@ from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import installed_mpi
 from oarsman.engines.hosts.core.cgroups import Slices
-from oarsman.engines.hosts.core.host_spec import Outfitter, wants_private_network
+from oarsman.engines.hosts.core.host_spec import LocalHostSpecs, wants_private_network
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.job_spec import FILE, read_spec
 from oarsman.engines.hosts.core.separation import Separation, ip_command
@@ -38,15 +38,22 @@ _SILENCE_SECONDS = 10
 
 
 def starter() -> list[str]:
-    """How stand-ins are started: isolated, without site-packages, because it happens once per rank."""
+    """How shims are started: isolated, without site-packages, because it happens once per rank."""
     return [sys.executable, "-I", "-S", str(_START)]
 
 
-class Workshop:
+class Preparation:
     def __init__(
-        self, assignment: Assignment, *, mpi: FoundMpi, separation: Separation, slices: Slices,
-        folder: Path, run_folder: Path, taken_gpus: set[str],
-    ) -> None:  # fmt: skip
+        self,
+        assignment: Assignment,
+        *,
+        mpi: FoundMpi,
+        separation: Separation,
+        slices: Slices,
+        folder: Path,
+        run_folder: Path,
+        taken_gpus: set[str],
+    ) -> None:
         self._job = assignment.job
         self._mpi = mpi
         self._separation = separation
@@ -56,7 +63,7 @@ class Workshop:
         self._private = wants_private_network(self._job, separation)
         self._previous = self._read_previous()
         self._gpus = self._hand_out_gpus(taken_gpus)
-        self._outfitter = Outfitter(
+        self._host_specs = LocalHostSpecs(
             self._job,
             environment=assignment.environment,
             folder=assignment.folder,
@@ -80,7 +87,7 @@ class Workshop:
             "job": job.name,
             "run_folder": str(self._run),
             "separation": asdict(self._separation),
-            "network": "private" if self._outfitter.private else "host",
+            "network": "private" if self._host_specs.private else "host",
             "ip": ip_command(),
             "cgroups": asdict(self._slices),
             "grace": _GRACE_SECONDS,
@@ -90,9 +97,9 @@ class Workshop:
             "master_port": self._master_port(),
             "gpus": self._gpus,
             "launcher_host": job.launcher_host,
-            "launcher_argv": self._outfitter.launcher_argv(),
+            "launcher_argv": self._host_specs.launcher_argv(),
             "launcher_is_mpirun": job.launch is not None and not job.launch.in_shell and not job.launch.elastic,
-            "hosts": self._outfitter.hosts(),
+            "hosts": self._host_specs.hosts(),
         }
 
     def write(self) -> None:
@@ -146,16 +153,20 @@ class Workshop:
         return result
 
 
-async def start_keeper(folder: Path) -> None:
+async def start_agent(folder: Path) -> None:
     """Of the job whose specification is in this folder."""
-    keeper = await asyncio.create_subprocess_exec(
-        *starter(), "keeper", str(folder),
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
+    agent = await asyncio.create_subprocess_exec(
+        *starter(),
+        "job-agent",
+        str(folder),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
         start_new_session=True,
-    )  # fmt: skip
-    _, trouble = await keeper.communicate()
-    if keeper.returncode != 0:
-        raise RetryableError(f"the keeper could not start: {trouble.decode(errors='replace')}")
+    )
+    _, trouble = await agent.communicate()
+    if agent.returncode != 0:
+        raise RetryableError(f"the job agent could not start: {trouble.decode(errors='replace')}")
 
 
 def host_files(job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:

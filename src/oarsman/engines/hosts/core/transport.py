@@ -25,10 +25,10 @@ class Transport(Protocol):
         """What is done differently, each in one plain sentence."""
 
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
-        """Write what the keeper needs, all anew; RetryableError if it cannot be had now."""
+        """Write what the job agent needs, all anew; RetryableError if it cannot be had now."""
 
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
         """hostfile and its kin, for the hosts of this moment."""
 
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
-        """After a keeper was killed: nothing of its job stays."""
+        """After a job agent was killed: nothing of its job stays."""

@@ -1,8 +1,8 @@
 """One host of a job: the process that is `<job>-worker-0`, seen from inside.
 
-It is the first process of its host. It accepts commands from the stand-in for ssh, starts them
+It is the first process of its host. It accepts commands from the shim for ssh, starts them
 with the caller's own input and output, reaps every orphan, and ends with everything that runs on
-it when told so or when its keeper is gone. Seen by mpirun it is a machine.
+it when told so or when its job agent is gone. Seen by mpirun it is a machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Host:
     environment: Mapping[str, str]
     folder: str
     umask: int  # the user's own; ours lets nobody else read
-    keeper: socket.socket  # end of file here means the keeper is dead
+    agent: socket.socket  # end of file here means the job agent is dead
     owns_pids: bool  # True: we are process 1, and nothing outlives us
     heartbeat: socket.socket | None = None  # answers pings on the host's own address
     commands: dict[int, Command] = field(default_factory=dict)
@@ -50,11 +50,11 @@ class Host:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         server = framing.listen(self.socket_path)
         self.selector.register(server, selectors.EVENT_READ, self._accept)
-        self.selector.register(self.keeper, selectors.EVENT_READ, self._obey)
+        self.selector.register(self.agent, selectors.EVENT_READ, self._obey)
         self.selector.register(woken, selectors.EVENT_READ, process.drain)
         if self.heartbeat is not None:
             self.selector.register(self.heartbeat, selectors.EVENT_READ, self._answer)
-        framing.send(self.keeper, {"up": self.name})
+        framing.send(self.agent, {"up": self.name})
         while True:
             for key, _ in self.selector.select(self._patience()):
                 key.data(key.fileobj)
@@ -100,8 +100,8 @@ class Host:
                 _signal_group(command.pid, signal.SIGTERM)
                 self.deadlines.append((time.monotonic() + _HANG_UP_GRACE, command.pid))
 
-    def _obey(self, keeper: socket.socket) -> None:
-        message, _ = framing.receive(keeper)
+    def _obey(self, agent: socket.socket) -> None:
+        message, _ = framing.receive(agent)
         if message is None:
             self._end_now()
         elif message["do"] == "sweep":
@@ -120,7 +120,7 @@ class Host:
     def _pong(self) -> None:
         # A halted daemon makes the whole host silent, as it would be on a network.
         if not any(process.stopped(pid) for pid in self.commands):
-            framing.send(self.keeper, {"pong": self.name})
+            framing.send(self.agent, {"pong": self.name})
 
     # -- what ends -------------------------------------------------------------------------------
     def _reap(self) -> None:

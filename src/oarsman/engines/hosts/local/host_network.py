@@ -1,6 +1,6 @@
 """Making and unmaking the hosts of a job: namespaces, addresses, mounts and limits.
 
-Runs inside the keeper. `Rack.add` forks twice: the first child enters new namespaces and waits for
+Runs inside the job agent. `Rack.add` forks twice: the first child enters new namespaces and waits for
 its network cable, the second is the host's first process. No other program is needed but `ip`.
 """
 
@@ -53,7 +53,7 @@ class RunningHost:
     emptied: int = 0  # the last sweep before which its ranks wrote nothing that is not here
 
 
-class Rack:
+class HostNetwork:
     """The hosts of one job and the network between them."""
 
     elsewhere = False  # whether its hosts are other machines
@@ -225,7 +225,7 @@ class Rack:
             environment=spec["environment"],
             folder=spec["folder"],
             umask=spec["umask"],
-            keeper=channel,
+            agent=channel,
             owns_pids=self.separation.processes,
             heartbeat=heartbeat,
         ).run()

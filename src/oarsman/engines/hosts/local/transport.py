@@ -29,7 +29,7 @@ from oarsman.errors import RetryableError
 from oarsman.job.job import Job
 
 
-class OnThisMachine:
+class LocalTransport:
     name = "embedded"
     far = False
 
@@ -57,10 +57,15 @@ class OnThisMachine:
         mpi = await asyncio.to_thread(_mpi, assignment)
         if mpi is None:
             raise RetryableError(installed_mpi.explain_absence(assignment.job))
-        prepare.Workshop(
-            assignment, mpi=mpi, separation=self._separation, slices=self._slices, folder=folder,
-            run_folder=run_folder, taken_gpus=taken_gpus,
-        ).write()  # fmt: skip
+        prepare.Preparation(
+            assignment,
+            mpi=mpi,
+            separation=self._separation,
+            slices=self._slices,
+            folder=folder,
+            run_folder=run_folder,
+            taken_gpus=taken_gpus,
+        ).write()
 
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
         return prepare.host_files(job, hosts, spec)

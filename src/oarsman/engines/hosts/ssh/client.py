@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, Trouble, trouble
 
-__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "end", "is_turned_away", "knocks", "on_all", "quietly", "trouble"]
+__all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "backoff", "end", "is_turned_away", "on_all", "quietly", "trouble"]
 
 AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts take for an attack
 MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
 _END_SECONDS = 10.0  # for what was killed to be gone
-_KNOCKS = (0.5, 1.0, 2.0, 4.0)  # seconds between one knock at a crowded door and the next, each more or less
+_BACKOFF = (0.5, 1.0, 2.0, 4.0)  # seconds between one knock at a crowded door and the next, each more or less
 _TURNED_AWAY = re.compile(r"^(?:kex|ssh)_exchange_identification: (?:read: )?Connection (?:closed|reset)", re.MULTILINE)
 
 _ALWAYS = (
@@ -54,7 +54,7 @@ class Ssh:
 
     def argv(
         self,
-        host: RackHost,
+        host: SshHost,
         *remote: str,
         control: str | None = None,
         master: bool = False,
@@ -68,15 +68,15 @@ class Ssh:
         words = [self._program, "-T", "-x", "-a", *(word for option in said for word in ("-o", option))]
         return [*words, *self._way(host), "--", host.target, *remote]  # after -- no name is an option
 
-    def typed(self, host: RackHost) -> str:
+    def typed(self, host: SshHost) -> str:
         """What a person types to go the same way."""
         return shlex.join(["ssh", *self._way(host), host.target])
 
-    def trouble(self, host: RackHost, code: int, said: str) -> Trouble:
+    def trouble(self, host: SshHost, code: int, said: str) -> Trouble:
         """What is in the way from here."""
         return trouble(host, code, said, typed=self.typed(host), config=self.config)
 
-    def _way(self, host: RackHost) -> list[str]:
+    def _way(self, host: SshHost) -> list[str]:
         """What the inventory says of it."""
         words = ["-F", self.config] if self.config else []
         if host.user:
@@ -100,7 +100,7 @@ class Ssh:
 
     async def run(
         self,
-        host: RackHost,
+        host: SshHost,
         script: str,
         *,
         timeout: float,  # noqa: ASYNC109 - what is ended when it is over is ours to end
@@ -119,7 +119,7 @@ class Ssh:
         environment = quietly(os.environ) if answering is None else dict(answering)
         deadline = asyncio.get_running_loop().time() + timeout
         answer = await self._once(host, words, script, environment, timeout)
-        for pause in knocks():
+        for pause in backoff():
             left = deadline - asyncio.get_running_loop().time() - pause
             if left <= 0 or answer.trouble is None or not is_turned_away(answer.trouble, answer.err):
                 break
@@ -128,7 +128,7 @@ class Ssh:
         return answer
 
     async def _once(
-        self, host: RackHost, words: Sequence[str], script: str, environment: Mapping[str, str], patience: float
+        self, host: SshHost, words: Sequence[str], script: str, environment: Mapping[str, str], patience: float
     ) -> Answer:
         try:
             process = await asyncio.create_subprocess_exec(
@@ -157,9 +157,9 @@ def is_turned_away(found: Trouble, said: str) -> bool:
     return found.kind == "lost" and _TURNED_AWAY.search(said) is not None
 
 
-def knocks() -> Iterator[float]:
+def backoff() -> Iterator[float]:
     """Pauses, of which no two are the same: who was turned away together must not come back together."""
-    return (pause * random.uniform(0.5, 1.5) for pause in _KNOCKS)
+    return (pause * random.uniform(0.5, 1.5) for pause in _BACKOFF)
 
 
 def quietly(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
@@ -219,13 +219,13 @@ async def end(process: asyncio.subprocess.Process) -> None:
 
 
 async def on_all(
-    hosts: Iterable[RackHost], work: Callable[[RackHost], Awaitable[_Result]], *, at_once: int = AT_ONCE
+    hosts: Iterable[SshHost], work: Callable[[SshHost], Awaitable[_Result]], *, at_once: int = AT_ONCE
 ) -> dict[str, _Result]:
     """Do it on all hosts, some at a time; if it raises for one, the others are ended and it is raised here."""
     room = asyncio.Semaphore(at_once)
     hosts = list(hosts)
 
-    async def one(host: RackHost) -> _Result:
+    async def one(host: SshHost) -> _Result:
         async with room:
             return await work(host)
 

@@ -1,4 +1,4 @@
-"""The one connection to a host's machine: orders go out, the minder's words come in."""
+"""The one connection to a host's machine: orders go out, the host agent's words come in."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.ssh import scripts
 
 _KEPT_WORDS = 4096
-_LONGEST_LINE = 1 << 16  # many times what a minder ever says; what goes on and on is not its word
+_LONGEST_LINE = 1 << 16  # many times what a host agent ever says; what goes on and on is not its word
 
 
 def start_ssh(argv: Sequence[str], out: int, err: int) -> subprocess.Popen[bytes]:
     """It ends with us, and the command at its other end learns of it by the end of its input."""
     return subprocess.Popen(
-        [*argv, scripts.RECEIVER], stdin=subprocess.PIPE, stdout=out, stderr=err, start_new_session=True,
+        [*argv, scripts.RECEIVER],
+        stdin=subprocess.PIPE,
+        stdout=out,
+        stderr=err,
+        start_new_session=True,
         preexec_fn=_in_child,
-    )  # fmt: skip
+    )
 
 
 def _in_child() -> None:

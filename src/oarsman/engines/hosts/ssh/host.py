@@ -1,8 +1,8 @@
 """One host of a job, whose machine is elsewhere: the process here that speaks for it.
 
-To the keeper, and to whoever wants a command run on it, it is what `bare/host.py` is on one machine. It holds one
+To the job agent, and to whoever wants a command run on it, it is what `bare/host.py` is on one machine. It holds one
 connection of the system's ssh, with host_agent.sh at its other end, and starts commands over that same connection. What
-ranks and stand-ins on the machine have to say comes back through the minder.
+ranks and shims on the machine have to say comes back through the host agent.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from typing import Any, NoReturn
 from oarsman.engines.hosts.core import framing, process
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.connection import Connection, start_ssh
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.launch_line import compose
 from oarsman.engines.hosts.ssh.ranks import Ranks, exit_told, member_of
-from oarsman.engines.hosts.ssh.remote_exec import Errands
+from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
 from oarsman.engines.hosts.ssh.trouble import trouble
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
@@ -33,7 +33,7 @@ _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own w
 _FOLLOW_SECONDS, _FOLLOW_STEP = 5.0, 0.03
 _RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
 _MOST_ASKED = 64 << 20  # digits; a command line has a few million at most
-_UP_SECONDS = 60.0  # from the first word of ssh to that of the minder
+_UP_SECONDS = 60.0  # from the first word of ssh to that of the host agent
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class RemoteHost:
     spec: Mapping[str, Any]
     socket_path: str
     run_folder: str
-    keeper: socket.socket  # end of file here means the keeper is dead
+    agent: socket.socket  # end of file here means the job agent is dead
     up: bool = False
     ending_by: float | None = None
     connection: Connection | None = None
@@ -69,12 +69,12 @@ class RemoteHost:
     parts: dict[str, str] = field(default_factory=dict)
     beat: int = 0
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
-    errands: Errands = field(init=False)
+    remote_commands: RemoteCommands = field(init=False)
     ranks: Ranks = field(init=False)
 
     def __post_init__(self) -> None:
         self.ranks = Ranks(self.spec["members"], self.run_folder, self._tell)
-        self.errands = Errands(
+        self.remote_commands = RemoteCommands(
             self.spec["aliases"], self.run_folder, self.selector, lambda *words: self._order("answer", *words)
         )
 
@@ -83,7 +83,7 @@ class RemoteHost:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
         self._watch(framing.listen(self.socket_path), self._accept)
-        self._watch(self.keeper, self._obey)
+        self._watch(self.agent, self._obey)
         self._watch(woken, process.drain)
         self.connect_at = self.began = time.monotonic()
         self._keep_deadlines()
@@ -115,14 +115,14 @@ class RemoteHost:
                 os.unlink(control)  # of a connection that failed
         self.connect_at, self.unfit = None, ""
         self.up_by = time.monotonic() + _UP_SECONDS
-        self.connection = Connection(self.spec["ssh"]["minder"], self.spec["minder"], self.selector, self._hear)
+        self.connection = Connection(self.spec["ssh"]["host_agent"], self.spec["host_agent"], self.selector, self._hear)
 
     def _order(self, *words: str) -> None:
         if self.connection is not None:
             self.connection.order(*words)
 
     def _hear(self, kind: str, rest: str) -> None:
-        """Login shells like to talk, too: before the minder has said its own name nothing else counts."""
+        """Login shells like to talk, too: before the host agent has said its own name nothing else counts."""
         if not self.up:
             known, _, rest = rest.partition(" ")
             if known != self.spec["run"] or kind not in ("up", "failed"):
@@ -136,20 +136,20 @@ class RemoteHost:
         if self.ending_by is not None:
             self._end_now()
         way = {name: self.spec["ssh"].get(name, "") for name in ("typed", "config")}
-        self._tell({"failed": str(trouble(RackHost(**self.spec["way"]), code, self.unfit or words, **way))})
+        self._tell({"failed": str(trouble(SshHost(**self.spec["way"]), code, self.unfit or words, **way))})
         if self.up:
             self._end_now()
         pause = _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
         self.connect_at = time.monotonic() + pause * random.uniform(0.5, 1.5)  # who was turned away with others
         self.tries += 1
 
-    # -- what the keeper says ----------------------------------------------------------------------------
+    # -- what the job agent says ----------------------------------------------------------------------------
     def _tell(self, message: framing.Message) -> None:
         with contextlib.suppress(OSError):
-            framing.send(self.keeper, message)
+            framing.send(self.agent, message)
 
-    def _obey(self, keeper: socket.socket) -> None:
-        message, _ = framing.receive(keeper)
+    def _obey(self, agent: socket.socket) -> None:
+        message, _ = framing.receive(agent)
         if message is None:
             self._end_now()
         elif message["do"] == "ping":
@@ -162,7 +162,7 @@ class RemoteHost:
         elif message["do"] == "publish":
             self._send_published()
         elif message["do"] == "sweep":
-            self.errands.drop_all()
+            self.remote_commands.drop_all()
             for number in self.commands:
                 self._order("kill", "KILL", str(number))  # one that is only starting carries no mark yet
             self._order("sweep", str(message["number"]))
@@ -220,32 +220,37 @@ class RemoteHost:
         if sweep.isdecimal():
             self._tell({"emptied": int(sweep)})
 
-    # -- what stand-ins on the machine ask -------------------------------------------------------------------
+    # -- what shims on the machine ask -------------------------------------------------------------------
     def _hear_part(self, text: str) -> None:
         asker, _, part = text.partition(" ")
         if sum(map(len, self.parts.values())) < _MOST_ASKED:
             self.parts[asker] = self.parts.get(asker, "") + part
 
     def _asked(self, asker: str) -> list[str]:
-        """Nothing, if it was no stand-in: programs of the job and login shells can write there, too."""
+        """Nothing, if it was no shim: programs of the job and login shells can write there, too."""
         try:
             data = bytes.fromhex(self.parts.pop(asker, ""))
         except ValueError:
             return []
         return [word.decode("utf-8", "surrogateescape") for word in data.split(b"\0")[:-1]]
 
-    def _begin_errand(self, asker: str) -> None:
+    def _begin_remote_command(self, asker: str) -> None:
         if len(asked := self._asked(asker)) == 2:
-            self.errands.start(asker, *asked)
+            self.remote_commands.start(asker, *asked)
 
     def _compose(self, asker: str) -> None:
         if len(asked := self._asked(asker)) < 2:
             return
         own, name, *words = asked
         done = compose(
-            name, words, self.spec["launch"], attempt=self.attempt, world=f"{self.attempt}-{asker}", port=self.port,
+            name,
+            words,
+            self.spec["launch"],
+            attempt=self.attempt,
+            world=f"{self.attempt}-{asker}",
+            port=self.port,
             own=own,
-        )  # fmt: skip
+        )
         self._tell({"launching": done.by_hydra, "hosts": self._planned(done.machines)})
         self._order("answer", asker, "words", scripts.packed(scripts.words(done.words)))
 
@@ -355,7 +360,7 @@ class RemoteHost:
             self._end_now()
 
     def _end_now(self) -> NoReturn:
-        """The connection closes with us, and the minder at its other end leaves nothing behind."""
+        """The connection closes with us, and the host agent at its other end leaves nothing behind."""
         for command in self.commands.values():
             command.ssh.kill()
         if self.connection is not None and not self.up:
@@ -376,7 +381,7 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "emptied": RemoteHost._has_emptied,
     "part": RemoteHost._hear_part,
     "launch": RemoteHost._compose,
-    "start": RemoteHost._begin_errand,
-    "more": lambda host, asker: host.errands.go_on(asker),
-    "drop": lambda host, asker: host.errands.drop(asker),
+    "start": RemoteHost._begin_remote_command,
+    "more": lambda host, asker: host.remote_commands.go_on(asker),
+    "drop": lambda host, asker: host.remote_commands.drop(asker),
 }

@@ -1,4 +1,4 @@
-"""What is known of the hosts of each rack, and when they were last asked. One for the whole supervisor."""
+"""What is known of the hosts of each inventory, and when they were last asked. One for the whole supervisor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
@@ -38,8 +38,8 @@ class Recalled:
 Recall = Callable[[Inventory], Recalled | None]
 
 
-class Survey:
-    """One rack: the inventory as its file is now, and what its hosts said last."""
+class InventoryFacts:
+    """One inventory as its file is now, and what its hosts said last."""
 
     def __init__(self, file: Path, *, left_out: LeftOut, keep: Keep, recall: Recall) -> None:
         self._file = file
@@ -109,7 +109,7 @@ class Survey:
         answers = await on_all(asked, self._ask)
         return {name: said for name, said in answers.items() if isinstance(said, HostFacts)}
 
-    async def _ask(self, host: RackHost) -> HostFacts | Trouble:
+    async def _ask(self, host: SshHost) -> HostFacts | Trouble:
         answer = await self.ssh.run(host, probe.script(host, patience=_BUSY_PATIENCE), timeout=_ANSWER_SECONDS)
         if answer.trouble is not None:
             return answer.trouble
@@ -123,7 +123,7 @@ class Survey:
         left_out = self._left_out(self.inventory)
         return [self._machine(host, left_out.get(host.name, "")) for host in self.inventory.hosts]
 
-    def _machine(self, host: RackHost, left_out: str) -> Machine:
+    def _machine(self, host: SshHost, left_out: str) -> Machine:
         facts = self.facts.get(host.name)
         slots = host.slots if host.slots is not None else facts.processors if facts else None
         memory = host.memory if host.memory is not None else facts.memory if facts else None
@@ -131,25 +131,29 @@ class Survey:
         trouble = self.troubles.get(host.name)
         why = trouble.message if trouble else "" if facts else "it was not asked yet"
         return Machine(
-            name=host.name, slots=slots, memory=memory, gpus=gpus, labels=host.labels,
+            name=host.name,
+            slots=slots,
+            memory=memory,
+            gpus=gpus,
+            labels=host.labels,
             left_out=left_out.removeprefix(f"{host.name}: ") or why,
-        )  # fmt: skip
+        )
 
 
-class Surveys:
+class KnownInventories:
     def __init__(self, *, left_out: LeftOut, keep: Keep, recall: Recall = lambda _: None) -> None:
         self._left_out, self._keep, self._recall = left_out, keep, recall
-        self._known: dict[str, Survey] = {}
+        self._known: dict[str, InventoryFacts] = {}
 
-    def of(self, file: str) -> Survey:
+    def of(self, file: str) -> InventoryFacts:
         if not file:
             raise RetryableError("it is not known which hosts the job is for", hint="submit it with --hosts FILE")
         known = self._known.get(file)
         if known is None:
-            known = self._known[file] = Survey(
+            known = self._known[file] = InventoryFacts(
                 Path(file), left_out=self._left_out, keep=self._keep, recall=self._recall
             )
         return known
 
-    def all(self) -> Iterable[Survey]:
+    def all(self) -> Iterable[InventoryFacts]:
         return self._known.values()

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from oarsman.engines.hosts.core import framing
-from oarsman.engines.hosts.local.host_network import Rack, RunningHost
+from oarsman.engines.hosts.local.host_network import HostNetwork, RunningHost
 from oarsman.engines.hosts.ssh.host import RemoteHost
 
 
-class SshRack(Rack):
+class SshHostNetwork(HostNetwork):
     elsewhere = True
 
     def open(self) -> None:
@@ -33,5 +33,5 @@ class SshRack(Rack):
     def _be_host(self, name: str, spec: Mapping[str, Any], _address: str, channel: socket.socket) -> NoReturn:
         os.setsid()
         RemoteHost(
-            name=name, spec=spec, socket_path=self._socket_path(name), run_folder=self.run_folder, keeper=channel
+            name=name, spec=spec, socket_path=self._socket_path(name), run_folder=self.run_folder, agent=channel
         ).run()

@@ -1,4 +1,4 @@
-"""What a job's hosts on other machines are given: scripts, variables, the words for ssh. Carried out by the keeper."""
+"""What the hosts of a job on other machines are given: scripts, variables, arguments of ssh."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from oarsman.engines.hosts.core.separation import Separation
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.interfaces import Networks, unopposed, variables
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.job.install import with_install
 from oarsman.job.job import Implementation, Job
@@ -49,10 +49,10 @@ def base_folder(uid: str) -> str:
 
 
 @dataclass(frozen=True)
-class Outfit:
+class SshHostSpecs:
     job: Job
     environment: Mapping[str, str]  # of whoever submitted
-    places: Mapping[str, RackHost]  # member -> machine
+    places: Mapping[str, SshHost]  # member -> machine
     facts: Mapping[str, HostFacts]  # by machine
     mpi: FoundMpi
     networks: Networks
@@ -125,7 +125,7 @@ class Outfit:
             "gpus": {member: list(devices) for member, devices in self.gpus.items()},
             "placement": {member: host.name for member, host in self.places.items()},
             "addresses": {machine: end.address for machine, end in self.networks.ends.items()},
-            "sweeping": {host.name: self.ssh.argv(host) for host in self.places.values()},
+            "cleanup": {host.name: self.ssh.argv(host) for host in self.places.values()},
             "launcher_host": job.launcher_host,
             "launcher_argv": self._launcher_argv(),
             "launcher_is_mpirun": job.launch is not None and not job.launch.in_shell and not job.launch.elastic,
@@ -159,13 +159,13 @@ class Outfit:
             "ssh": {
                 "control": control,
                 "follows": not opens,
-                "minder": self.ssh.argv(host, control=control, master=opens),
+                "host_agent": self.ssh.argv(host, control=control, master=opens),
                 # Where sshd allows no more sessions ssh goes another way by itself; its remark is nothing for a log.
                 "command": self.ssh.argv(host, control=control, options=("LogLevel=FATAL",)),
                 "typed": self.ssh.typed(host),
                 "config": self.ssh.config,
             },
-            "minder": self._minder(member),
+            "host_agent": self._host_agent(member),
             "run": self.folder(member),
             "folder": self._working_folder(member),
             "usage_every": _USAGE_SECONDS,
@@ -229,7 +229,7 @@ class Outfit:
         return text.replace(names.MPI_CONFIG_DIR, f"{self.folder(self.job.launcher_host)}/etc/mpi")
 
     # -- what travels --------------------------------------------------------------------------------------
-    def _minder(self, member: str) -> str:
+    def _host_agent(self, member: str) -> str:
         machine = self.places[member].name
         launcher = member == self.job.launcher_host
         leads = self._leads(member)
@@ -277,12 +277,12 @@ class Outfit:
         return scripts.exports(self._variables(member)) + f"export PATH={path}\n" + _SHELL
 
     def _path(self, member: str) -> str:
-        """As on one machine: our stand-ins, the job's packages; a chosen MPI before the PATH, a found one after it."""
+        """As on one machine: our shims, the job's packages; a chosen MPI before the PATH, a found one after it."""
         chosen = bool(self.job.annotation(names.ANNOTATION_MPI))
         parts = [self.mpi.folder, "$PATH"] if chosen else ["$PATH", self.mpi.folder]
         parts = [f"{self.packages}/bin", *parts] if self.packages else parts
-        stand_ins = [f"{self.folder(member)}/bin"] if member == self.job.launcher_host else []
-        return ":".join([*stand_ins, *parts])
+        shims = [f"{self.folder(member)}/bin"] if member == self.job.launcher_host else []
+        return ":".join([*shims, *parts])
 
     def _path_again(self, member: str) -> str:
         """Hydra sends the launcher's PATH along. That of this machine, as its facts tell it, is put right again."""
@@ -323,7 +323,7 @@ class Outfit:
             result[variable.name] = self._local_path(expand(variable.value, result)) if known is None else known
         return result | {key: value for key, value in ours.items() if key.startswith(("OARSMAN_", "K_MPI"))}
 
-    def _given(self, host: RackHost) -> dict[str, str]:
+    def _given(self, host: SshHost) -> dict[str, str]:
         return {**host.environment, **{key: value for key, value in self.environment.items() if _PASSED.match(key)}}
 
     def _told(self, member: str) -> dict[str, str]:

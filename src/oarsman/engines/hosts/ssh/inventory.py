@@ -1,4 +1,4 @@
-"""The hosts of a rack, as their owner wrote them down: an Open MPI hostfile, or YAML that says more.
+"""The hosts of an inventory, as their owner wrote them down: an Open MPI hostfile, or YAML that says more.
 
 A hostfile has a line per host: `[user@]name[:slots] [slots=N] [max_slots=N] [username=U] # comment`. A host without a
 number has as many slots as processors. Lines of the same name add up; then one without a number is one slot more, as
@@ -33,7 +33,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RackHost:
+class SshHost:
     """One machine. What is empty here is left to the user's ssh configuration, or found out by asking the machine."""
 
     name: str  # what people call it; also what ssh is asked for, unless there is an address
@@ -61,8 +61,8 @@ class RackHost:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
     file: Path
-    hosts: tuple[RackHost, ...]
+    hosts: tuple[SshHost, ...]
     ssh_config: str = ""  # instead of the user's own
 
-    def host(self, name: str) -> RackHost | None:
+    def host(self, name: str) -> SshHost | None:
         return next((host for host in self.hosts if host.name == name), None)

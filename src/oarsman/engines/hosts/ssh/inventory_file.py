@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_hostfile import read_hostfile
 from oarsman.engines.hosts.ssh.inventory_yaml import read_yaml
 from oarsman.errors import ManifestError, UsageError, UserError
@@ -42,10 +42,10 @@ def read(text: str, file: Path) -> Inventory:
     source = str(file)
     if _is_yaml(text):
         found = read_yaml(text, source, file.parent)
-        hosts = [RackHost(**fields) for fields in found.hosts]
+        hosts = [SshHost(**fields) for fields in found.hosts]
         return _sound(Inventory(file=file, hosts=tuple(hosts), ssh_config=found.ssh_config), found.problems)
     named, problems = read_hostfile(text.removeprefix("\ufeff"), source)
-    hosts = [RackHost(name=name, slots=h.slots, user=h.user, line=h.line) for name, h in named.items()]
+    hosts = [SshHost(name=name, slots=h.slots, user=h.user, line=h.line) for name, h in named.items()]
     return _sound(Inventory(file=file, hosts=tuple(hosts)), problems)
 
 

@@ -1,4 +1,4 @@
-"""Which MPI a job uses on a rack: one that all its machines have, in the same generation and at the same place."""
+"""Which MPI a job uses on SSH hosts: one that all its machines have, in the same generation and at the same place."""
 
 from __future__ import annotations
 

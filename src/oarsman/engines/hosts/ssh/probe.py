@@ -12,7 +12,7 @@ from typing import Any
 
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi, read_version
 from oarsman.engines.hosts.ssh.interfaces import Address
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import RetryableError
 from oarsman.job.mpi import Family
 
@@ -79,7 +79,7 @@ class HostFacts:
         return HostFacts(**{**values, "gpus": tuple(data["gpus"]), "rdma": tuple(data["rdma"])})
 
 
-def script(host: RackHost, *, patience: int = PATIENCE) -> str:
+def script(host: SshHost, *, patience: int = PATIENCE) -> str:
     """The text for a shell on the host; it ends after so many seconds, whatever hangs there."""
     given = {"oarsman_folder": host.folder, "oarsman_mpi": host.mpi, "oarsman_patience": str(patience)}
     assignments = "".join(f"{name}={shlex.quote(value)}\n" for name, value in given.items())

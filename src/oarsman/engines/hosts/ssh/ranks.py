@@ -1,4 +1,4 @@
-"""The ranks of a host elsewhere: what they and the minder say of them, told to the keeper as on one machine."""
+"""The ranks of a host elsewhere: what they and the host agent say of them, told to the job agent as on one machine."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _STREAMS = {"stdout": "out", "stderr": "err"}
 
 
 class Ranks:
-    """Each has a connection of its own to the keeper. Programs of the job can write into the minder's pipe as well, so
-    what makes no sense is passed over."""
+    """Each has a connection of its own to the job agent. Programs of the job can write into the host agent's pipe as
+    well, so what makes no sense is ignored."""
 
     def __init__(
         self, members: Sequence[tuple[str, int]], run_folder: str, tell: Callable[[framing.Message], None]
     ) -> None:
         self._members = members
-        self._keeper = f"{run_folder}/k"
+        self._agent = f"{run_folder}/k"
         self._tell = tell
         self.tellers: dict[tuple[str, str], socket.socket] = {}
 
@@ -29,12 +29,20 @@ class Ranks:
         with contextlib.suppress(OSError, ValueError):
             label, rank, size, local, pid = facts.split()
             attempt, world, survives = label.split(":")
-            teller = self.tellers[label, rank] = framing.connect(self._keeper)
-            framing.send(teller, {
-                "rank": int(rank), "size": int(size), "local": int(local), "pid": int(pid),
-                "host": member_of(self._members, int(local)),
-                "attempt": int(attempt), "world": world, "survives": survives == "1",
-            })  # fmt: skip
+            teller = self.tellers[label, rank] = framing.connect(self._agent)
+            framing.send(
+                teller,
+                {
+                    "rank": int(rank),
+                    "size": int(size),
+                    "local": int(local),
+                    "pid": int(pid),
+                    "host": member_of(self._members, int(local)),
+                    "attempt": int(attempt),
+                    "world": world,
+                    "survives": survives == "1",
+                },
+            )
 
     def said(self, words: str) -> None:
         """What a rank wrote, out of the file that Open MPI keeps: WORLD/JOB/rank.NUMBER/STREAM BASE64."""

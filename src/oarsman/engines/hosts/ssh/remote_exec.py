@@ -18,25 +18,28 @@ _PIECE = 4096  # bytes; packed they are five times as many at most, which a pipe
 
 
 @dataclass(slots=True)
-class Errand:
+class RemoteCommand:
     asker: str
     host: socket.socket
     outputs: dict[int, str]  # read end of a pipe -> what the asker is told its bytes are
     exit: int | None = None
 
 
-class Errands:
+class RemoteCommands:
     """`answer` tells an asker something: who, what kind of word, the word."""
 
     def __init__(
-        self, aliases: Mapping[str, str], run_folder: str, selector: selectors.BaseSelector,
+        self,
+        aliases: Mapping[str, str],
+        run_folder: str,
+        selector: selectors.BaseSelector,
         answer: Callable[[str, str, str], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._aliases = aliases
         self._run_folder = run_folder
         self._selector = selector
         self._answer = answer
-        self._under_way: dict[str, Errand] = {}
+        self._under_way: dict[str, RemoteCommand] = {}
 
     def start(self, asker: str, host: str, command: str) -> None:
         self.drop(asker)  # one that was killed, and whose number another has now
@@ -55,59 +58,63 @@ class Errands:
         framing.send(channel, {"argv": ["/bin/sh", "-c", command]}, [quiet, out_end, err_end])
         for fd in (quiet, out_end, err_end):
             os.close(fd)
-        errand = self._under_way[asker] = Errand(asker, channel, {out: "out", err: "err"})
-        self._watch(channel, lambda _: self._hear(errand))
+        remote_command = self._under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
+        self._watch(channel, lambda _: self._hear(remote_command))
         self.go_on(asker)
 
     def go_on(self, asker: str) -> None:
         """It has taken what it was told, and is told more."""
-        if (errand := self._under_way.get(asker)) is not None:
-            relay = partial(self._relay, errand)
-            for fd in errand.outputs:
+        if (remote_command := self._under_way.get(asker)) is not None:
+            relay = partial(self._relay, remote_command)
+            for fd in remote_command.outputs:
                 if fd not in self._selector.get_map():  # anybody on the machine's side can say so twice
                     self._watch(fd, relay)
 
     def drop(self, asker: str) -> None:
         """Like a closed connection: its command ends."""
-        errand = self._under_way.pop(asker, None)
-        if errand is not None:
-            for fd in errand.outputs:
+        remote_command = self._under_way.pop(asker, None)
+        if remote_command is not None:
+            for fd in remote_command.outputs:
                 self._forget(fd)
                 os.close(fd)
-            self._forget(errand.host)
-            errand.host.close()
+            self._forget(remote_command.host)
+            remote_command.host.close()
 
     def drop_all(self) -> None:
         for asker in list(self._under_way):
             self.drop(asker)
 
-    def _relay(self, errand: Errand, fd: int) -> None:
+    def _relay(self, remote_command: RemoteCommand, fd: int) -> None:
         """One piece at a time: an asker that does not take it must not hold up what others are told."""
         chunk = os.read(fd, _PIECE)
         if chunk:
-            for output in errand.outputs:
+            for output in remote_command.outputs:
                 self._forget(output)
-            self._answer(errand.asker, errand.outputs[fd], scripts.packed(chunk.decode("utf-8", "surrogateescape")))
+            self._answer(
+                remote_command.asker,
+                remote_command.outputs[fd],
+                scripts.packed(chunk.decode("utf-8", "surrogateescape")),
+            )
             return
         self._forget(fd)
         os.close(fd)
-        del errand.outputs[fd]
-        self._end_if_done(errand)
+        del remote_command.outputs[fd]
+        self._end_if_done(remote_command)
 
-    def _hear(self, errand: Errand) -> None:
-        message, _ = framing.receive(errand.host)
+    def _hear(self, remote_command: RemoteCommand) -> None:
+        message, _ = framing.receive(remote_command.host)
         if message is not None and "exit" not in message:
             return
-        errand.exit = message["exit"] if message is not None else 255
-        self._forget(errand.host)
-        errand.host.close()
-        self._end_if_done(errand)
+        remote_command.exit = message["exit"] if message is not None else 255
+        self._forget(remote_command.host)
+        remote_command.host.close()
+        self._end_if_done(remote_command)
 
-    def _end_if_done(self, errand: Errand) -> None:
+    def _end_if_done(self, remote_command: RemoteCommand) -> None:
         """Not before all it said was handed on."""
-        if errand.exit is not None and not errand.outputs:
-            self._answer(errand.asker, "ended", str(errand.exit))
-            del self._under_way[errand.asker]
+        if remote_command.exit is not None and not remote_command.outputs:
+            self._answer(remote_command.asker, "ended", str(remote_command.exit))
+            del self._under_way[remote_command.asker]
 
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
         self._selector.register(thing, selectors.EVENT_READ, callback)

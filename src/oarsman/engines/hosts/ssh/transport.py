@@ -23,10 +23,10 @@ from oarsman.engines.hosts.core.process import send_signal
 from oarsman.engines.hosts.ssh import mpi_choice, scripts
 from oarsman.engines.hosts.ssh.client import on_all
 from oarsman.engines.hosts.ssh.code import copy
-from oarsman.engines.hosts.ssh.host_facts import Survey, Surveys
-from oarsman.engines.hosts.ssh.host_spec import Outfit, base_folder
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
+from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
 from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import RetryableError, UnsupportedError, UserError
@@ -38,12 +38,12 @@ _SWEEP_SECONDS = 15.0  # a machine that cannot be reached clears itself
 _COPY_SECONDS = 600.0
 
 
-class OverSsh:
+class SshTransport:
     name = "ssh"
     far = True
 
-    def __init__(self, surveys: Surveys) -> None:
-        self._surveys = surveys
+    def __init__(self, known_inventories: KnownInventories) -> None:
+        self._known_inventories = known_inventories
 
     async def start(self) -> None:
         pass
@@ -54,7 +54,7 @@ class OverSsh:
 
     def _refused_code(self, assignment: Assignment) -> str | None:
         """Whether its folder can be copied at all; looked at once, and not each time that a host is to be had."""
-        hosts = self._surveys.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
+        hosts = self._known_inventories.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
         here = assignment.folder
         if assignment.job.annotation(names.ANNOTATION_CODE) == "none":
             return None
@@ -70,7 +70,7 @@ class OverSsh:
         """An environment is built here and knows its own place; only hosts that have it there, too, can use it."""
         if assignment.packages is None:
             return None
-        hosts = self._surveys.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
+        hosts = self._known_inventories.of(assignment.job.annotation(names.ANNOTATION_INVENTORY)).inventory.hosts
         apart = next((host.name for host in hosts if not copy.is_shared(assignment.packages, host)), None)
         if apart is None:
             return None
@@ -86,43 +86,54 @@ class OverSsh:
         if any("memory" in role.container.resources.limits for role in roles):
             notes.append("memory limits are not enforced: hosts are used as they are")
         with contextlib.suppress(RetryableError):
-            survey = self._surveys.of(job.annotation(names.ANNOTATION_INVENTORY))
-            notes += [m.why_left_out for m in survey.machines() if m.left_out and survey.fresh]
+            inventory_facts = self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
+            notes += [m.why_left_out for m in inventory_facts.machines() if m.left_out and inventory_facts.fresh]
         return notes
 
     # -- making it ready -----------------------------------------------------------------------------------
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
         job = assignment.job
-        survey = self._surveys.of(job.annotation(names.ANNOTATION_INVENTORY))
-        places = _places(assignment, folder, survey)
+        inventory_facts = self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
+        places = _places(assignment, folder, inventory_facts)
         machines = {host.name: host for host in places.values()}
-        if not all(name in survey.facts for name in machines):
-            await survey.look()
-        facts = _facts(survey, machines)
+        if not all(name in inventory_facts.facts for name in machines):
+            await inventory_facts.look()
+        facts = _facts(inventory_facts, machines)
         if others := mpi_choice.unseen(job, facts):
-            facts |= await survey.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
+            facts |= await inventory_facts.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
         mpi = mpi_choice.choose(job, facts)
         if isinstance(mpi, str):
             if all(found.complete for found in facts.values()):
                 raise UnsupportedError(mpi)
-            survey.stale()  # a busy host did not say all in time
+            inventory_facts.stale()  # a busy host did not say all in time
             raise RetryableError(mpi)
         networks = network_of(machines, facts)
         if isinstance(networks, Trouble):
             raise UnsupportedError(str(networks))
-        folders = await self._bring_code(assignment, survey, machines, facts)
-        outfit = Outfit(
-            job=job, environment=assignment.environment, places=places, facts=facts, mpi=mpi, networks=networks,
-            ssh=survey.ssh, run_folder=str(run_folder), folders=folders,
-            gpus=_hand_out_gpus(job, places, survey, taken_gpus, _previous(folder)),
+        folders = await self._bring_code(assignment, inventory_facts, machines, facts)
+        host_specs = SshHostSpecs(
+            job=job,
+            environment=assignment.environment,
+            places=places,
+            facts=facts,
+            mpi=mpi,
+            networks=networks,
+            ssh=inventory_facts.ssh,
+            run_folder=str(run_folder),
+            folders=folders,
+            gpus=_hand_out_gpus(job, places, inventory_facts, taken_gpus, _previous(folder)),
             packages=str(assignment.packages) if assignment.packages else "",
-        )  # fmt: skip
+        )
         for needed in (folder / "logs", *(run_folder / name for name in ("c", "etc/mpi", "u"))):
             needed.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_file(folder / FILE, json.dumps(outfit.specification()))
+        replace_file(folder / FILE, json.dumps(host_specs.specification()))
 
     async def _bring_code(
-        self, assignment: Assignment, survey: Survey, machines: Mapping[str, RackHost], facts: Mapping[str, HostFacts]
+        self,
+        assignment: Assignment,
+        inventory_facts: InventoryFacts,
+        machines: Mapping[str, SshHost],
+        facts: Mapping[str, HostFacts],
     ) -> dict[str, str]:
         """Where commands start on each machine: in the folder itself if it is shared, else in a copy of it."""
         here = assignment.folder
@@ -138,7 +149,8 @@ class OverSsh:
             }
             try:
                 await on_all(
-                    others, lambda host: copy.copy(survey.ssh, host, tree, targets[host.name], timeout=_COPY_SECONDS)
+                    others,
+                    lambda host: copy.copy(inventory_facts.ssh, host, tree, targets[host.name], timeout=_COPY_SECONDS),
                 )
             except UserError as error:  # a host on which somebody has to make room, for one: then it goes on
                 raise RetryableError(error.message, hint=error.hint) from error
@@ -162,15 +174,14 @@ class OverSsh:
 
     # -- what is left --------------------------------------------------------------------------------------
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
-        """Its connections ended with the keeper, and the minders at their other ends with them. In case one of those
-        was killed, too, each machine that can be reached is looked at."""
+        """Its connections ended with the job agent, and the host agents at their other ends with them. In case one of
+        those was killed, too, each machine that can be reached is looked at."""
         for host in seen.hosts.values():
             send_signal(host.process, 9)
         script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
         line = scripts.line(script + scripts.script("cleanup"))
         sweepers = [
-            threading.Thread(target=_sweep, args=(argv, line))
-            for argv in _previous(folder).get("sweeping", {}).values()
+            threading.Thread(target=_sweep, args=(argv, line)) for argv in _previous(folder).get("cleanup", {}).values()
         ]
         for sweeper in sweepers:
             sweeper.start()
@@ -179,7 +190,7 @@ class OverSsh:
         shutil.rmtree(run_folder, ignore_errors=True)
 
 
-def network_of(machines: Mapping[str, RackHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:
+def network_of(machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:
     """The network that connects these machines, by what they say of themselves and what the inventory wants."""
     return connecting(
         {name: found.addresses for name, found in facts.items()},
@@ -203,9 +214,13 @@ def refused(job: Job) -> str | None:
 def _sweep(argv: Sequence[str], line: bytes) -> None:
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(
-            [*argv, scripts.RECEIVER], input=line, timeout=_SWEEP_SECONDS, start_new_session=True,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [*argv, scripts.RECEIVER],
+            input=line,
+            timeout=_SWEEP_SECONDS,
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
 
 def _refusals(name: str, role: Role) -> Iterator[str]:
@@ -236,15 +251,15 @@ def _previous(folder: Path) -> Mapping[str, Any]:
         return {}
 
 
-def _places(assignment: Assignment, folder: Path, survey: Survey) -> dict[str, RackHost]:
+def _places(assignment: Assignment, folder: Path, inventory_facts: InventoryFacts) -> dict[str, SshHost]:
     """Member -> machine, as admitted, or as it was when an earlier supervisor prepared it."""
     job = assignment.job
     given = {place.member: place.machine for place in assignment.admission.placement}
     given = given or dict(_previous(folder).get("placement", {}))
     members = [job.launcher_host, *(job.worker_host(index) for index in range(job.workers))]
-    places: dict[str, RackHost] = {}
+    places: dict[str, SshHost] = {}
     for member in members:
-        host = survey.inventory.host(given.get(member, ""))
+        host = inventory_facts.inventory.host(given.get(member, ""))
         if host is None:
             gone = f"{given[member]} is no longer in the inventory" if member in given else assignment.admission.reason
             raise RetryableError(f"{member} has no place: {gone}")
@@ -252,12 +267,12 @@ def _places(assignment: Assignment, folder: Path, survey: Survey) -> dict[str, R
     return places
 
 
-def _facts(survey: Survey, machines: Mapping[str, RackHost]) -> dict[str, HostFacts]:
+def _facts(inventory_facts: InventoryFacts, machines: Mapping[str, SshHost]) -> dict[str, HostFacts]:
     for name in machines:
-        if name not in survey.facts:
-            survey.stale()
-            raise RetryableError(str(survey.troubles.get(name, f"{name} does not answer")))
-    return {name: survey.facts[name] for name in machines}
+        if name not in inventory_facts.facts:
+            inventory_facts.stale()
+            raise RetryableError(str(inventory_facts.troubles.get(name, f"{name} does not answer")))
+    return {name: inventory_facts.facts[name] for name in machines}
 
 
 def _at_home(folder: str, facts: HostFacts) -> str:
@@ -265,12 +280,16 @@ def _at_home(folder: str, facts: HostFacts) -> str:
 
 
 def _hand_out_gpus(
-    job: Job, places: Mapping[str, RackHost], survey: Survey, taken: set[str], previous: Mapping[str, Any]
+    job: Job,
+    places: Mapping[str, SshHost],
+    inventory_facts: InventoryFacts,
+    taken: set[str],
+    previous: Mapping[str, Any],
 ) -> dict[str, tuple[str, ...]]:
     """Devices ("machine:0") for each member that asks for some; those handed out before stay where they are."""
     given: dict[str, tuple[str, ...]] = {}
     used = set(taken)
-    there = {machine.name: machine.capacity.gpus for machine in survey.machines()}
+    there = {machine.name: machine.capacity.gpus for machine in inventory_facts.machines()}
     for member, host in places.items():
         role = job.launcher if member == job.launcher_host or job.worker is None else job.worker
         count = role.container.resources.gpus

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 
 NOT_STARTED = -1000  # in place of an exit code: there is no ssh to run
 TIMED_OUT = -1001  # in place of an exit code: ssh was ended because it took too long
@@ -28,7 +28,7 @@ class Trouble:
 class _Place:
     """How a host is called in messages, with what the inventory and ssh itself say about the way to it."""
 
-    host: RackHost
+    host: SshHost
     text: str
     typed: str = ""  # what to type to go the same way, where somebody knows better than the inventory's line
     config: str = ""  # where ssh was told to look for it
@@ -189,7 +189,7 @@ _FORMS: tuple[tuple[str, str, _Sentence], ...] = (
 )
 
 
-def trouble(host: RackHost, code: int, stderr: str, *, typed: str = "", config: str = "") -> Trouble:
+def trouble(host: SshHost, code: int, stderr: str, *, typed: str = "", config: str = "") -> Trouble:
     """Why ssh, or the command it was to run, ended with this code.
 
     `typed`: the command line that would go the same way; `config`: the ssh configuration that is used.

@@ -46,11 +46,19 @@ class Informer(Generic[T]):
         scopes = tuple(dict.fromkeys(namespaces)) if resource.namespaced else ()
         self._followers = [
             _Follower(
-                kube, resource, view, scope, self._cache,
-                labels=labels, fields=fields, metadata_only=metadata_only, pauses=pauses, listed=self._listed,
+                kube,
+                resource,
+                view,
+                scope,
+                self._cache,
+                labels=labels,
+                fields=fields,
+                metadata_only=metadata_only,
+                pauses=pauses,
+                listed=self._listed,
             )
             for scope in scopes or (None,)
-        ]  # fmt: skip
+        ]
 
     async def run(self) -> None:
         """Follows for ever; ends by being cancelled."""
@@ -153,9 +161,13 @@ class _Follower(Generic[T]):
         version = ""
         backwards = False
         async for page in self._kube.pages(
-            self._resource, self._scope, labels=self._labels, fields=self._fields,
-            view=self._view, metadata_only=self._metadata_only,
-        ):  # fmt: skip
+            self._resource,
+            self._scope,
+            labels=self._labels,
+            fields=self._fields,
+            view=self._view,
+            metadata_only=self._metadata_only,
+        ):
             if page.first:
                 seen.clear()
             version = page.version
@@ -185,9 +197,15 @@ class _Follower(Generic[T]):
         """Follows until the server ends it; how long to wait before the next one."""
         started = time.monotonic()
         changes = self._kube.watch(
-            self._resource, self._scope, labels=self._labels, fields=self._fields, since=self._version,
-            view=self._view, metadata_only=self._metadata_only, opened=self._well,
-        )  # fmt: skip
+            self._resource,
+            self._scope,
+            labels=self._labels,
+            fields=self._fields,
+            since=self._version,
+            view=self._view,
+            metadata_only=self._metadata_only,
+            opened=self._well,
+        )
         try:
             async with aclosing(changes), asyncio.timeout(None) as guard:
                 told = await self._hear(changes, guard)

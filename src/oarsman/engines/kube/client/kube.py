@@ -110,9 +110,15 @@ class Kube:
     ) -> T:
         """`body` is a mapping; for kind "json", a list of operations."""
         request = requests.patch(
-            resource, name, body, namespace,
-            kind=kind, subresource=subresource, field_manager=field_manager, force=force,
-        )  # fmt: skip
+            resource,
+            name,
+            body,
+            namespace,
+            kind=kind,
+            subresource=subresource,
+            field_manager=field_manager,
+            force=force,
+        )
         return await self._ask(request, view)
 
     async def delete(

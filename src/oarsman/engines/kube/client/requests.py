@@ -111,9 +111,16 @@ def patch(
     if force:
         query["force"] = "true"
     return _of_one(
-        "patch", "PATCH", resource, name, namespace,
-        subresource=subresource, query=query, body=encode(body), headers=_PATCHES[kind],
-    )  # fmt: skip
+        "patch",
+        "PATCH",
+        resource,
+        name,
+        namespace,
+        subresource=subresource,
+        query=query,
+        body=encode(body),
+        headers=_PATCHES[kind],
+    )
 
 
 def delete(

@@ -31,9 +31,15 @@ class PodDraft:
     """A pod template being completed. The user's own words are never overwritten without need."""
 
     def __init__(
-        self, job: Job, role: Role, kind: str, *, index: int | None, options: KubeOptions,
+        self,
+        job: Job,
+        role: Role,
+        kind: str,
+        *,
+        index: int | None,
+        options: KubeOptions,
         preparation: Preparation = NOTHING,
-    ) -> None:  # fmt: skip
+    ) -> None:
         template = copy.deepcopy(dict(role.template))
         metadata = template.get("metadata") or {}
         self.job = job

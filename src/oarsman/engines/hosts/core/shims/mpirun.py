@@ -1,7 +1,7 @@
-"""The stand-in for mpirun, mpiexec and orterun: the same command, made right for this job.
+"""The shim for mpirun, mpiexec and orterun: the same command, made right for this job.
 
 It comes first on the launcher's PATH, so scripts and `sh -c` lines are reached too. It rewrites
-options that the two generations of Open MPI spell differently, puts the rank stand-in before the
+options that the two generations of Open MPI spell differently, puts the rank shim before the
 user's program, and turns into the real launcher.
 """
 

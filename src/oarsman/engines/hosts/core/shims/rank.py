@@ -1,4 +1,4 @@
-"""The stand-in that starts one rank: it says who and where the rank is, keeps its output, reports its end.
+"""The shim that starts one rank: it says who and where the rank is, keeps its output, reports its end.
 
     rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT:SURVIVES program arguments...
 
@@ -62,7 +62,7 @@ class Stream:
 class Recording:
     """The third process: all that the program writes, until the end of it."""
 
-    keeper: socket.socket | None
+    agent: socket.socket | None
     attempt: int
     program: int  # its process number
     status: int  # read end of a pipe: the first process tells here how the program ended
@@ -88,9 +88,9 @@ class Recording:
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
     def say(self, message: framing.Message) -> None:
-        if self.keeper is not None:
+        if self.agent is not None:
             with contextlib.suppress(OSError):
-                framing.send(self.keeper, message)
+                framing.send(self.agent, message)
 
     def _until_end(self) -> bytes:
         """Record until the program has ended and all it wrote was read."""
@@ -277,12 +277,21 @@ def _end_like(status: int) -> NoReturn:
 def main() -> NoReturn:
     attempt, world, through, master, port, survives = sys.argv[1].split(":")
     who = who_am_i()
-    keeper: socket.socket | None = None
+    agent: socket.socket | None = None
     with contextlib.suppress(OSError):
-        keeper = framing.connect(f"{os.environ['OARSMAN_RUN']}/k")
-    recording = Recording(keeper, int(attempt), program=0, status=-1)
-    recording.say({"rank": who.rank, "size": who.size, "local": who.local_rank, "host": who.host,
-                   "attempt": int(attempt), "world": world, "survives": survives == "1"})  # fmt: skip
+        agent = framing.connect(f"{os.environ['OARSMAN_RUN']}/k")
+    recording = Recording(agent, int(attempt), program=0, status=-1)
+    recording.say(
+        {
+            "rank": who.rank,
+            "size": who.size,
+            "local": who.local_rank,
+            "host": who.host,
+            "attempt": int(attempt),
+            "world": world,
+            "survives": survives == "1",
+        }
+    )
     logs = log_lines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))
     try:
         recording.streams, out, err = _streams(who, through, logs)
@@ -301,8 +310,8 @@ def main() -> NoReturn:
         recording.run()
     for fd in (out, err, recording.status, *(stream.source for stream in recording.streams)):
         os.close(fd)
-    if keeper is not None:
-        keeper.close()
+    if agent is not None:
+        agent.close()
     status = _wait_for(recording.program)
     os.write(tell, f"{status} {time.time()}".encode())
     os.close(tell)

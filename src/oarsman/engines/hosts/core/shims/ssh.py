@@ -1,4 +1,4 @@
-"""The stand-in for ssh: `ssh [options] HOST [options] COMMAND...` runs COMMAND on a host of this job.
+"""The shim for ssh: `ssh [options] HOST [options] COMMAND...` runs COMMAND on a host of this job.
 
 It stays on the caller's side. If the host dies there is no answer, and it ends with 255 as ssh
 would; a host that took its own messenger along would look like success to Open MPI 5.

@@ -1,4 +1,4 @@
-"""`python -I -S start.py NAME arguments...`: the one script behind all stand-ins and the keeper."""
+"""`python -I -S start.py NAME arguments...`: the one script behind all shims and the job agent."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ def _main() -> None:
         from oarsman.engines.hosts.core.shims import mpirun
 
         mpirun.main()
-    elif name == "keeper":
+    elif name == "job-agent":
         from oarsman.engines.hosts import daemon
 
         daemon.main(sys.argv[1])

@@ -20,10 +20,10 @@ from importlib import resources
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.client import Ssh, end, is_turned_away, knocks, quietly, trouble
+from oarsman.engines.hosts.ssh.client import Ssh, backoff, end, is_turned_away, quietly, trouble
 from oarsman.engines.hosts.ssh.code.changes import Changes, archive, changes, gone, named, read_answer, read_names
 from oarsman.engines.hosts.ssh.code.tree import Entry, Tree, plan_copy
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT
 from oarsman.errors import OarsmanError, RetryableError, UserError
 
@@ -49,12 +49,12 @@ class Copied:
     removed: int = 0  # files
 
 
-def is_shared(folder: Path, host: RackHost) -> bool:
+def is_shared(folder: Path, host: SshHost) -> bool:
     real = folder.resolve()
     return any(real.is_relative_to(Path(shared).resolve()) for shared in host.shared)
 
 
-def remote_folder(host: RackHost, folder: Path, who: str) -> str:
+def remote_folder(host: SshHost, folder: Path, who: str) -> str:
     """Where the copy lies on a host; ~/ is for the host to expand. No two folders, users or machines have the same."""
     path = folder.resolve()
     key = "\0".join((_machine_id(), who or getpass.getuser(), str(path)))
@@ -72,7 +72,7 @@ def _machine_id() -> str:
 
 async def copy(
     ssh: Ssh,
-    host: RackHost,
+    host: SshHost,
     tree: Tree,
     target: str,
     *,
@@ -84,7 +84,7 @@ async def copy(
     Raises RetryableError or UserError, which name the host and the reason, if that does not succeed, or if neither side
     gets any further for `timeout` seconds.
     """
-    for pause in knocks():
+    for pause in backoff():
         try:
             return await _copy(ssh, host, tree, target, timeout, control)
         except _TurnedAwayError:
@@ -93,8 +93,13 @@ async def copy(
 
 
 async def _copy(
-    ssh: Ssh, host: RackHost, tree: Tree, target: str, timeout: float, control: str | None  # noqa: ASYNC109
-) -> Copied:  # fmt: skip
+    ssh: Ssh,
+    host: SshHost,
+    tree: Tree,
+    target: str,
+    timeout: float,  # noqa: ASYNC109
+    control: str | None,
+) -> Copied:
     words = ssh.argv(host, scripts.RECEIVER, control=control, timeout=max(1, round(min(timeout, _CONNECTING))))
     try:
         process = await asyncio.create_subprocess_exec(
@@ -119,7 +124,7 @@ async def _copy(
 
 class _Conversation:
     def __init__(
-        self, ssh: Ssh, host: RackHost, process: asyncio.subprocess.Process, limit: asyncio.Timeout, patience: float
+        self, ssh: Ssh, host: SshHost, process: asyncio.subprocess.Process, limit: asyncio.Timeout, patience: float
     ) -> None:
         assert process.stdin
         assert process.stdout
@@ -217,7 +222,7 @@ _REASONS = (
 )
 
 
-def _failure(ssh: Ssh, host: RackHost, code: int, said: str) -> OarsmanError:
+def _failure(ssh: Ssh, host: SshHost, code: int, said: str) -> OarsmanError:
     if code in (NOT_STARTED, TIMED_OUT, SSH_FAILED) or code < 0:
         found = ssh.trouble(host, code, said)
         kind = UserError if found.kind in _FOR_THE_USER else RetryableError

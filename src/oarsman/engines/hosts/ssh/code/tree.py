@@ -30,8 +30,15 @@ from oarsman.errors import UserError
 
 IGNORE_FILE = ".oarsmanignore"
 ALWAYS_IGNORED = (
-    ".git", "__pycache__", ".venv", "venv", "node_modules", ".mypy_cache", ".pytest_cache", "*.pyc",
-)  # fmt: skip
+    ".git",
+    "__pycache__",
+    ".venv",
+    "venv",
+    "node_modules",
+    ".mypy_cache",
+    ".pytest_cache",
+    "*.pyc",
+)
 LIMIT_BYTES = 256 << 20
 LIMIT_FILES = 20_000
 _MEASURED = 5  # times the limit: how far a folder that is too large is looked through to name its largest parts

@@ -19,7 +19,7 @@ from oarsman.engines.hosts.ssh import probe, scripts
 from oarsman.engines.hosts.ssh.client import Ssh, end, quietly
 from oarsman.engines.hosts.ssh.diagnose.findings import HostSeen
 from oarsman.engines.hosts.ssh.diagnose.judge import WaySeen, first_mpi
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import RetryableError
 
@@ -30,7 +30,7 @@ PATIENCE = 5  # seconds for what may hang on a host
 Clock = Callable[[], float]
 
 
-async def ask(ssh: Ssh, host: RackHost, *, clock: Clock = time.time) -> HostSeen:
+async def ask(ssh: Ssh, host: SshHost, *, clock: Clock = time.time) -> HostSeen:
     connect = f"ConnectTimeout={CONNECT_SECONDS}"
     asked = clock()
     answer = await ssh.run(host, probe.script(host, patience=PATIENCE), timeout=ANSWER_SECONDS, options=(connect,))
@@ -79,7 +79,7 @@ class Conversation:
 
 
 @asynccontextmanager
-async def conversation(ssh: Ssh, host: RackHost, script: str) -> AsyncIterator[Conversation]:
+async def conversation(ssh: Ssh, host: SshHost, script: str) -> AsyncIterator[Conversation]:
     """The script's last line must be what begins it: then the shell has read all of it, and input is the script's."""
     process = await asyncio.create_subprocess_exec(
         *ssh.argv(host, "/bin/sh"),
@@ -122,7 +122,7 @@ class _Meeting:
     """Nobody begins to connect before everybody listens."""
 
     missing: set[str]
-    door: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(BEGIN_AT_ONCE))
+    backend: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(BEGIN_AT_ONCE))
     ports: dict[str, str] = field(default_factory=dict)
     complete: asyncio.Event = field(default_factory=asyncio.Event)
     finished: set[str] = field(default_factory=set)
@@ -157,9 +157,14 @@ class _Trying:
     """One host's part."""
 
     def __init__(
-        self, ssh: Ssh, seen: HostSeen, everybody: Sequence[HostSeen], addresses: Mapping[str, str],
-        meeting: _Meeting, clock: Callable[[], float],
-    ) -> None:  # fmt: skip
+        self,
+        ssh: Ssh,
+        seen: HostSeen,
+        everybody: Sequence[HostSeen],
+        addresses: Mapping[str, str],
+        meeting: _Meeting,
+        clock: Callable[[], float],
+    ) -> None:
         self.seen = seen
         self._ssh, self._addresses, self._meeting, self._clock = ssh, addresses, meeting, clock
         names = [each.host.name for each in everybody]
@@ -179,7 +184,7 @@ class _Trying:
         left = False
         try:
             async with AsyncExitStack() as stack:
-                async with self._meeting.door:
+                async with self._meeting.backend:
                     talk = await stack.enter_async_context(conversation(self._ssh, self.seen.host, self._script()))
                     await _within(_BEGIN_SECONDS, self._begin(talk))
                 self._meeting.arrived(self._name)
@@ -240,13 +245,13 @@ class _Trying:
                 case ["finished", *_]:
                     return
 
-    def _call_words(self, host: RackHost) -> tuple[str, str, str]:
+    def _call_words(self, host: SshHost) -> tuple[str, str, str]:
         return host.name, self._addresses[host.name], self._meeting.ports[host.name]
 
     def results(self) -> list[WaySeen]:
         return [self._result(host) for host in self._others]
 
-    def _result(self, other: RackHost) -> WaySeen:
+    def _result(self, other: SshHost) -> WaySeen:
         code, said = self._logins.get(other.name, (None, ""))
         address = self._addresses.get(other.name, "")
         call = self._calls.get(other.name, "")
@@ -260,11 +265,11 @@ class _Trying:
         return WaySeen(host=self._name, other=other, address=address, code=code, said=said, call=call, untried=untried)
 
 
-def _login_words(host: RackHost) -> tuple[str, str, str, str]:
+def _login_words(host: SshHost) -> tuple[str, str, str, str]:
     return host.name, host.target, host.user or "-", str(host.port or "-")
 
 
-def _lanes(hosts: Sequence[RackHost], count: int) -> list[Sequence[RackHost]]:
+def _lanes(hosts: Sequence[SshHost], count: int) -> list[Sequence[SshHost]]:
     return [lane for start in range(count) if (lane := hosts[start::count])]
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
 
@@ -29,7 +29,7 @@ class Finding:
 class HostSeen:
     """What came of asking a host about itself: facts, or what was in the way."""
 
-    host: RackHost
+    host: SshHost
     facts: HostFacts | None = None
     trouble: Trouble | None = None
     skew: float = 0.0  # seconds its clock is ahead of ours

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, WARN, Finding, HostSeen
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.engines.hosts.ssh.trouble import trouble
 
@@ -54,7 +54,7 @@ class WaySeen:
     """What came of trying it on the first host."""
 
     host: str
-    other: RackHost
+    other: SshHost
     address: str  # of the other, in the network for MPI
     code: int | None = None  # of ssh to the other; None: not tried
     said: str = ""  # by ssh
@@ -241,13 +241,13 @@ def clock(seen: HostSeen) -> Finding:
     )
 
 
-def surroundings(host: RackHost, facts: HostFacts) -> Iterator[Finding]:
-    looks: tuple[Callable[[RackHost, HostFacts], Finding], ...] = (_path, _folder, _disk, _gpus)
+def surroundings(host: SshHost, facts: HostFacts) -> Iterator[Finding]:
+    looks: tuple[Callable[[SshHost, HostFacts], Finding], ...] = (_path, _folder, _disk, _gpus)
     for look in looks:
         yield look(host, facts)
 
 
-def _path(host: RackHost, facts: HostFacts) -> Finding:
+def _path(host: SshHost, facts: HostFacts) -> Finding:
     """ssh runs commands in a shell that has read less than that of a person who logs in."""
     alone = _first([mpi for mpi in facts.mpis if mpi.in_path], facts.path)
     login = _first([mpi for mpi in facts.mpis if mpi.in_login_path], facts.login_path or "")
@@ -278,7 +278,7 @@ def _named(mpi: HostMpi) -> bool:
     return PurePosixPath(mpi.launcher).name in ("mpirun", "mpiexec")
 
 
-def _folder(host: RackHost, facts: HostFacts) -> Finding:
+def _folder(host: SshHost, facts: HostFacts) -> Finding:
     if not facts.folder_problem:
         return Finding(host=host.name, step="folder", level=OK, message=f"{facts.folder} can be written")
     return Finding(
@@ -290,7 +290,7 @@ def _folder(host: RackHost, facts: HostFacts) -> Finding:
     )
 
 
-def _disk(host: RackHost, facts: HostFacts) -> Finding:
+def _disk(host: SshHost, facts: HostFacts) -> Finding:
     places = {facts.folder: facts.folder_free, "/tmp": facts.temporary_free}
     known = {place: free for place, free in places.items() if free is not None}
     if not known:
@@ -302,7 +302,7 @@ def _disk(host: RackHost, facts: HostFacts) -> Finding:
     return Finding(host=host.name, step="disk", level=FAIL, message=message, hint="make room there")
 
 
-def _gpus(host: RackHost, facts: HostFacts) -> Finding:
+def _gpus(host: SshHost, facts: HostFacts) -> Finding:
     count, wanted = len(facts.gpus), host.gpus
     if wanted is None or wanted == count:
         return Finding(host=host.name, step="GPUs", level=OK, message=f"{count} GPUs")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from oarsman.engines.hosts.ssh.client import Ssh
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 
 MEBIBYTES = 64  # sent for each bandwidth
 _SECONDS = 60.0
@@ -66,7 +66,7 @@ def summary(speeds: Iterable[Speed], what: str) -> Summary | None:
 
 async def measure(
     ssh: Ssh,
-    hosts: Sequence[RackHost],
+    hosts: Sequence[SshHost],
     addresses: Mapping[str, str],
     trusting: Callable[[str, str], bool],
     tell: Callable[[Speed], None] = lambda speed: None,
@@ -84,14 +84,14 @@ async def measure(
     return found
 
 
-async def _pair(ssh: Ssh, host: RackHost, other: RackHost, address: str, trusting: bool) -> Speed:
+async def _pair(ssh: Ssh, host: SshHost, other: SshHost, address: str, trusting: bool) -> Speed:
     answer = await ssh.run(host, script(other, address, trusting), timeout=_SECONDS)
     if answer.trouble is not None:
         return Speed(host=host.name, other=other.name, why=answer.trouble.message)
     return parsed(host.name, other.name, answer.out, trusting)
 
 
-def script(other: RackHost, address: str, trusting: bool) -> str:
+def script(other: SshHost, address: str, trusting: bool) -> str:
     """Times come from the clock of the host, so that the way from here does not matter."""
     ping = f"LC_ALL=C ping -q -c 10 -i 0.2 -w 5 {shlex.quote(address)} 2>/dev/null </dev/null\n"
     if not trusting:

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.diagnose.course import Course
+from oarsman.engines.hosts.ssh.diagnose.diagnosis import Diagnosis
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, Finding
 from oarsman.engines.hosts.ssh.diagnose.judge import first_mpi
 from oarsman.engines.hosts.ssh.interfaces import variables
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.job.job import Implementation
 
 _SECONDS = 60.0
@@ -19,24 +19,24 @@ STEP = "real run"
 _BY_JOB = "a job does it without trust between hosts: oarsman run --on ssh -n {count} -- hostname"
 
 
-async def plain_mpirun(course: Course) -> Finding:
-    hosts = course.passed
-    why = why_not(hosts, course.findings)
+async def plain_mpirun(diagnosis: Diagnosis) -> Finding:
+    hosts = diagnosis.passed
+    why = why_not(hosts, diagnosis.findings)
     if why:
         hint = _BY_JOB.format(count=len(hosts)) if hosts else ""
         return Finding(host="", step=STEP, level=SKIPPED, message=f"mpirun was not tried: {why}", hint=hint)
     first = hosts[0]
-    facts = {host.name: own.facts for host in hosts if (own := course.seen[host.name]).facts is not None}
+    facts = {host.name: own.facts for host in hosts if (own := diagnosis.seen[host.name]).facts is not None}
     mpi = first_mpi(facts[first.name])
     assert mpi is not None, "a host without an MPI has not passed"
-    told = variables(course.networks, first.name) if course.networks else {}
-    answer = await course.ssh.run(first, script(mpi, hosts, told), timeout=_SECONDS)
+    told = variables(diagnosis.networks, first.name) if diagnosis.networks else {}
+    answer = await diagnosis.ssh.run(first, script(mpi, hosts, told), timeout=_SECONDS)
     if answer.trouble is not None:
         return Finding(host="", step=STEP, level=FAIL, message=answer.trouble.message, hint=answer.trouble.hint)
     return judged(answer.code, answer.out, answer.err, {name: own.hostname for name, own in facts.items()})
 
 
-def why_not(hosts: Sequence[RackHost], findings: Iterable[Finding]) -> str:
+def why_not(hosts: Sequence[SshHost], findings: Iterable[Finding]) -> str:
     """What a plain mpirun needs and does not have; empty: nothing is missing."""
     if not hosts:
         return "no host passed"
@@ -49,7 +49,7 @@ def why_not(hosts: Sequence[RackHost], findings: Iterable[Finding]) -> str:
     return f"plain mpirun does not know the port and user of {odd}" if odd else ""
 
 
-def script(mpi: FoundMpi, hosts: Sequence[RackHost], told: Mapping[str, str]) -> str:
+def script(mpi: FoundMpi, hosts: Sequence[SshHost], told: Mapping[str, str]) -> str:
     """One process on each host that says where it is. What mpirun asks of a shell is not to ask anything of us."""
     names, count = [host.target for host in hosts], str(len(hosts))
     if mpi.family.implementation is Implementation.OPENMPI:

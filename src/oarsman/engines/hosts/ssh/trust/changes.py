@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trust.files import (
     PublicKey,
     admits,
@@ -49,7 +49,7 @@ class Work:
 class Peer:
     """A host as the others are to know it."""
 
-    host: RackHost
+    host: SshHost
     seen: Seen
     key: PublicKey  # of the host
 
@@ -74,13 +74,13 @@ class Peer:
         )
 
 
-def names_of(host: RackHost, seen: Seen) -> list[str]:
+def names_of(host: SshHost, seen: Seen) -> list[str]:
     """Those by which the others may call it, the usual one first."""
     found = dict.fromkeys((host.name, host.target, _hostname(host, seen)))
     return [name for name in found if not _is_this_machine(name)]
 
 
-def _hostname(host: RackHost, seen: Seen) -> str:
+def _hostname(host: SshHost, seen: Seen) -> str:
     """Its own address, which is right also where this machine comes through a translating router."""
     for name in (seen.address, host.target):
         if name and not _is_this_machine(name):

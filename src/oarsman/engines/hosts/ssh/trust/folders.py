@@ -12,7 +12,7 @@ from importlib import resources
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh.client import Answer
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
 
@@ -205,5 +205,5 @@ def _file(row: Sequence[str]) -> File:
     return File(None if before == "none" else bytes.fromhex(content), before)
 
 
-def on_host(host: RackHost, run: Run) -> Place:
+def on_host(host: SshHost, run: Run) -> Place:
     return Place(host.name, run)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh.client import Answer, Ssh, end
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.engines.hosts.ssh.trust.files import PublicKey, best, known, with_port
 from oarsman.engines.hosts.ssh.trust.folders import KEY
@@ -52,13 +52,17 @@ class Way:
         return None if str(first) in ("none", "/dev/null") else first
 
 
-async def way_to(ssh: Ssh, host: RackHost) -> Way | Trouble:
+async def way_to(ssh: Ssh, host: SshHost) -> Way | Trouble:
     program, *words = ssh.argv(host)
     try:
         process = await asyncio.create_subprocess_exec(
-            program, "-G", *words, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+            program,
+            "-G",
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+        )
     except (FileNotFoundError, PermissionError):
         return Trouble("no-ssh", "there is no ssh on this machine", "install OpenSSH's client")
     out, err = await process.communicate()
@@ -105,16 +109,20 @@ def _text(file: Path) -> bytes | None:
         return None
 
 
-async def learn_key(ssh: Ssh, host: RackHost, way: Way, folder: Path) -> PublicKey | Trouble:
+async def learn_key(ssh: Ssh, host: SshHost, way: Way, folder: Path) -> PublicKey | Trouble:
     """The key that the host shows, without logging in; by ssh itself, which knows the way through other machines.
 
     It is believed only as far as an empty file of ours is concerned, from which it is then shown to the user.
     """
     file = folder / f"{host.name}.learned"
     options = [
-        *pinned_by(file), "StrictHostKeyChecking=no", "HashKnownHosts=no", "PreferredAuthentications=none",
-        "ControlPath=none", f"ConnectTimeout={CONNECT_SECONDS}",
-    ]  # fmt: skip
+        *pinned_by(file),
+        "StrictHostKeyChecking=no",
+        "HashKnownHosts=no",
+        "PreferredAuthentications=none",
+        "ControlPath=none",
+        f"ConnectTimeout={CONNECT_SECONDS}",
+    ]
     answer = await ssh.run(host, "exit 0\n", timeout=3 * CONNECT_SECONDS, options=options)
     found = best([entry.key for entry in known(_text(file), way.known_as)])
     if found is not None:
@@ -128,8 +136,15 @@ def pinned_by(file: Path) -> list[str]:
 
 
 async def log_in(
-    ssh: Ssh, host: RackHost, script: str, *, timeout: float, pins: Path | None, password: str | None, way: Way  # noqa: ASYNC109
-) -> Answer:  # fmt: skip
+    ssh: Ssh,
+    host: SshHost,
+    script: str,
+    *,
+    timeout: float,  # noqa: ASYNC109
+    pins: Path | None,
+    password: str | None,
+    way: Way,
+) -> Answer:
     """Nothing is learned on the way: neither new host keys nor further ones of a known host."""
     options = ["StrictHostKeyChecking=yes", "UpdateHostKeys=no", f"ConnectTimeout={CONNECT_SECONDS}"]
     options += pinned_by(pins) if pins else []
@@ -140,7 +155,7 @@ async def log_in(
         return await ssh.run(host, script, timeout=timeout, options=options, answering=environment)
 
 
-def _asked_for(host: RackHost, way: Way) -> Sequence[str]:
+def _asked_for(host: SshHost, way: Way) -> Sequence[str]:
     """Words of a question that may be answered: a machine on the way must not be given the password of another."""
     if not way.indirect:
         return ()

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from oarsman.engines.hosts.ssh.client import Answer, Ssh, on_all
-from oarsman.engines.hosts.ssh.inventory import Inventory, RackHost
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble, trouble
 from oarsman.engines.hosts.ssh.trust import changes as plans
 from oarsman.engines.hosts.ssh.trust.changes import HERE, Change, Peer, Wanted, Work
@@ -97,10 +97,10 @@ class Trust:
         self._pins.write_text("".join(f"{self._ways[n].known_as} {key}\n" for n, key in self.learned.items()))
         await self._look_at([host for host in strangers if host.name in self.learned])
 
-    async def _learn(self, host: RackHost) -> PublicKey | Trouble:
+    async def _learn(self, host: SshHost) -> PublicKey | Trouble:
         return await learn_key(self._ssh, host, self._ways[host.name], self._folder)
 
-    def _is(self, kind: str, host: RackHost) -> bool:
+    def _is(self, kind: str, host: SshHost) -> bool:
         found = self.troubles.get(host.name)
         return found is not None and found.kind == kind
 
@@ -109,11 +109,11 @@ class Trust:
         return self._folder / "pins"
 
     @property
-    def locked(self) -> list[RackHost]:
+    def locked(self) -> list[SshHost]:
         """Hosts that do not know a key of ours, and may take a password."""
         return [host for host in self.inventory.hosts if self._is("denied", host)]
 
-    def login_name(self, host: RackHost) -> str:
+    def login_name(self, host: SshHost) -> str:
         return f"{self._ways[host.name].user}@{host.name}"
 
     async def try_passwords(self, passwords: Mapping[str, str]) -> list[str]:
@@ -125,7 +125,7 @@ class Trust:
             del self._passwords[name]
         return wrong
 
-    async def _look_at(self, hosts: Sequence[RackHost]) -> None:
+    async def _look_at(self, hosts: Sequence[SshHost]) -> None:
         found = await on_all(hosts, lambda host: self._place(host).look())
         for name, seen in found.items():
             self.troubles.pop(name, None)
@@ -136,17 +136,22 @@ class Trust:
             else:
                 self._seen[name] = seen
 
-    def _place(self, host: RackHost) -> Place:
+    def _place(self, host: SshHost) -> Place:
         async def run(script: str, timeout: float) -> Answer:  # noqa: ASYNC109
             return await log_in(
-                self._ssh, host, script, timeout=timeout, way=self._ways[host.name],
-                pins=self._pins if host.name in self.learned else None, password=self._passwords.get(host.name),
-            )  # fmt: skip
+                self._ssh,
+                host,
+                script,
+                timeout=timeout,
+                way=self._ways[host.name],
+                pins=self._pins if host.name in self.learned else None,
+                password=self._passwords.get(host.name),
+            )
 
         return on_host(host, run)
 
     @property
-    def taking_part(self) -> list[RackHost]:
+    def taking_part(self) -> list[SshHost]:
         return [host for host in self.inventory.hosts if host.name in self._seen and host.name not in self.troubles]
 
     @property
@@ -246,16 +251,16 @@ class Trust:
         peers = await self._peers()
         keys = {peer.host.name: self._seen[peer.host.name].key for peer in peers}
 
-        async def write(host: RackHost) -> None:
+        async def write(host: SshHost) -> None:
             await self._settle(host, lambda: self._work(self._peer(host, peers), peers, keys))
 
         await on_all([peer.host for peer in peers], write)
 
-    def _peer(self, host: RackHost, peers: Sequence[Peer]) -> Peer:
+    def _peer(self, host: SshHost, peers: Sequence[Peer]) -> Peer:
         found = next(peer for peer in peers if peer.host == host)
         return Peer(host, self._seen[host.name], found.key)
 
-    async def _make_key(self, host: RackHost) -> None:
+    async def _make_key(self, host: SshHost) -> None:
         made = await self._place(host).make_key(self.mark)
         if isinstance(made, Trouble):
             self.troubles[host.name] = made
@@ -266,14 +271,14 @@ class Trust:
     async def carry_out_undo(self, plan: Plan) -> None:
         """Here last, and only when every host is done: the rest needs the way that is known here."""
 
-        async def clear(host: RackHost) -> None:
+        async def clear(host: SshHost) -> None:
             await self._settle(host, lambda: plans.undo(host.name, self._seen[host.name], self.mark))
 
         await on_all([host for host in self.taking_part if host.name in plan.work], clear)
         if HERE in plan.work and not self.troubles:
             await self._change_here(plan.work[HERE], lambda seen: plans.undo(HERE, seen, self._start_mark))
 
-    async def _settle(self, host: RackHost, work: Callable[[], Work]) -> None:
+    async def _settle(self, host: SshHost, work: Callable[[], Work]) -> None:
         """Files that were changed meanwhile are looked at again."""
         for _ in range(_TRIES):
             now = work()
@@ -325,14 +330,19 @@ class Trust:
         between = [(source, target) for source in names for target in names if source != target]
         return pairs + [Pair(source, to, self._between(source, to, visits.get(source))) for source, to in between]
 
-    async def _enter(self, host: RackHost) -> Trouble | None:
+    async def _enter(self, host: SshHost) -> Trouble | None:
         answer = await log_in(
-            self._ssh, host, "exit 0\n", timeout=30, way=self._ways[host.name], password=None,
+            self._ssh,
+            host,
+            "exit 0\n",
+            timeout=30,
+            way=self._ways[host.name],
+            password=None,
             pins=self._pins if self._ways[host.name].own_file is None and host.name in self.learned else None,
-        )  # fmt: skip
+        )
         return answer.trouble
 
-    async def _visit(self, host: RackHost, names: Sequence[str]) -> dict[str, tuple[int, str]] | Trouble:
+    async def _visit(self, host: SshHost, names: Sequence[str]) -> dict[str, tuple[int, str]] | Trouble:
         """Each begins with the one after itself: otherwise all would come to the first at once."""
         place = names.index(host.name)
         called = {self._called(name): name for name in (*names[place + 1 :], *names[:place])}

@@ -10,19 +10,19 @@ from oarsman.engines.hosts.ssh.diagnose.ask import ask, try_ways
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, Finding, HostSeen, unfit
 from oarsman.engines.hosts.ssh.diagnose.judge import alike, clock, reached, surroundings, way
 from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
-from oarsman.engines.hosts.ssh.inventory import RackHost
+from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 
 
 @dataclass
-class Course:
+class Diagnosis:
     """One run of it: what was found so far, and what it was found from."""
 
     ssh: Ssh
-    hosts: Sequence[RackHost]
+    hosts: Sequence[SshHost]
     tell: Callable[[Sequence[Finding]], None] = lambda findings: None
     stage: Callable[[str], None] = lambda name: None  # for those who watch
-    real_run: Callable[[Course], Awaitable[Finding]] | None = None  # a job over all hosts that passed
+    real_run: Callable[[Diagnosis], Awaitable[Finding]] | None = None  # a job over all hosts that passed
     findings: list[Finding] = field(default_factory=list)
     seen: dict[str, HostSeen] = field(default_factory=dict)
     networks: Networks | None = None
@@ -44,12 +44,12 @@ class Course:
         return self.findings
 
     @property
-    def passed(self) -> list[RackHost]:
+    def passed(self) -> list[SshHost]:
         """As many hosts as can be taken together without a failure."""
         failed = unfit([host.name for host in self.hosts], self.findings)
         return [host for host in self.hosts if host.name not in failed]
 
-    async def _ask(self, host: RackHost) -> HostSeen:
+    async def _ask(self, host: SshHost) -> HostSeen:
         """Each is told of as soon as all before it have answered: people look for hosts in the order they know."""
         seen = await ask(self.ssh, host)
         self.seen[host.name] = seen
