@@ -76,7 +76,7 @@ def fill(ours: Oarsman, count: int) -> None:
             uid=uid,
             namespace=names.DEFAULT_NAMESPACE,
             name=name,
-            engine="embedded",
+            engine="local",
             owner="somebody",
             folder="/",
             document=document,

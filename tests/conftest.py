@@ -11,12 +11,17 @@ import pytest
 from _pytest.terminal import TerminalReporter
 from cluster.cluster import Cluster, start
 from cluster.provided import provided
+from hypothesis import HealthCheck, settings
 from pytest_rerunfailures import suspended_finalizers
 from xdist.scheduler import LoadScopeScheduling
 
 # A suite started in the background of a script inherits these ignored, and so would every command it tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+# A machine that does everything at once is slow: no test may fail for that.
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("house")
 
 CRD = Path(__file__).parents[1] / "deploy" / "crd" / "mpijobs.kubeflow.org.yaml"
 

@@ -15,6 +15,13 @@ PLURAL: Final = "mpijobs"
 SHORT_NAMES: Final = ("mj", "mpij")
 DEFAULT_NAMESPACE: Final = "default"
 
+# -- Where jobs run: `--on`, `Client(on=)`, the engine of a job -----------------------------------
+LOCAL: Final = "local"  # this machine
+SSH: Final = "ssh"  # hosts that an inventory names
+KUBE: Final = "kube"  # a Kubernetes cluster
+PLACES: Final = (LOCAL, SSH, KUBE)
+PLACE_ALIASES: Final = {"embedded": LOCAL}  # what it was called before
+
 # -- Annotations: what a manifest can say to Oarsman alone -----------------------------------------
 # "false" keeps the launch line exactly as written (default: single-dash options are made two-dash).
 ANNOTATION_REWRITE: Final = "oarsman.dev/rewrite-launch-line"

@@ -128,7 +128,7 @@ class FakeJobs:
             created_at=T0,
             owner="ada",
             folder=Path("/home/ada"),
-            engine="embedded",
+            engine="local",
             revision=7,
             **given,
         )
@@ -149,7 +149,7 @@ class FakeJobs:
         if job.key in self.records and not replace:
             raise ConflictError(f"job {job.key} exists")
         self.records[job.key] = record = JobRecord(
-            job=job, status=Status(), created_at=T0, owner=owner or "ada", folder=folder, engine="embedded"
+            job=job, status=Status(), created_at=T0, owner=owner or "ada", folder=folder, engine="local"
         )
         return record
 

@@ -70,7 +70,7 @@ def test_debug_shows_the_traceback(words: list[str]) -> None:
 
 
 def test_an_unknown_engine_is_refused_clearly(jobs: FakeJobs) -> None:
-    assert "--on takes one of: embedded, ssh, kube" in oarsman(jobs, "list", "--on", "moon").stderr
+    assert "--on takes one of: local, ssh, kube" in oarsman(jobs, "list", "--on", "moon").stderr
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

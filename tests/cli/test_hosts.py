@@ -359,7 +359,7 @@ def test_inventories_do_not_meet(rack: Inventory, tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 99, "hosts": {}}'])
 def test_a_file_that_makes_no_sense_is_as_none(rack: Inventory, tmp_path: Path, text: str) -> None:
     know(rack)
-    (file,) = (tmp_path / "state" / "racks").glob("*.json")
+    (file,) = (tmp_path / "state" / "inventories").glob("*.json")
     file.write_text(text)
     assert host_state.known(rack)["node1"].facts is None
     know(rack)

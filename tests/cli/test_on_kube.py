@@ -102,10 +102,10 @@ def test_an_image_does_not_go_with_a_manifest(jobs: ClusterFake, manifest: str) 
 
 
 def test_the_operator_is_said_to_finish_what_is_left(jobs: ClusterFake) -> None:
-    from oarsman.cli.waiting import agent
+    from oarsman.cli.waiting import controller
 
-    assert agent(Session(engine="kube")) == "the operator"
-    assert agent(Session()) == "the supervisor"
+    assert controller(Session(engine="kube")) == "the operator"
+    assert controller(Session()) == "the supervisor"
 
 
 def test_a_job_that_nobody_looks_at_is_explained_once(

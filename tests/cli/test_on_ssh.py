@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from oarsman import names
+from oarsman import backends, names
 from oarsman.backends.base import Amounts, Fit
+from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.local.preview import Preview
 from oarsman.cli.main import cli
 from oarsman.cli.progress import waiting_for
@@ -45,12 +46,12 @@ def test_the_door_is_opened_with_the_file_that_was_named(monkeypatch: pytest.Mon
         opened.append((engine, given["hosts"]))
         return FakeJobs()
 
-    monkeypatch.setattr("oarsman.backends.open_jobs", open_backend)
+    monkeypatch.setattr("oarsman.backends.open_backend", open_backend)
     assert CliRunner().invoke(cli, words, obj=Session()).exit_code == 0
     assert opened == [("ssh", "rack.yaml")]
 
 
-@pytest.mark.parametrize("engine", ["embedded", "kube"])
+@pytest.mark.parametrize("engine", ["local", "kube"])
 def test_hosts_are_refused_elsewhere(jobs: FakeJobs, engine: str) -> None:
     result = oarsman(jobs, "list", "--on", engine, "--hosts", "rack.yaml")
     assert (result.exit_code, result.stderr) == (2, "error: --hosts needs --on ssh\n")
@@ -65,7 +66,7 @@ def test_a_wide_list_names_the_machines_of_a_job(jobs: FakeJobs) -> None:
     jobs.add("tau")
     header, *rows = oarsman(jobs, "list", "-o", "wide").stdout.splitlines()
     start = header.index("ENGINE")
-    assert [row[start:].split("  ")[0] for row in rows] == ["ssh (node1, node2)", "embedded"]
+    assert [row[start:].split("  ")[0] for row in rows] == ["ssh (node1, node2)", "local"]
 
 
 def test_a_list_says_where_jobs_are_if_they_are_in_several_places(jobs: FakeJobs) -> None:
@@ -75,7 +76,7 @@ def test_a_list_says_where_jobs_are_if_they_are_in_several_places(jobs: FakeJobs
     jobs.records[record.job.key] = replace(record, engine="ssh")
     header, *rows = oarsman(jobs, "list").stdout.splitlines()
     start = header.index("ENGINE")
-    assert [row[start:] for row in rows] == ["ssh", "embedded"]
+    assert [row[start:] for row in rows] == ["ssh", "local"]
 
 
 def test_a_wide_list_names_only_a_few_of_many_machines(jobs: FakeJobs) -> None:
@@ -114,7 +115,7 @@ def without_hosts(reason: str, position: int = 1) -> Status:
 
 
 DENIED = "no host can be used now; node1: it does not let us log in as ada; node2: no answer on port 22"
-BETTER = "asks for 4 slots, the rack has 2; node2: no answer on port 22"
+BETTER = "asks for 4 slots, the hosts have 2; node2: no answer on port 22"
 
 
 def test_run_says_of_each_host_in_a_line_why_it_cannot_be_used_whenever_that_changes(manifest: str) -> None:
@@ -138,7 +139,7 @@ def test_run_says_of_each_host_in_a_line_why_it_cannot_be_used_whenever_that_cha
         "  node1: it does not let us log in as ada\n"
         "  node2: no answer on port 22\n"
         f"{hint}"
-        "pi: waiting for its hosts: asks for 4 slots, the rack has 2\n"
+        "pi: waiting for its hosts: asks for 4 slots, the hosts have 2\n"
         "  node2: no answer on port 22\n"
         f"{hint}"
         "pi succeeded after 3.5s\n"
@@ -199,7 +200,7 @@ def planned(monkeypatch: pytest.MonkeyPatch, fit: Fit, *words: str) -> str:
         def preview(self, document: Any, environment: Any) -> Preview:
             return a_preview(fit)
 
-    monkeypatch.setattr(Session, "rack", lambda _self: Rack())
+    monkeypatch.setattr(Session, "ssh_backend", lambda _self: Rack())
     result = CliRunner().invoke(cli, ["plan", "--on", "ssh", *words], obj=Session(now=lambda: NOW))
     assert result.exit_code == 0, result.output
     return result.stdout
@@ -247,3 +248,12 @@ def test_without_an_inventory_no_job_can_run_on_hosts(monkeypatch: pytest.Monkey
     result = doctor("--hosts", str(tmp_path / "none"))
     assert result.exit_code == 1
     assert f"there is no file {tmp_path / 'none'}" in result.stdout
+
+
+# -- the place called by its earlier name ------------------------------------------------------------
+
+
+def test_the_earlier_name_of_this_machine_is_taken_and_not_offered(jobs: FakeJobs) -> None:
+    assert oarsman(jobs, "list", "--on", "embedded").exit_code == 0
+    assert "[local|ssh|kube]" in oarsman(jobs, "list", "--help").stdout
+    assert isinstance(backends.open_backend("embedded"), LocalBackend)

@@ -468,7 +468,7 @@ def test_the_package_offers_its_names_and_imports_them_late() -> None:
 
 # -- where jobs run ---------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", [Client, oarsman.AsyncClient])
-@pytest.mark.parametrize("on", ["embedded", "kube"])
+@pytest.mark.parametrize("on", ["local", "kube"])
 def test_hosts_are_for_ssh(kind: Callable[..., object], on: str) -> None:
     with pytest.raises(UsageError, match='hosts are for on="ssh"'):
         kind(on=on, hosts="rack.yaml")

@@ -37,7 +37,7 @@ def test_every_text_has_its_chinese() -> None:
     texts = list(said())
     assert len(texts) > 30
     assert [f"{where}: {text}" for text, where in texts if text not in CATALOGUE] == []
-    assert [text for text in (*STATES, *STEPS, "queued", "embedded", "ssh", "kube") if text not in CATALOGUE] == []
+    assert [text for text in (*STATES, *STEPS, "queued", "local", "ssh", "kube") if text not in CATALOGUE] == []
 
 
 def test_every_question_of_the_form_has_its_chinese_and_its_field() -> None:

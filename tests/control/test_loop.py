@@ -58,7 +58,7 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
         uid="u",
         namespace="default",
         name="pi",
-        engine="embedded",
+        engine="local",
         owner="me",
         folder="/",
         document=document,

@@ -277,7 +277,7 @@ DENIED = left_out(rack("1 1"), node1="node1: it does not let us log in", node2="
             LEFT_OUT,
             ask(workers=8),
             [],
-            "asks for 8 slots, the rack has 4; --oversubscribe starts it all the same; "
+            "asks for 8 slots, the hosts have 4; --oversubscribe starts it all the same; "
             "node2 is left out: no route to host",
         ),
         (
@@ -367,11 +367,11 @@ WAY_OUT = "; --oversubscribe starts it all the same"
     [
         ([], ask(), "the inventory has no hosts"),
         (rack("8 4"), ask(slots=16), f"no host has 16 slots for one worker (node1 has most: 8){WAY_OUT}"),
-        (rack("8 8 8 8"), ask(workers=40), f"asks for 40 slots, the rack has 32{WAY_OUT}"),
+        (rack("8 8 8 8"), ask(workers=40), f"asks for 40 slots, the hosts have 32{WAY_OUT}"),
         (rack("8+2g 8+1g"), ask(gpus=4), "no host has 4 GPUs for one worker (node1 has most: 2)"),
         (rack("8 8"), ask(gpus=1), "no host has 1 GPU for one worker (none has any)"),
         (rack("8 8"), ask(gpus=1, oversubscribe=True), "no host has 1 GPU for one worker (none has any)"),
-        (rack("8+2g 8+2g"), ask(workers=5, gpus=1), "asks for 5 GPUs, the rack has 4"),
+        (rack("8+2g 8+2g"), ask(workers=5, gpus=1), "asks for 5 GPUs, the hosts have 4"),
         (rack("8"), ask(memory_gib=17), f"no host has 17 GiB of memory for one worker (node1 has most: 16){WAY_OUT}"),
         (rack("8 4+1g"), ask(slots=8, gpus=1), f"no host has 8 slots and 1 GPU together for one worker{WAY_OUT}"),
         (

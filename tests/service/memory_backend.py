@@ -72,7 +72,7 @@ class MemoryService:
             name=job.name,
             namespace=job.namespace,
             uid=str(number),
-            engine="embedded",
+            engine="local",
             state="Pending",
             api_version="v2beta1",
             implementation="OpenMPI",
@@ -101,7 +101,7 @@ class MemoryService:
     def info(self) -> m.ServerInfo:
         self.asked.append("info")
         me = m.Identity(name="ada", role=m.Role.USER)
-        return m.ServerInfo(version="1", engine="embedded", home="default", accounts=True, me=me)
+        return m.ServerInfo(version="1", engine="local", home="default", accounts=True, me=me)
 
     def overview(self) -> m.Overview:
         return m.Overview(states={"Running": 1}, total=m.AmountsView(cpus=4), held=m.AmountsView(cpus=1))

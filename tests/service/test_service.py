@@ -140,8 +140,8 @@ def test_everybody_sees_what_is_theirs_to_see(jobs: MemoryJobs) -> None:
 def test_filters_offer_what_the_caller_may_see(jobs: MemoryJobs) -> None:
     jobs.add("mine")
     jobs.add("theirs", owner="bob", metadata={"namespace": "team"})
-    assert a_desk(jobs, ROOT).facets() == (["ada", "bob"], ["default", "team"], ["embedded"])
-    assert a_desk(jobs, ADA).facets() == (["ada"], ["default"], ["embedded"])
+    assert a_desk(jobs, ROOT).facets() == (["ada", "bob"], ["default", "team"], ["local"])
+    assert a_desk(jobs, ADA).facets() == (["ada"], ["default"], ["local"])
 
 
 def test_a_viewer_neither_makes_nor_copies_nor_ends(jobs: MemoryJobs) -> None:
@@ -225,7 +225,7 @@ def test_a_clone_that_is_no_job_is_refused(jobs: MemoryJobs, patch: dict[str, An
 
 # -- before it runs ----------------------------------------------------------------------------------
 def test_a_preview_says_what_the_job_would_be(jobs: MemoryJobs) -> None:
-    for engine in ("embedded", "kube"):
+    for engine in ("local", "kube"):
         seen = a_desk(jobs, engine=engine).preview(Create(document=a_document()))
         assert (seen.total_replicas, seen.slots, seen.ranks, seen.problems) == (3, 4, 4, ())
         assert seen.placement == {"pi-worker-0": [0, 1], "pi-worker-1": [2, 3]}

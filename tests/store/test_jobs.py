@@ -26,7 +26,7 @@ def add(store: JobStore, name: str = "pi", **changes: Any) -> StoredJob:
         "uid": f"uid-{name}",
         "namespace": "default",
         "name": name,
-        "engine": "embedded",
+        "engine": "local",
         "owner": "me",
         "folder": "/",
         "document": {"spec": {}},
@@ -226,7 +226,7 @@ def test_a_store_of_the_first_version_is_taken_over(tmp_path: Path) -> None:
     older = sqlite3.connect(path, isolation_level=None)  # a supervisor of that version, still running
     store = JobStore(path)
     before = store.changes(None)
-    assert [job.name for job in before.jobs] == ["old"]
+    assert [(job.name, job.engine) for job in before.jobs] == [("old", "local")]
     older.execute("DELETE FROM jobs WHERE uid = 'u'")
     assert store.changes(before.revision).gone == ["default/old"]
     older.close()

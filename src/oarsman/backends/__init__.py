@@ -16,7 +16,7 @@ _EXTRA = {"aiohttp", "msgspec", "cryptography", "uvloop"}
 
 
 def open_backend(
-    engine: str = "embedded",
+    engine: str = "local",
     *,
     context: str | None = None,
     kubeconfig: str | None = None,
@@ -27,16 +27,18 @@ def open_backend(
 
     `hosts`: the inventory of SSH hosts, if not the one that is found in the usual places.
     """
+    from oarsman import names
     from oarsman.errors import UsageError
 
+    engine = names.PLACE_ALIASES.get(engine, engine)
     if engine == "kube":
         return open_kube(context=context, kubeconfig=kubeconfig, namespace=namespace)
     if engine == "ssh":
         from oarsman.backends.ssh.backend import SshBackend
 
         return SshBackend(hosts)
-    if engine != "embedded":
-        raise UsageError(f"there is no engine '{engine}'", hint="embedded, ssh or kube")
+    if engine != "local":
+        raise UsageError(f"there is no engine '{engine}'", hint="local, ssh or kube")
     from oarsman.backends.local.backend import LocalBackend
 
     return LocalBackend()

@@ -40,7 +40,7 @@ class JobRecord:
     created_at: datetime
     owner: str  # user name
     folder: Path | None  # where it was submitted from
-    engine: str  # "embedded", "ssh", "kube"
+    engine: str  # "local", "ssh", "kube"
     deleting: bool = False
     stop_requested: bool = False
     revision: int = 0  # grows with every change

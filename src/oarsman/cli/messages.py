@@ -25,17 +25,17 @@ def catalogue(code: str) -> Mapping[str, str]:
     return CATALOGUE
 
 
-_job_index = catalogue(language())
+_catalogue = catalogue(language())
 
 
 def t(text: str, /, **values: object) -> str:
-    found = _job_index.get(text, text)
+    found = _catalogue.get(text, text)
     return found.format(**values) if values else found
 
 
 def of(sentence: str) -> str:
     """What an engine said, which it says in English."""
-    if not _job_index:
+    if not _catalogue:
         return sentence
     from oarsman.service.spoken import in_chinese
 

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from oarsman import names
 from oarsman.cli.messages import t
-from oarsman.cli.session import ENGINES, Session, short
+from oarsman.cli.session import Session, short
 from oarsman.cli.times import parse_duration
 from oarsman.cli.verbs import Common, remember
 from oarsman.errors import OarsmanError
@@ -31,6 +32,13 @@ def _place(command: F, *short: str) -> F:
     return engine(_kept("namespace", "NS", t("The namespace meant by names that mention none."), *short)(command))
 
 
+class _Place(click.Choice[str]):
+    """Also takes what a place was called before."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return super().convert(names.PLACE_ALIASES.get(value, value), param, ctx)
+
+
 def engine(command: F) -> F:
     """Which engine, which hosts and which cluster, for verbs that have no jobs to name."""
     command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
@@ -39,8 +47,8 @@ def engine(command: F) -> F:
     return click.option(
         "--on",
         cls=Common,
-        type=click.Choice(ENGINES),
-        metavar="[embedded|ssh|kube]",
+        type=_Place(names.PLACES),
+        metavar="[local|ssh|kube]",
         envvar="OARSMAN_ON",
         expose_value=False,
         is_eager=True,

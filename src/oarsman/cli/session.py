@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from oarsman.backends.kube.backend import KubeBackend
     from oarsman.backends.ssh.backend import SshBackend
 
-ENGINES = ("embedded", "ssh", "kube")
 _KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *names.SHORT_NAMES}
 
 
@@ -34,7 +33,7 @@ def _now() -> datetime:
 class Session:
     factory: Callable[[str], Jobs] | None = None  # None: the real ones
     now: Callable[[], datetime] = _now
-    engine: str = "embedded"
+    engine: str = "local"
     namespace: str | None = None
     context: str | None = None  # of the kubeconfig
     kubeconfig: str | None = None

@@ -56,7 +56,7 @@ class AsyncClient:
         address: str | None = None,
         *,
         token: str | None = None,
-        on: str = "embedded",
+        on: str = "local",
         context: str | None = None,
         kubeconfig: str | None = None,
         hosts: str | os.PathLike[str] | None = None,

@@ -42,7 +42,7 @@ class Client:
         address: str | None = None,
         *,
         token: str | None = None,
-        on: str = "embedded",
+        on: str = "local",
         context: str | None = None,
         kubeconfig: str | None = None,
         hosts: str | os.PathLike[str] | None = None,
@@ -53,7 +53,7 @@ class Client:
         """
         address: a server, "https://host:8443"; token: its API token, by default $OARSMAN_TOKEN; verify: a file with
         the certificate of its issuer, where that is not one everybody trusts.
-        on: without an address, where jobs run: "embedded" (this machine), "ssh" (the hosts that the file `hosts` names,
+        on: without an address, where jobs run: "local" (this machine), "ssh" (the hosts that the file `hosts` names,
         by default the one that the command would find) or "kube", with context and kubeconfig.
         namespace: of jobs and names that mention none.
         service: whoever does the work, if it is none of these.

@@ -244,10 +244,10 @@ def open_console(settings: Settings, port: int) -> Console:
 
 
 def _backends(settings: Settings) -> Backends:
-    if settings.engine == "embedded":
+    if settings.engine == "local":
         from oarsman.backends.local.backend import LocalBackend
 
-        return Backends(lambda _: LocalBackend(settings.paths), "embedded")
+        return Backends(lambda _: LocalBackend(settings.paths), "local")
     if settings.engine == "ssh":
         from oarsman.backends.ssh.backend import SshBackend
 

@@ -16,7 +16,7 @@ DEFAULT_PORT = 8470
 class Settings:
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT  # 0: any that is free
-    engine: str = "embedded"
+    engine: str = "local"
     cert: Path | None = None
     key: Path | None = None
     insecure: bool = False

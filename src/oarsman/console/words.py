@@ -12,16 +12,16 @@ from oarsman.errors import OarsmanError
 LANGUAGES = {"en": "English", "zh": "中文"}
 COOKIE = "oarsman-language"
 # What the API calls by one word, and people by another
-_ENGLISH = {"embedded": "this machine", "ssh": "SSH hosts", "kube": "Kubernetes"}
+_ENGLISH = {"local": "this machine", "ssh": "SSH hosts", "kube": "Kubernetes"}
 
 
 class Words:
     def __init__(self, language: str) -> None:
         self.language = language if language in LANGUAGES else "en"
-        self._job_index = _job_index(self.language)
+        self._catalogue = _catalogue(self.language)
 
     def __call__(self, text: str, /, **values: object) -> str:
-        found = self._job_index.get(text) or _ENGLISH.get(text, text)
+        found = self._catalogue.get(text) or _ENGLISH.get(text, text)
         return found.format(**values) if values else found
 
     def of(self, sentence: str) -> str:
@@ -42,7 +42,7 @@ class Words:
         return "en" if self.language == "zh" else "zh"
 
 
-def _job_index(language: str) -> Mapping[str, str]:
+def _catalogue(language: str) -> Mapping[str, str]:
     if language != "zh":
         return {}
     from oarsman.console.chinese import CATALOGUE

@@ -91,6 +91,7 @@ def matches(query: JobQuery, visible: Visible) -> Visible:
     for field in ("namespace", "owner", "engine", "sweep"):
         value = getattr(query, field)
         if value is not None:
+            value = names.PLACE_ALIASES.get(value, value) if field == "engine" else value
             tests.insert(0, _equals(field, value))
     if len(tests) < 2:
         return tests[0] if tests else everything

@@ -70,7 +70,7 @@ class JobService(EnvironmentService, SweepService):
         identity: Identity,
         job_index: JobIndex | None = None,
         *,
-        engine: str = "embedded",
+        engine: str = "local",
         accounts: bool = False,
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
@@ -367,7 +367,7 @@ class JobService(EnvironmentService, SweepService):
         return preview.preview(
             self._jobs,
             wanted,
-            local=self._engine == "embedded",
+            local=self._engine == "local",
             environment=self._surroundings(),
             folder=folder,
             asks=self._viewer.name if self._viewer is not None else None,

@@ -24,7 +24,7 @@ from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, n
 from oarsman.manifest import Problem, job_from_document
 from oarsman.manifest.source import read
 
-_WITH_A_QUEUE = frozenset({"embedded", "ssh"})  # engines that let in what fits, however much was handed in
+_WITH_A_QUEUE = frozenset({"local", "ssh"})  # engines that let in what fits, however much was handed in
 _ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
 Told = Callable[[JobRecord], object]
 Mine = Callable[[JobRecord], bool]

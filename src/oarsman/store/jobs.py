@@ -23,7 +23,11 @@ from typing import Any, TypeVar
 from oarsman.errors import ConflictError, NotFoundError, StoreError
 
 T = TypeVar("T")
-_SCHEMAS = ("schema.sql", "schema-2.sql")  # one per version: each makes of the version before the next one
+_SCHEMAS = (
+    "schema.sql",
+    "schema-2.sql",
+    "schema-3.sql",
+)  # each makes the next version of the one before
 _SCHEMA_VERSION = len(_SCHEMAS)
 _REMOVALS_KEPT = 50_000  # revisions; schema-2.sql says so too
 _RESERVE_BYTES = 2 << 20

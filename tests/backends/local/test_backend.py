@@ -129,7 +129,7 @@ def test_who_comes_last_waits_behind_one_that_has_waited_long(jobs: LocalBackend
         uid="u",
         namespace="default",
         name="patient",
-        engine="embedded",
+        engine="local",
         owner="me",
         folder="/",
         environment={},

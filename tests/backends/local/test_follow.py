@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from oarsman.store import jobs
 jobs.JobStore(Path(sys.argv[1])).add(
-    uid="other", namespace="default", name="other", engine="embedded", owner="me", folder="/",
+    uid="other", namespace="default", name="other", engine="local", owner="me", folder="/",
     document=json.loads(sys.argv[2]), environment={}, now=datetime.now(UTC),
 )
 """

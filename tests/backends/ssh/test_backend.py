@@ -56,7 +56,7 @@ def test_a_job_of_hosts_goes_there_again_through_the_door_of_this_machine(
     finished(rack)
     service = JobService(machine, Identity(name="ada", role=Role.ADMIN))
     assert service.clone("default/pi", Clone(name="tau")).summary.engine == "ssh"
-    assert machine.submit(document("rho"), environment={}, folder=HERE).engine == "embedded"
+    assert machine.submit(document("rho"), environment={}, folder=HERE).engine == "local"
 
 
 def test_each_door_finds_every_job_by_name_but_that_of_hosts_lists_its_own(
@@ -66,7 +66,7 @@ def test_each_door_finds_every_job_by_name_but_that_of_hosts_lists_its_own(
     machine.submit(document("near"), environment={}, folder=HERE)
     assert [record.job.name for record in rack.list()] == ["far"]
     assert [record.job.name for record in machine.list()] == ["far", "near"]
-    assert rack.get("default/near").engine == "embedded"
+    assert rack.get("default/near").engine == "local"
     assert machine.get("default/far").engine == "ssh"
 
 
@@ -92,7 +92,7 @@ def test_a_host_tells_what_the_last_check_found_of_it_that_is_not_well(
     rack: SshBackend, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        SshBackend, "survey", lambda self: self._known_inventories.of(str(self.inventory))
+        SshBackend, "inventory_facts", lambda self: self._known_inventories.of(str(self.inventory))
     )  # nobody is asked
     assert [(host.checked_at, host.findings) for host in rack.hosts()] == [(None, ())] * 2
     findings = [

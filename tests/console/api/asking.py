@@ -33,7 +33,7 @@ class Asking:
         self.jobs = jobs
         quick = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         self.store = ConsoleStore(folder / "console.db", passwords=lambda: quick)
-        self.console = Console(Backends(lambda _: jobs, "embedded"), Gate(self.store, SITE), folder=folder)
+        self.console = Console(Backends(lambda _: jobs, "local"), Gate(self.store, SITE), folder=folder)
         self.app: FastAPI = make_app(self.console)
         roles = {"ada": Role.USER, "bob": Role.USER, "vera": Role.VIEWER, "root": Role.ADMIN}
         self.tokens = {name: self._token(name, role) for name, role in roles.items()}

@@ -106,7 +106,7 @@ class MemoryJobs:
                     "created_at": T0,
                     "owner": owner,
                     "folder": Path("/"),
-                    "engine": "embedded",
+                    "engine": "local",
                     **given,
                 }
             )

@@ -1,4 +1,4 @@
-"""`oarsman serve` with the embedded engine: real processes, real MPI, real streams."""
+"""`oarsman serve` on one machine: real processes, real MPI, real streams."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from oarsman.engines.hosts.core.launcher import Launcher
 from oarsman.engines.hosts.core.launcher_output import Relayed
 from oarsman.engines.hosts.core.log_lines import Recorder
 from oarsman.engines.hosts.core.process import ProcessId
-from oarsman.engines.hosts.local.host_network import Rack, RunningHost
+from oarsman.engines.hosts.local.host_network import HostNetwork, RunningHost
 
 
 class Stage:
@@ -35,7 +35,7 @@ class Stage:
         self.agent = JobAgent(
             str(folder),
             spec,
-            cast(Rack, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
+            cast(HostNetwork, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
             Journal(str(folder)),
         )
         ours, self.launcher = socket.socketpair()

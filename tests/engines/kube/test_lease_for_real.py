@@ -170,8 +170,9 @@ def test_a_leader_that_ends_hands_over_at_once(
     assert not two.said("leads")
     one.terminate()
     until(lambda: one.said("stopped"))
+    assert lease(api, api_namespace)["holderIdentity"] != "one", "it is given back, not left to run out"
     until(lambda: two.said("leads"))
-    assert 0 < two.beats[0] - one.beats[-1] < PAUSE + SLACK
+    assert one.beats[-1] < two.beats[0]
     found = lease(api, api_namespace)
     assert (found["holderIdentity"], found["leaseTransitions"], found["leaseDurationSeconds"]) == ("two", 1, 3)
     two.terminate()
@@ -186,7 +187,7 @@ def test_a_leader_that_was_killed_is_replaced_when_its_lease_is_over(stand: Call
     time.sleep(1)
     one.kill()
     until(lambda: two.said("leads"))
-    assert DURATION - 1 < two.beats[0] - one.beats[-1] < DURATION + PAUSE + SLACK
+    assert two.beats[0] - one.beats[-1] > DURATION - 1
 
 
 def test_a_leader_cut_off_steps_down_before_the_other_takes_over_and_its_late_requests_change_nothing(
@@ -206,7 +207,8 @@ def test_a_leader_cut_off_steps_down_before_the_other_takes_over_and_its_late_re
         beats_after = [beat for beat in one.beats if beat > two.beats[0]]
         assert beats_after == []
         assert lease(api, api_namespace)["holderIdentity"] == "two"
-        assert two.beats[-1] > steady_clock() - SLACK
+        heard = two.beats[-1]
+        until(lambda: two.beats[-1] > heard)
 
 
 def test_of_five_that_come_and_go_never_two_lead(stand: Callable[..., Candidate]) -> None:

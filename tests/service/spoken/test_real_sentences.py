@@ -119,7 +119,7 @@ def test_the_queue_says_what_is_waited_for(waiting: list[Request], running: list
             "no host with its labels has 5 GPUs for the launcher and a worker (none has any)",
             "标签相符的主机都不能为启动器和一个 Worker 提供 5 个 GPU（都没有）",
         ),
-        ("asks for 40 slots, the rack has 32", "要求 40 个槽位，所有主机共有 32"),
+        ("asks for 40 slots, the hosts have 32", "要求 40 个槽位，所有主机共有 32"),
         ("no host has 8 slots and 1 GPU together for the launcher", "没有主机能同时为启动器提供 8 个槽位 和 1 个 GPU"),
         (
             "even with nothing else on them, the hosts have room for 2 of 3 workers",

@@ -45,7 +45,7 @@ class LocalBackend:
     and nothing else is shared that changes, but for a table of documents already read."""
 
     home = names.DEFAULT_NAMESPACE
-    engine = "embedded"
+    engine = "local"
 
     def __init__(self, paths: Paths | None = None) -> None:
         self._paths = paths or Paths.default()

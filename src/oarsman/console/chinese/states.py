@@ -9,7 +9,7 @@ WORDS = {
     "Succeeded": "成功",
     "Failed": "失败",
     "NotStarted": "未启动",
-    "embedded": "本机",
+    "local": "本机",
     "ssh": "SSH 主机",
     "kube": "Kubernetes",
 }

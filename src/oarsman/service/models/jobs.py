@@ -18,7 +18,7 @@ class JobSummary(Value):
     name: str
     namespace: str
     uid: str
-    engine: str  # embedded, ssh, kube
+    engine: str  # local, ssh, kube
     state: str  # Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed; Stopping, Deleting
     reason: str = ""
     message: str = ""

@@ -23,7 +23,7 @@ from ..machine import Machine, mpi_folder
 CLEARED_WITHIN = 120.0
 
 
-class RackMachine(Machine):
+class SshMachine(Machine):
     patience = 240.0  # many jobs wait in one queue
 
     def __init__(self, state: Path, rack: Rack, *, slots: int = 2, **environment: str) -> None:

@@ -22,7 +22,7 @@ from oarsman.manifest import job_from_document
 from oarsman.plan.actions import Action, Dismantle
 
 from ..machine import mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 LAUNCHER = ["sh", "-c", 'echo here; test -z "$NCCL_EXIT" && sleep 1000; exit $NCCL_EXIT']
@@ -37,22 +37,22 @@ class Engine(HostsEngine):
 
 
 @pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[RackMachine]:
-    machine = RackMachine(tmp_path / "state", rack)
+def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
+    machine = SshMachine(tmp_path / "state", rack)
     yield machine
     machine.close()
 
 
 class TestOverSsh(EngineContract):
     @pytest.fixture
-    def tell(self, machine: RackMachine) -> Callable[[Callable[[Stage], Awaitable[None]]], None]:
+    def tell(self, machine: SshMachine) -> Callable[[Callable[[Stage], Awaitable[None]]], None]:
         def run(story: Callable[[Stage], Awaitable[None]]) -> None:
             asyncio.run(_on_stage(machine, story))
 
         return run
 
 
-async def _on_stage(machine: RackMachine, story: Callable[[Stage], Awaitable[None]]) -> None:
+async def _on_stage(machine: SshMachine, story: Callable[[Stage], Awaitable[None]]) -> None:
     changed = asyncio.Event()
     machine.places.make()
     known_inventories = KnownInventories(left_out=lambda _: {}, keep=lambda *_: None)

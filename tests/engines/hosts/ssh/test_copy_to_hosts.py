@@ -141,7 +141,7 @@ async def interrupted(copying: asyncio.Future[Any], host: Host, stop: HalfWay, a
     finally:
         stop.go_on.set()
     try:
-        await copy
+        await copying
     except RetryableError as error:
         return error.message
     return "done"

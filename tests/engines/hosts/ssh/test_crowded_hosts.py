@@ -24,7 +24,7 @@ CROWD = 24
 @pytest.fixture(autouse=True)
 def _impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "rack" not in request.fixturenames:
-        monkeypatch.setattr(client, "_KNOCKS", (0.001,) * 4)
+        monkeypatch.setattr(client, "_BACKOFF", (0.001,) * 4)
 
 
 def an_ssh(folder: Path, says: str, *, times: int, code: int = 255) -> Ssh:

@@ -13,9 +13,9 @@ import pytest
 
 from oarsman.engines.hosts.ssh import diagnose
 from oarsman.engines.hosts.ssh.client import Ssh
-from oarsman.engines.hosts.ssh.diagnose import ask
-from oarsman.engines.hosts.ssh.diagnose.ask import try_ways
+from oarsman.engines.hosts.ssh.diagnose import questions
 from oarsman.engines.hosts.ssh.diagnose.findings import HostSeen
+from oarsman.engines.hosts.ssh.diagnose.questions import try_ways
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 
 from .test_diagnose import FACTS
@@ -70,7 +70,7 @@ def a_rack(folder: Path, shell: str, hosts: int = 2) -> tuple[Ssh, list[HostSeen
 def test_a_host_that_says_what_makes_no_sense_is_as_one_that_says_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str
 ) -> None:
-    monkeypatch.setattr(ask, "_PATIENCE", 0.1)
+    monkeypatch.setattr(questions, "_PATIENCE", 0.1)
     ssh, seen = a_rack(tmp_path, f"{said}; printf 'finished\\nfinished\\tsilent\\n'; exec cat >>{tmp_path}/told")
     _, ways = asyncio.run(try_ways(ssh, seen, {"node1": "10.0.0.1", "node2": "10.0.0.2"}))
     assert [(way.host, way.other.name, way.call) for way in ways] == [("node1", "node2", ""), ("node2", "node1", "")]
@@ -90,7 +90,7 @@ def test_no_more_hosts_are_gone_to_at_once_than_one_door_lets_in(
 ) -> None:
     """All may be behind the same jump host, whose sshd turns away who comes when ten are not logged in yet."""
     (tmp_path / "door").mkdir()
-    ssh, seen = a_rack(tmp_path, DOOR.format(backend=tmp_path / "door"), hosts=16)
+    ssh, seen = a_rack(tmp_path, DOOR.format(door=tmp_path / "door"), hosts=16)
     monkeypatch.setenv("PATH", f"{tmp_path}/none:{os.environ['PATH']}")
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "ssh").symlink_to("/bin/false")

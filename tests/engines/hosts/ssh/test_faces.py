@@ -19,19 +19,19 @@ from oarsman.service import JobService
 from oarsman.service.models import Create, Identity, Role
 
 from ..machine import PATIENCE, mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 HELLO = mpijob("hello", ["mpirun", "-np", "4", "hostname"], workers=4)
 
 
 @pytest.fixture(scope="module")
-def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RackMachine]:
-    with closing(RackMachine(tmp_path_factory.mktemp("faces") / "state", shared_rack)) as machine:
+def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
+    with closing(SshMachine(tmp_path_factory.mktemp("faces") / "state", shared_rack)) as machine:
         yield machine
 
 
-def until_free(submitter: RackMachine) -> None:
+def until_free(submitter: SshMachine) -> None:
     """A job that has ended has its places until all is cleared away."""
     deadline = time.monotonic() + PATIENCE
     while held := submitter.jobs.held():
@@ -39,7 +39,7 @@ def until_free(submitter: RackMachine) -> None:
         time.sleep(0.05)
 
 
-def test_a_job_runs_where_the_plan_said(submitter: RackMachine) -> None:
+def test_a_job_runs_where_the_plan_said(submitter: SshMachine) -> None:
     until_free(submitter)
     manifest = submitter.folder / "hello.yaml"
     manifest.write_text(yaml.safe_dump(HELLO))
@@ -56,7 +56,7 @@ def test_a_job_runs_where_the_plan_said(submitter: RackMachine) -> None:
     assert "ssh (node1, node2)" in submitter.ok("list", "-o", "wide")
 
 
-def test_what_a_job_uses_is_told_by_its_machines(submitter: RackMachine) -> None:
+def test_what_a_job_uses_is_told_by_its_machines(submitter: SshMachine) -> None:
     until_free(submitter)
     submitter.submit(mpijob("busy", ["mpirun", "-np", "2", "sh", "-c", "while :; do :; done"], slots=1))
     deadline = time.monotonic() + PATIENCE
@@ -71,7 +71,7 @@ def test_what_a_job_uses_is_told_by_its_machines(submitter: RackMachine) -> None
     submitter.until_finished("default/busy")
 
 
-def test_a_sweep_runs_as_many_points_as_fit_and_names_the_machine_of_a_failure(submitter: RackMachine) -> None:
+def test_a_sweep_runs_as_many_points_as_fit_and_names_the_machine_of_a_failure(submitter: SshMachine) -> None:
     command = ["mpirun", "-np", "2", "sh", "-c", "[ {{lr}} != 4 ] || exit 3; echo loss: {{lr}}"]
     manifest = submitter.folder / "point.yaml"
     manifest.write_text(yaml.safe_dump(mpijob("point", command)))
@@ -84,7 +84,7 @@ def test_a_sweep_runs_as_many_points_as_fit_and_names_the_machine_of_a_failure(s
     assert f"({machine}) exited with code 3" in points[3]["cause"]
 
 
-def test_the_doctor_counts_the_hosts_that_can_be_used(submitter: RackMachine) -> None:
+def test_the_doctor_counts_the_hosts_that_can_be_used(submitter: SshMachine) -> None:
     page = submitter.ok("doctor")
     assert f"{submitter.inventory}: 4 of 4 can be used" in page
     assert "Open MPI" in page
@@ -97,7 +97,7 @@ def test_the_doctor_counts_the_hosts_that_can_be_used(submitter: RackMachine) ->
     assert any(line.startswith("warn") and "ghost" in line for line in page.splitlines()), page
 
 
-def test_python_programs_run_jobs_there_too(submitter: RackMachine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_programs_run_jobs_there_too(submitter: SshMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     until_free(submitter)
     monkeypatch.setenv("OARSMAN_STATE", submitter.environment["OARSMAN_STATE"])
     monkeypatch.chdir(submitter.folder)
@@ -108,7 +108,7 @@ def test_python_programs_run_jobs_there_too(submitter: RackMachine, monkeypatch:
         assert [host.name for host in client.hosts()] == ["node1", "node2", "node3", "node4"]
 
 
-def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: RackMachine) -> None:
+def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: SshMachine) -> None:
     until_free(submitter)
     backends = _backends(Settings(engine="ssh", hosts=str(submitter.inventory), paths=submitter.paths))
     try:
@@ -128,6 +128,6 @@ def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: Rac
         backends.close()
 
 
-def test_a_console_without_its_inventory_does_not_start(submitter: RackMachine) -> None:
+def test_a_console_without_its_inventory_does_not_start(submitter: SshMachine) -> None:
     with pytest.raises(UserError, match="there is no file"):
         _backends(Settings(engine="ssh", hosts=str(submitter.folder / "none"), paths=submitter.paths))

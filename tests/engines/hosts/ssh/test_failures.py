@@ -14,7 +14,7 @@ from ssh_hosts import Host, Rack
 from oarsman.job.state import Status
 
 from ..machine import mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 NO_CODE = {"oarsman.dev/code": "none"}
@@ -22,14 +22,14 @@ WAITS = ["sh", "-c", "echo begun; sleep 600"]
 
 
 @pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[RackMachine]:
-    machine = RackMachine(tmp_path / "state", rack)
+def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
+    machine = SshMachine(tmp_path / "state", rack)
     yield machine
     rack.repair()
     machine.close()
 
 
-def waiting(machine: RackMachine, name: str, **policy: int) -> str:
+def waiting(machine: SshMachine, name: str, **policy: int) -> str:
     """A job of 8 ranks over 4 hosts, all of which have begun."""
     document = mpijob(name, ["mpirun", "-n", "8", *WAITS], workers=4, slots=2, annotations=NO_CODE, run_policy=policy)
     key = machine.submit(document)
@@ -42,7 +42,7 @@ def cause(status: Status) -> str:
     return status.cause.summary
 
 
-def test_a_rank_that_fails_ends_the_world_on_every_host_and_is_named_with_its_last_words(machine: RackMachine) -> None:
+def test_a_rank_that_fails_ends_the_world_on_every_host_and_is_named_with_its_last_words(machine: SshMachine) -> None:
     program = 'echo begun; [ "$RANK" = 5 ] || exec sleep 600; sleep 1; echo no such dataset >&2; exit 3'
     key = machine.submit(
         mpijob("bad", ["mpirun", "-n", "8", "sh", "-c", program], workers=4, slots=2, annotations=NO_CODE)
@@ -54,7 +54,7 @@ def test_a_rank_that_fails_ends_the_world_on_every_host_and_is_named_with_its_la
 
 @pytest.mark.parametrize("fault", ["cut", "power_off", "frozen"])
 def test_a_host_that_vanishes_is_named_the_others_are_cleared_and_it_is_used_again(
-    machine: RackMachine, rack: Rack, fault: str
+    machine: SshMachine, rack: Rack, fault: str
 ) -> None:
     key = waiting(machine, "struck")
     node3: Host = rack.host("node3")
@@ -71,7 +71,7 @@ def test_a_host_that_vanishes_is_named_the_others_are_cleared_and_it_is_used_aga
     assert sorted(machine.rank_lines(again)) == sorted(2 * [host.name for host in rack])
 
 
-def test_a_job_outlives_its_supervisor(machine: RackMachine) -> None:
+def test_a_job_outlives_its_supervisor(machine: SshMachine) -> None:
     key = waiting(machine, "steady")
     machine.supervisor().kill()
     assert not machine.until_journal(key, lambda seen: seen.agent is not None).ended
@@ -80,7 +80,7 @@ def test_a_job_outlives_its_supervisor(machine: RackMachine) -> None:
     machine.nothing_left()
 
 
-def test_a_job_agent_that_is_killed_takes_its_job_from_every_host(machine: RackMachine) -> None:
+def test_a_job_agent_that_is_killed_takes_its_job_from_every_host(machine: SshMachine) -> None:
     key = waiting(machine, "orphan")
     agent = machine.seen(key).agent
     assert agent is not None
@@ -89,7 +89,7 @@ def test_a_job_agent_that_is_killed_takes_its_job_from_every_host(machine: RackM
     machine.nothing_left()
 
 
-def test_a_machine_that_loses_its_power_leaves_nothing_on_the_hosts(machine: RackMachine) -> None:
+def test_a_machine_that_loses_its_power_leaves_nothing_on_the_hosts(machine: SshMachine) -> None:
     """The one that submitted: supervisor, job agent, connections, all at once."""
     key = waiting(machine, "gone")
     agent = psutil.Process(machine.seen(key).agent.pid)  # type: ignore[union-attr]
@@ -102,7 +102,7 @@ def test_a_machine_that_loses_its_power_leaves_nothing_on_the_hosts(machine: Rac
     assert machine.until_finished(key).status.is_true("Failed")
 
 
-def test_a_host_agent_that_is_killed_takes_the_ranks_of_its_host_along(machine: RackMachine, rack: Rack) -> None:
+def test_a_host_agent_that_is_killed_takes_the_ranks_of_its_host_along(machine: SshMachine, rack: Rack) -> None:
     key = waiting(machine, "unminded")
     rack.host("node2").sh("pkill -KILL -u rower -o -f 'IFS= read -r s'")
     status = machine.until_finished(key).status
@@ -111,7 +111,7 @@ def test_a_host_agent_that_is_killed_takes_the_ranks_of_its_host_along(machine: 
     machine.nothing_left()
 
 
-def test_a_job_whose_host_was_lost_is_tried_again_when_it_is_back(machine: RackMachine, rack: Rack) -> None:
+def test_a_job_whose_host_was_lost_is_tried_again_when_it_is_back(machine: SshMachine, rack: Rack) -> None:
     key = waiting(machine, "patient", backoffLimit=3)
     rack.host("node4").reboot()
     record = machine.until(key, lambda status: len(status.attempts) > 1 and status.attempts[-1].workers is not None)
@@ -119,14 +119,14 @@ def test_a_job_whose_host_was_lost_is_tried_again_when_it_is_back(machine: RackM
     machine.until(key, lambda status: status.is_true("Running"))
 
 
-def test_stopping_clears_every_host(machine: RackMachine) -> None:
+def test_stopping_clears_every_host(machine: SshMachine) -> None:
     key = waiting(machine, "stopped")
     machine.jobs.stop(key)
     machine.until_finished(key)
     machine.nothing_left()
 
 
-def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_starts(machine: RackMachine) -> None:
+def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_starts(machine: SshMachine) -> None:
     with (machine.folder / "data.bin").open("wb") as file:
         file.truncate(300 << 20)
     status = machine.until_finished(machine.submit(mpijob("large", ["mpirun", "true"]))).status
@@ -134,7 +134,7 @@ def test_a_folder_that_is_too_large_to_be_copied_is_refused_before_anything_star
     assert ".oarsmanignore" in cause(status)
 
 
-def test_an_mpi_that_the_hosts_do_not_have_is_named_and_nothing_waits_for_it(machine: RackMachine) -> None:
+def test_an_mpi_that_the_hosts_do_not_have_is_named_and_nothing_waits_for_it(machine: SshMachine) -> None:
     document = mpijob("other", ["mpirun", "true"], annotations=NO_CODE, mpiImplementation="MPICH")
     status = machine.until_finished(machine.submit(document)).status
     assert cause(status).startswith("node1 has no MPICH (it has Open MPI 4.")

@@ -15,15 +15,15 @@ from ssh_hosts import Rack
 from oarsman.job.state import Status
 
 from ..machine import mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 NO_CODE = {"oarsman.dev/code": "none"}
 
 
 @pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[RackMachine]:
-    machine = RackMachine(tmp_path / "state", rack)
+def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
+    machine = SshMachine(tmp_path / "state", rack)
     yield machine
     rack.repair()
     machine.close()
@@ -43,7 +43,7 @@ def over_all(name: str, argv: list[str]) -> dict[str, Any]:
     return mpijob(name, argv, workers=4, slots=2, annotations=NO_CODE)
 
 
-def lines_of(machine: RackMachine, document: dict[str, Any]) -> list[str]:
+def lines_of(machine: SshMachine, document: dict[str, Any]) -> list[str]:
     """What a job wrote that has to succeed."""
     key = machine.submit(document)
     status: Status = machine.until_finished(key).status
@@ -53,7 +53,7 @@ def lines_of(machine: RackMachine, document: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("noise", ["echo up 1", "printf 'Welcome aboard'"])
 def test_what_a_login_shell_says_at_its_start_is_not_taken_for_the_host(
-    machine: RackMachine, rack: Rack, noise: str
+    machine: SshMachine, rack: Rack, noise: str
 ) -> None:
     for host in rack:
         host.write("/home/rower/.bashrc", f"{noise}\n", "rower")
@@ -65,7 +65,7 @@ def test_what_a_login_shell_says_at_its_start_is_not_taken_for_the_host(
     assert ports != {"1"}
 
 
-def test_a_temporary_folder_from_which_nothing_may_be_started_is_named(machine: RackMachine, rack: Rack) -> None:
+def test_a_temporary_folder_from_which_nothing_may_be_started_is_named(machine: SshMachine, rack: Rack) -> None:
     with everywhere(rack, "mount -o remount,noexec /tmp", "mount -o remount,exec /tmp"):
         key = machine.submit(over_all("unwell", ["mpirun", "-n", "8", "hostname"]))
         told = "no program can be started from /tmp (is it mounted noexec?)"
@@ -77,7 +77,7 @@ def test_a_temporary_folder_from_which_nothing_may_be_started_is_named(machine: 
 
 @pytest.mark.parametrize("most", [1, 2])
 def test_few_sessions_on_a_connection_are_enough_and_no_matter_for_the_log(
-    machine: RackMachine, rack: Rack, most: int
+    machine: SshMachine, rack: Rack, most: int
 ) -> None:
     sessions = "sed -i 's/^MaxSessions.*/MaxSessions {}/' /etc/ssh/sshd_config"
     with everywhere(rack, sessions.format(most), sessions.format(200)):
@@ -87,7 +87,7 @@ def test_few_sessions_on_a_connection_are_enough_and_no_matter_for_the_log(
     assert sorted(said) == sorted(2 * [host.name for host in rack])
 
 
-def test_ssh_in_a_launch_script_keeps_both_streams_apart_and_every_byte(machine: RackMachine) -> None:
+def test_ssh_in_a_launch_script_keeps_both_streams_apart_and_every_byte(machine: SshMachine) -> None:
     told = r"seq 1 20000; printf 'a\000 \tb\377\n'"
     script = f"""cd $TMPDIR
         ssh rower@asks-worker-1 {shlex.quote(f"{told}; hostname >&2; exit 7")} >out 2>err; echo $?
@@ -101,7 +101,7 @@ def test_ssh_in_a_launch_script_keeps_both_streams_apart_and_every_byte(machine:
 
 def test_a_job_has_more_ranks_than_a_process_usually_has_files(tmp_path: Path, rack: Rack) -> None:
     usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    machine = RackMachine(tmp_path / "state", rack, slots=12)
+    machine = SshMachine(tmp_path / "state", rack, slots=12)
     resource.setrlimit(resource.RLIMIT_NOFILE, (100, most))  # those who look after the job begin with it
     try:
         both = ["sh", "-c", "echo $RANK; echo $RANK >&2"]
@@ -112,7 +112,7 @@ def test_a_job_has_more_ranks_than_a_process_usually_has_files(tmp_path: Path, r
         machine.close()
 
 
-def test_an_answer_that_nobody_takes_for_long_does_not_silence_the_host(machine: RackMachine) -> None:
+def test_an_answer_that_nobody_takes_for_long_does_not_silence_the_host(machine: SshMachine) -> None:
     document = over_all("slow", ["sh", "-c", "ssh slow-worker-1 seq 1 50000 | { sleep 6; wc -l; }"])
     document["metadata"]["annotations"]["oarsman.dev/host-silence-seconds"] = "3"
     assert lines_of(machine, document) == ["50000"]

@@ -14,7 +14,7 @@ from oarsman import names
 from oarsman.backends.base import JobRecord
 
 from ..machine import EVERY_MPI, mpi_folder, mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -70,9 +70,9 @@ def with_annotations(job: dict[str, Any], **given: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RackMachine]:
+def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
     """With all jobs of this module submitted, one queue for all: each test waits for its own."""
-    with closing(RackMachine(tmp_path_factory.mktemp("running") / "state", shared_rack)) as machine:
+    with closing(SshMachine(tmp_path_factory.mktemp("running") / "state", shared_rack)) as machine:
         (machine.folder / "program.py").write_text(PROGRAM)
         for mpi in EVERY_MPI:
             for job in (wide(mpi), pairs(mpi), three(mpi), short(mpi)):
@@ -92,13 +92,13 @@ OTHERS = [
 ]
 
 
-def succeeded(submitter: RackMachine, name: str) -> JobRecord:
+def succeeded(submitter: SshMachine, name: str) -> JobRecord:
     record = submitter.until_finished(f"default/{name}")
     assert record.status.is_true(names.SUCCEEDED), f"{record.status}\n{submitter.log_of(f'default/{name}')}"
     return record
 
 
-def lines_by_rank(submitter: RackMachine, name: str, stream: str = "out") -> dict[int | None, list[str]]:
+def lines_by_rank(submitter: SshMachine, name: str, stream: str = "out") -> dict[int | None, list[str]]:
     found: dict[int | None, list[str]] = {}
     for line in submitter.jobs.logs(f"default/{name}"):
         if line.stream == stream:
@@ -107,7 +107,7 @@ def lines_by_rank(submitter: RackMachine, name: str, stream: str = "out") -> dic
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)
-def test_eight_ranks_land_on_four_hosts_two_by_two(mpi: str, submitter: RackMachine) -> None:
+def test_eight_ranks_land_on_four_hosts_two_by_two(mpi: str, submitter: SshMachine) -> None:
     name = f"wide-{mpi}"
     record = succeeded(submitter, name)
     assert record.status.placement == {rank: f"{name}-worker-{rank // 2}" for rank in RANKS}
@@ -121,7 +121,7 @@ def test_eight_ranks_land_on_four_hosts_two_by_two(mpi: str, submitter: RackMach
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)
-def test_lines_in_pieces_are_those_of_their_rank_and_stream(mpi: str, submitter: RackMachine) -> None:
+def test_lines_in_pieces_are_those_of_their_rank_and_stream(mpi: str, submitter: SshMachine) -> None:
     name = f"wide-{mpi}"
     succeeded(submitter, name)
     written = lines_by_rank(submitter, name)
@@ -134,7 +134,7 @@ def test_lines_in_pieces_are_those_of_their_rank_and_stream(mpi: str, submitter:
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)
-def test_workers_that_share_a_machine_have_the_ranks_of_their_slots(mpi: str, submitter: RackMachine) -> None:
+def test_workers_that_share_a_machine_have_the_ranks_of_their_slots(mpi: str, submitter: SshMachine) -> None:
     name = f"pairs-{mpi}"
     record = succeeded(submitter, name)
     assert record.status.placement == {rank: f"{name}-worker-{rank}" for rank in RANKS}
@@ -145,7 +145,7 @@ def test_workers_that_share_a_machine_have_the_ranks_of_their_slots(mpi: str, su
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)
-def test_machines_may_have_different_numbers_of_workers(mpi: str, submitter: RackMachine) -> None:
+def test_machines_may_have_different_numbers_of_workers(mpi: str, submitter: SshMachine) -> None:
     name = f"three-{mpi}"
     record = succeeded(submitter, name)
     assert record.status.placement == {rank: f"{name}-worker-{rank}" for rank in range(3)}
@@ -156,33 +156,33 @@ def test_machines_may_have_different_numbers_of_workers(mpi: str, submitter: Rac
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)
-def test_words_of_a_command_arrive_as_they_are_written(mpi: str, submitter: RackMachine) -> None:
+def test_words_of_a_command_arrive_as_they_are_written(mpi: str, submitter: SshMachine) -> None:
     succeeded(submitter, f"three-{mpi}")
     written = lines_by_rank(submitter, f"three-{mpi}")
     assert [written[rank][1:] for rank in range(3)] == [[f"<{word}>" for word in ODD_WORDS]] * 3
 
 
 @pytest.mark.parametrize("mpi", EVERY_MPI)
-def test_many_short_lines_at_once_all_arrive(mpi: str, submitter: RackMachine) -> None:
+def test_many_short_lines_at_once_all_arrive(mpi: str, submitter: SshMachine) -> None:
     succeeded(submitter, f"short-{mpi}")
     assert lines_by_rank(submitter, f"short-{mpi}")[0] == [str(number) for number in range(1000)]
 
 
-def test_describe_shows_the_ranks_of_each_worker(submitter: RackMachine) -> None:
+def test_describe_shows_the_ranks_of_each_worker(submitter: SshMachine) -> None:
     succeeded(submitter, "pairs-debian")
     page = submitter.ok("describe", "pairs-debian")
     for rank in RANKS:
         assert re.search(rf"pairs-debian-worker-{rank}\b.*\b{rank}\b", page), page
 
 
-def test_an_mpi_is_used_by_its_path_though_no_inventory_names_it(submitter: RackMachine) -> None:
+def test_an_mpi_is_used_by_its_path_though_no_inventory_names_it(submitter: SshMachine) -> None:
     succeeded(submitter, "by-path")
     written = lines_by_rank(submitter, "by-path")
     assert [written[rank][0].split()[:4] for rank in (0, 1)] == [["rank", str(rank), "of", "2"] for rank in (0, 1)]
 
 
 @pytest.mark.parametrize(("placement", "machines"), [("slot", 2), ("node", 4)])
-def test_workers_are_packed_by_slot_and_spread_by_node(placement: str, machines: int, submitter: RackMachine) -> None:
+def test_workers_are_packed_by_slot_and_spread_by_node(placement: str, machines: int, submitter: SshMachine) -> None:
     submitter.until_all_finished()  # where workers go depends on what is free
     name = f"by-{placement}"
     job = mpijob(name, ["mpirun", "hostname"], workers=4, slots=1)
@@ -195,19 +195,19 @@ def test_workers_are_packed_by_slot_and_spread_by_node(placement: str, machines:
     assert {rank: written[rank] for rank in range(4)} == {rank: [workers[f"{name}-worker-{rank}"]] for rank in range(4)}
 
 
-def test_a_launcher_alone_runs_on_one_host(submitter: RackMachine) -> None:
+def test_a_launcher_alone_runs_on_one_host(submitter: SshMachine) -> None:
     succeeded(submitter, "alone")
     [where] = lines_by_rank(submitter, "alone")[None]
     assert where in [host.name for host in submitter.rack]
     assert lines_by_rank(submitter, "alone", "err")[None] == ["again"]
 
 
-def test_a_launcher_alone_may_have_ranks(submitter: RackMachine) -> None:
+def test_a_launcher_alone_may_have_ranks(submitter: SshMachine) -> None:
     record = succeeded(submitter, "alone-with-ranks")
     assert record.status.placement == dict.fromkeys(range(2), "alone-with-ranks-launcher")
 
 
-def test_a_launcher_that_is_a_worker_too_has_the_first_ranks(submitter: RackMachine) -> None:
+def test_a_launcher_that_is_a_worker_too_has_the_first_ranks(submitter: SshMachine) -> None:
     record = succeeded(submitter, "rowing-launcher")
     name = "rowing-launcher"
     members = [f"{name}-launcher", f"{name}-worker-0", f"{name}-worker-1"]
@@ -217,6 +217,6 @@ def test_a_launcher_that_is_a_worker_too_has_the_first_ranks(submitter: RackMach
     assert {rank: written[rank] for rank in range(6)} == {rank: [machines[members[rank // 2]]] for rank in range(6)}
 
 
-def test_nothing_stays_on_any_host(submitter: RackMachine) -> None:
+def test_nothing_stays_on_any_host(submitter: SshMachine) -> None:
     submitter.until_all_finished()
     submitter.nothing_left()

@@ -14,7 +14,7 @@ from oarsman.backends.base import JobRecord
 from oarsman.engines.hosts.core.job_spec import read_spec
 
 from ..machine import mpi_folder, mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -88,9 +88,9 @@ IN_SHELL = {
 
 
 @pytest.fixture(scope="module")
-def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RackMachine]:
+def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
     """With all jobs of this module submitted: each test waits for its own."""
-    with closing(RackMachine(tmp_path_factory.mktemp("lines") / "state", shared_rack)) as machine:
+    with closing(SshMachine(tmp_path_factory.mktemp("lines") / "state", shared_rack)) as machine:
         (machine.folder / "program.py").write_text(PROGRAM)
         (machine.folder / "twice.sh").write_text(TWICE)
         for form, mpi in CASES:
@@ -102,18 +102,18 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
         yield machine
 
 
-def succeeded(submitter: RackMachine, name: str) -> JobRecord:
+def succeeded(submitter: SshMachine, name: str) -> JobRecord:
     record = submitter.until_finished(f"default/{name}")
     assert record.status.is_true(names.SUCCEEDED), f"{record.status}\n{submitter.log_of(f'default/{name}')}"
     return record
 
 
-def lines(submitter: RackMachine, name: str) -> list[tuple[int | None, str]]:
+def lines(submitter: SshMachine, name: str) -> list[tuple[int | None, str]]:
     return [(line.rank, line.text) for line in submitter.jobs.logs(f"default/{name}") if line.stream == "out"]
 
 
 @pytest.mark.parametrize(("form", "mpi"), CASES, ids=[form.job(mpi) for form, mpi in CASES])
-def test_ranks_run_where_the_launch_line_wants_them(form: Form, mpi: str, submitter: RackMachine) -> None:
+def test_ranks_run_where_the_launch_line_wants_them(form: Form, mpi: str, submitter: SshMachine) -> None:
     name = form.job(mpi)
     record = succeeded(submitter, name)
     assert record.status.placement == {rank: f"{name}-worker-{index}" for rank, index in enumerate(form.ranks)}
@@ -122,29 +122,29 @@ def test_ranks_run_where_the_launch_line_wants_them(form: Form, mpi: str, submit
     assert written == {rank: machines[f"{name}-worker-{index}"] for rank, index in enumerate(form.ranks)}
 
 
-def test_variables_that_the_launch_line_names_reach_all_ranks(submitter: RackMachine) -> None:
+def test_variables_that_the_launch_line_names_reach_all_ranks(submitter: SshMachine) -> None:
     succeeded(submitter, "seed-debian")
     assert [text.split()[1:] for _, text in lines(submitter, "seed-debian")] == [["4", "INFO"]] * 4
 
 
-def file_of_launcher(submitter: RackMachine, name: str, file: str) -> list[str]:
+def file_of_launcher(submitter: SshMachine, name: str, file: str) -> list[str]:
     host = read_spec(str(submitter.places.job(submitter.uid(f"default/{name}"))))["hosts"][f"{name}-launcher"]
     return submitter.rack.host(host["machine"]).path(f"{host['folder']}/{file}").read_text().splitlines()
 
 
-def two_by_two(submitter: RackMachine, name: str) -> list[str]:
+def two_by_two(submitter: SshMachine, name: str) -> list[str]:
     machines = submitter.machine_of(f"default/{name}")
     return [machines[f"{name}-worker-{index}"] for index in FIRST_THEN_SECOND]
 
 
-def test_what_goes_through_a_pipe_is_in_the_file_and_in_the_log(submitter: RackMachine) -> None:
+def test_what_goes_through_a_pipe_is_in_the_file_and_in_the_log(submitter: SshMachine) -> None:
     succeeded(submitter, "piped")
     expected = sorted(two_by_two(submitter, "piped"))
     assert sorted(file_of_launcher(submitter, "piped", "out.txt")) == expected
     assert sorted(text for _, text in lines(submitter, "piped")) == expected
 
 
-def test_what_goes_to_a_file_is_as_the_ranks_wrote_it(submitter: RackMachine) -> None:
+def test_what_goes_to_a_file_is_as_the_ranks_wrote_it(submitter: SshMachine) -> None:
     succeeded(submitter, "redirected")
     assert sorted(file_of_launcher(submitter, "redirected", "redirected.txt")) == sorted(
         two_by_two(submitter, "redirected")
@@ -152,13 +152,13 @@ def test_what_goes_to_a_file_is_as_the_ranks_wrote_it(submitter: RackMachine) ->
     assert [(rank, text.strip()) for rank, text in lines(submitter, "redirected")] == [(None, "4")]
 
 
-def test_tags_that_the_user_asks_for_are_in_the_users_file(submitter: RackMachine) -> None:
+def test_tags_that_the_user_asks_for_are_in_the_users_file(submitter: SshMachine) -> None:
     succeeded(submitter, "own-tags")
     expected = [f"[1,{rank}]<stdout>:{machine}" for rank, machine in enumerate(two_by_two(submitter, "own-tags"))]
     assert file_of_launcher(submitter, "own-tags", "tags.txt") == expected
 
 
-def test_a_script_may_launch_more_than_once(submitter: RackMachine) -> None:
+def test_a_script_may_launch_more_than_once(submitter: SshMachine) -> None:
     succeeded(submitter, "script")
     written = lines(submitter, "script")
     machines = two_by_two(submitter, "script")
@@ -167,7 +167,7 @@ def test_a_script_may_launch_more_than_once(submitter: RackMachine) -> None:
     assert [text for rank, text in written if rank is None] == ["between"]
 
 
-def test_a_shell_may_exclude_interfaces_where_nobody_sees_it_beforehand(submitter: RackMachine) -> None:
+def test_a_shell_may_exclude_interfaces_where_nobody_sees_it_beforehand(submitter: SshMachine) -> None:
     succeeded(submitter, "excluded")
     assert [text.split() for _, text in sorted(lines(submitter, "excluded"))] == [
         [machine, "4"] for machine in two_by_two(submitter, "excluded")

@@ -12,7 +12,7 @@ from ssh_hosts import Rack
 from oarsman.backends.base import LogQuery
 
 from ..machine import mpi_folder, mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -65,8 +65,8 @@ signal.pause()
 
 
 @pytest.fixture(scope="module")
-def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RackMachine]:
-    with closing(RackMachine(tmp_path_factory.mktemp("output") / "state", shared_rack)) as machine:
+def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
+    with closing(SshMachine(tmp_path_factory.mktemp("output") / "state", shared_rack)) as machine:
         for rank, data in enumerate(WRITTEN.values()):
             (machine.folder / str(rank)).write_bytes(data)
         for name, program in (("writes", WRITES), ("dies", DIES), ("waits", WAITS)):
@@ -77,7 +77,7 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
         yield machine
 
 
-def job(machine: RackMachine, program: str, mpi: str) -> dict[str, Any]:
+def job(machine: SshMachine, program: str, mpi: str) -> dict[str, Any]:
     """As many ranks as there are things to write, on all hosts."""
     count = len(WRITTEN)
     python = str(mpi_folder(mpi) / "bin/python3")
@@ -86,14 +86,14 @@ def job(machine: RackMachine, program: str, mpi: str) -> dict[str, Any]:
     return mpijob(f"{program}-{mpi}", words, workers=4, slots=2, annotations=annotations)
 
 
-def kept(submitter: RackMachine, name: str, stream: str = "out") -> dict[str, bytes]:
+def kept(submitter: SshMachine, name: str, stream: str = "out") -> dict[str, bytes]:
     logs = submitter.places.job(submitter.uid(f"default/{name}")) / "logs/attempt-1"
     return {what: (logs / f"rank-{rank}.{stream}").read_bytes() for rank, what in enumerate(WRITTEN)}
 
 
 @pytest.mark.parametrize("what", WRITTEN)
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)
-def test_what_a_rank_writes_is_kept_byte_for_byte(mpi: str, what: str, submitter: RackMachine) -> None:
+def test_what_a_rank_writes_is_kept_byte_for_byte(mpi: str, what: str, submitter: SshMachine) -> None:
     submitter.until_finished(f"default/writes-{mpi}")
     found = kept(submitter, f"writes-{mpi}")[what]
     assert len(found) == len(WRITTEN[what])
@@ -101,13 +101,13 @@ def test_what_a_rank_writes_is_kept_byte_for_byte(mpi: str, what: str, submitter
 
 
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)
-def test_streams_are_kept_apart(mpi: str, submitter: RackMachine) -> None:
+def test_streams_are_kept_apart(mpi: str, submitter: SshMachine) -> None:
     submitter.until_finished(f"default/writes-{mpi}")
     assert list(kept(submitter, f"writes-{mpi}", "err").values()) == COMPLAINTS
 
 
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)
-def test_every_line_is_that_of_its_rank_and_worker(mpi: str, submitter: RackMachine) -> None:
+def test_every_line_is_that_of_its_rank_and_worker(mpi: str, submitter: SshMachine) -> None:
     record = submitter.until_finished(f"default/writes-{mpi}")
     lines = list(submitter.jobs.logs(record.job.key, LogQuery(ranks=(0,))))
     assert [line.text for line in lines if line.stream == "out"] == SHORT.decode().splitlines()
@@ -115,7 +115,7 @@ def test_every_line_is_that_of_its_rank_and_worker(mpi: str, submitter: RackMach
 
 
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)
-def test_what_ranks_wrote_before_one_was_killed_is_kept(mpi: str, submitter: RackMachine) -> None:
+def test_what_ranks_wrote_before_one_was_killed_is_kept(mpi: str, submitter: SshMachine) -> None:
     status = submitter.until_finished(f"default/dies-{mpi}").status
     assert status.cause is not None
     assert f"rank {len(WRITTEN) - 1} " in status.cause.summary
@@ -127,7 +127,7 @@ def test_what_ranks_wrote_before_one_was_killed_is_kept(mpi: str, submitter: Rac
 
 
 @pytest.mark.parametrize("mpi", OPEN_MPI_4)
-def test_what_ranks_write_is_there_while_they_run(mpi: str, submitter: RackMachine) -> None:
+def test_what_ranks_write_is_there_while_they_run(mpi: str, submitter: SshMachine) -> None:
     key = submitter.submit(job(submitter, "waits", mpi))
     submitter.until(key, lambda status: bool(status.attempts) or status.finished)
     heard: set[int | None] = set()
@@ -140,6 +140,6 @@ def test_what_ranks_write_is_there_while_they_run(mpi: str, submitter: RackMachi
     submitter.until_finished(key)
 
 
-def test_nothing_stays_on_any_host(submitter: RackMachine) -> None:
+def test_nothing_stays_on_any_host(submitter: SshMachine) -> None:
     submitter.until_all_finished()
     submitter.nothing_left()

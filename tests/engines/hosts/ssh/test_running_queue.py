@@ -16,18 +16,18 @@ from oarsman.backends.base import JobRecord
 from oarsman.job.state import Status
 
 from ..machine import mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(240)]
 
 
 @pytest.fixture
-def submitter(shared_rack: Rack, tmp_path: Path) -> Iterator[RackMachine]:
-    with closing(RackMachine(tmp_path / "state", shared_rack)) as machine:
+def submitter(shared_rack: Rack, tmp_path: Path) -> Iterator[SshMachine]:
+    with closing(SshMachine(tmp_path / "state", shared_rack)) as machine:
         yield machine
 
 
-def succeeded(submitter: RackMachine, key: str) -> JobRecord:
+def succeeded(submitter: SshMachine, key: str) -> JobRecord:
     record = submitter.until_finished(key)
     assert record.status.is_true(names.SUCCEEDED), f"{record.status}\n{submitter.log_of(key)}"
     return record
@@ -37,7 +37,7 @@ def runs(status: Status) -> bool:
     return status.is_true(names.RUNNING)
 
 
-def nodes(submitter: RackMachine, key: str) -> list[str]:
+def nodes(submitter: SshMachine, key: str) -> list[str]:
     return sorted(submitter.rank_lines(key))
 
 
@@ -46,7 +46,7 @@ def nodes(submitter: RackMachine, key: str) -> list[str]:
     ("workers", "slots", "wanted"), [(5, 2, ("10 slots", "8")), (1, 3, ("3 slots",))], ids=["rack", "host"]
 )
 def test_a_job_that_never_fits_is_refused_with_the_shortage(
-    workers: int, slots: int, wanted: tuple[str, ...], submitter: RackMachine
+    workers: int, slots: int, wanted: tuple[str, ...], submitter: SshMachine
 ) -> None:
     record = submitter.until_finished(
         submitter.submit(mpijob("big", ["mpirun", "hostname"], workers=workers, slots=slots))
@@ -56,7 +56,7 @@ def test_a_job_that_never_fits_is_refused_with_the_shortage(
     assert all(words in failed.message for words in wanted), failed.message
 
 
-def test_jobs_that_do_not_fit_together_run_one_after_the_other_the_urgent_first(submitter: RackMachine) -> None:
+def test_jobs_that_do_not_fit_together_run_one_after_the_other_the_urgent_first(submitter: SshMachine) -> None:
     signal = submitter.rack.shared / "go-on"
     first = submitter.submit(
         mpijob("first", ["sh", "-c", f"until [ -e {signal} ]; do sleep 0.1; done"], workers=3, slots=2)
@@ -98,13 +98,13 @@ spec:
 """
 
 
-def test_a_manifest_of_the_first_version_runs(submitter: RackMachine) -> None:
+def test_a_manifest_of_the_first_version_runs(submitter: SshMachine) -> None:
     (submitter.folder / "old.yaml").write_text(OLD)
     said = submitter.ok("run", "--no-tags", "old.yaml")
     assert sorted(said.split()) == ["node1", "node1", "node2", "node2"]
 
 
-def test_a_plain_command_runs_and_its_exit_code_is_told(submitter: RackMachine) -> None:
+def test_a_plain_command_runs_and_its_exit_code_is_told(submitter: SshMachine) -> None:
     said = submitter.ok("run", "-np", "4", "--no-tags", "--", "hostname")
     assert sorted(said.split()) == ["node1", "node1", "node2", "node2"]
     done = submitter.run("run", "-np", "2", "--name", "failing", "--", "sh", "-c", "exit 3")
@@ -116,7 +116,7 @@ NOISE = "echo Welcome, rower; echo 'up 1234' >&2; echo up 1; echo oarsman-probe\
 
 
 @pytest.mark.parametrize("shell", ["/bin/bash", "/bin/tcsh", "/bin/sh"])
-def test_login_shells_that_talk_do_not_disturb(shell: str, submitter: RackMachine) -> None:
+def test_login_shells_that_talk_do_not_disturb(shell: str, submitter: SshMachine) -> None:
     rack = submitter.rack
     planted = [host.faults.login_shell(shell) for host in rack]
     files = [host.path(f"/home/rower/{name}") for host in rack for name in (".profile", ".bashrc", ".tcshrc")]

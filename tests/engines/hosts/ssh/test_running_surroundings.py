@@ -15,7 +15,7 @@ from ssh_hosts import Rack
 from oarsman import names
 
 from ..machine import mpi_folder, mpijob
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -59,10 +59,10 @@ def job(name: str, mpi: str, *, workers: int = 2, slots: int = 2, **annotations:
 
 
 @pytest.fixture(scope="module")
-def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RackMachine]:
+def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshMachine]:
     """Some variables are set where jobs are submitted; all jobs of this module are, and each test waits for its own."""
     given = {"NCCL_DEBUG": "WARN", "OMP_NUM_THREADS": "3", "OARSMAN_LEAK": "leak", "LD_LIBRARY_PATH": "/nonexistent"}
-    with closing(RackMachine(tmp_path_factory.mktemp("around") / "state", shared_rack, **given)) as machine:
+    with closing(SshMachine(tmp_path_factory.mktemp("around") / "state", shared_rack, **given)) as machine:
         (machine.folder / "program.py").write_text(PROGRAM)
         for mpi in MPIS:
             inventory = str(machine.inventory_with(mpi))
@@ -71,7 +71,7 @@ def submitter(shared_rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> It
         yield machine
 
 
-def told(submitter: RackMachine, name: str) -> dict[int, dict[str, Any]]:
+def told(submitter: SshMachine, name: str) -> dict[int, dict[str, Any]]:
     """What each rank wrote."""
     record = submitter.until_finished(f"default/{name}")
     assert record.status.is_true(names.SUCCEEDED), f"{record.status}\n{submitter.log_of(f'default/{name}')}"
@@ -79,13 +79,13 @@ def told(submitter: RackMachine, name: str) -> dict[int, dict[str, Any]]:
     return {line.rank: json.loads(line.text) for line in lines if line.rank is not None}
 
 
-def variables(submitter: RackMachine, name: str, *wanted: str) -> dict[int, tuple[str | None, ...]]:
+def variables(submitter: SshMachine, name: str, *wanted: str) -> dict[int, tuple[str | None, ...]]:
     found = told(submitter, name)
     return {rank: tuple(found[rank]["variables"].get(variable) for variable in wanted) for rank in sorted(found)}
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_all_ranks_meet_at_the_first(mpi: str, submitter: RackMachine) -> None:
+def test_all_ranks_meet_at_the_first(mpi: str, submitter: SshMachine) -> None:
     found = told(submitter, mpi)
     assert found[0]["met"] == [1, 2, 3]
     machines = submitter.machine_of(f"default/{mpi}")
@@ -97,13 +97,13 @@ def test_all_ranks_meet_at_the_first(mpi: str, submitter: RackMachine) -> None:
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_variables_of_the_submitter_and_of_the_manifest_reach_every_rank(mpi: str, submitter: RackMachine) -> None:
+def test_variables_of_the_submitter_and_of_the_manifest_reach_every_rank(mpi: str, submitter: SshMachine) -> None:
     found = variables(submitter, mpi, "NCCL_DEBUG", "OMP_NUM_THREADS", "NCCL_ALGO", "NCCL_SOCKET_IFNAME")
     assert found == dict.fromkeys(range(4), ("WARN", "3", "Ring", "=eth0"))
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_what_is_meant_for_this_machine_reaches_no_rank(mpi: str, submitter: RackMachine) -> None:
+def test_what_is_meant_for_this_machine_reaches_no_rank(mpi: str, submitter: SshMachine) -> None:
     for each in told(submitter, mpi).values():
         ours = {name for name in each["variables"] if name.startswith("OARSMAN_")}
         assert not ours & {"OARSMAN_LEAK", "OARSMAN_STATE", "OARSMAN_HOSTS"}
@@ -112,7 +112,7 @@ def test_what_is_meant_for_this_machine_reaches_no_rank(mpi: str, submitter: Rac
 
 
 @pytest.mark.parametrize("name", [*MPIS, *(f"sharing-{mpi}" for mpi in MPIS)])
-def test_every_rank_knows_its_own_worker(name: str, submitter: RackMachine) -> None:
+def test_every_rank_knows_its_own_worker(name: str, submitter: SshMachine) -> None:
     found = variables(submitter, name, "MEMBER", "NODE", "ADDRESS", "OARSMAN_HOST")
     per_worker = len(found) // 2
     machines = submitter.machine_of(f"default/{name}")
@@ -128,13 +128,13 @@ def test_every_rank_knows_its_own_worker(name: str, submitter: RackMachine) -> N
 
 
 @pytest.mark.parametrize("mpi", MPIS)
-def test_values_with_quotes_and_references_arrive_as_they_are_meant(mpi: str, submitter: RackMachine) -> None:
+def test_values_with_quotes_and_references_arrive_as_they_are_meant(mpi: str, submitter: SshMachine) -> None:
     [greeting] = variables(submitter, mpi, "GREETING")[0]
     node = submitter.machine_of(f"default/{mpi}")[f"{mpi}-worker-0"]
     assert greeting == f'it\'s a "$HOME" \\ on {node}'
 
 
-def test_the_folder_is_copied_and_what_changed_is_copied_again(submitter: RackMachine) -> None:
+def test_the_folder_is_copied_and_what_changed_is_copied_again(submitter: SshMachine) -> None:
     subfolder = submitter.folder / "sub"
     subfolder.mkdir(exist_ok=True)
     at = {"workingDir": "sub"}
@@ -145,7 +145,7 @@ def test_the_folder_is_copied_and_what_changed_is_copied_again(submitter: RackMa
         assert submitter.rank_lines(key) == [f"{text} from sub"] * 2, submitter.log_of(key)
 
 
-def test_a_shared_folder_is_used_where_it_is(submitter: RackMachine, shared_rack: Rack) -> None:
+def test_a_shared_folder_is_used_where_it_is(submitter: SshMachine, shared_rack: Rack) -> None:
     submitter.until_all_finished()  # by node is a wish: where only one host has room, both workers go there
     folder = Path(tempfile.mkdtemp(dir=shared_rack.shared))
     folder.chmod(0o777)

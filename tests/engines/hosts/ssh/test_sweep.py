@@ -17,7 +17,7 @@ import inotify_simple
 import pytest
 from ssh_hosts import Rack
 
-from .ssh_machine import RackMachine
+from .ssh_machine import SshMachine
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 PATIENCE_SECONDS = 300.0
@@ -65,8 +65,8 @@ FAILED = {
 
 
 @pytest.fixture
-def machine(tmp_path: Path, rack: Rack) -> Iterator[RackMachine]:
-    machine = RackMachine(tmp_path / "state", rack, slots=SLOTS)
+def machine(tmp_path: Path, rack: Rack) -> Iterator[SshMachine]:
+    machine = SshMachine(tmp_path / "state", rack, slots=SLOTS)
     for name in ("running", "seen"):
         (rack.shared / name).mkdir()
         (rack.shared / name).chmod(0o1777)
@@ -97,7 +97,7 @@ def grid(name: str) -> list[str]:
     ]
 
 
-def ended(machine: RackMachine, *words: str) -> str:
+def ended(machine: SshMachine, *words: str) -> str:
     """What a sweep says of its results, of which some are failures."""
     done = subprocess.run(
         machine.command(*words),
@@ -113,12 +113,12 @@ def ended(machine: RackMachine, *words: str) -> str:
     return done.stdout
 
 
-def ran(machine: RackMachine) -> list[str]:
+def ran(machine: SshMachine) -> list[str]:
     """The points whose first rank began, each as often as that happened."""
     return (machine.rack.shared / "ran").read_text().split()
 
 
-def until_ran(machine: RackMachine, count: int) -> None:
+def until_ran(machine: SshMachine, count: int) -> None:
     with inotify_simple.INotify() as notifier:
         notifier.add_watch(str(machine.rack.shared), inotify_simple.flags.MODIFY)
         while len(ran(machine)) < count:
@@ -129,7 +129,7 @@ def results(text: str) -> Mapping[str, Mapping[str, str]]:
     return {f"{row['n']}/{row['workers']}": row for row in csv.DictReader(io.StringIO(text))}
 
 
-def all_is_right(machine: RackMachine, rows: Mapping[str, Mapping[str, str]]) -> None:
+def all_is_right(machine: SshMachine, rows: Mapping[str, Mapping[str, str]]) -> None:
     """22 results, 2 causes, each point once and by itself, and nothing left on any host."""
     assert list(rows) == POINTS
     for point, row in rows.items():
@@ -146,7 +146,7 @@ def all_is_right(machine: RackMachine, rows: Mapping[str, Mapping[str, str]]) ->
     machine.nothing_left()
 
 
-def test_of_24_points_22_have_results_and_2_have_causes_and_several_ran_at_a_time(machine: RackMachine) -> None:
+def test_of_24_points_22_have_results_and_2_have_causes_and_several_ran_at_a_time(machine: SshMachine) -> None:
     (machine.rack.shared / "go").touch()
     rows = results(ended(machine, *grid("many"), "-o", "csv"))
     all_is_right(machine, rows)
@@ -155,7 +155,7 @@ def test_of_24_points_22_have_results_and_2_have_causes_and_several_ran_at_a_tim
     assert [point["cause"] for point in view["points"]] == [row["cause"] for row in rows.values()]
 
 
-def test_a_sweep_killed_half_way_goes_on_and_repeats_nothing(machine: RackMachine) -> None:
+def test_a_sweep_killed_half_way_goes_on_and_repeats_nothing(machine: SshMachine) -> None:
     """12 points have ended and others wait on their hosts when whoever hands them in is killed, and the supervisor."""
     command = machine.start(*grid("half"), "--at-once", str(AT_ONCE))
     until_ran(machine, 12 + AT_ONCE // 2)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Kind = Literal["text", "long", "number", "amount", "choice", "words", "pairs", "volumes", "switch"]
-CLUSTER, MACHINE, RACK, BARE = ("kube",), ("embedded",), ("ssh",), ("embedded", "ssh")
+CLUSTER, MACHINE, RACK, BARE = ("kube",), ("local",), ("ssh",), ("local", "ssh")
 _UNSAID = ("", "not said")
 _VERSIONS = (("kubeflow.org/v2beta1", "v2beta1"), ("kubeflow.org/v1", "v1"))
 _IMPLEMENTATIONS = (_UNSAID, ("OpenMPI", "Open MPI"), ("MPICH", "MPICH"), ("Intel", "Intel MPI"))

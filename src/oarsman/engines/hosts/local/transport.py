@@ -30,7 +30,7 @@ from oarsman.job.job import Job
 
 
 class LocalTransport:
-    name = "embedded"
+    name = "local"
     far = False
 
     def __init__(self) -> None:
