@@ -20,8 +20,7 @@ from oarsman.engines.kube.client import load_access
 from oarsman.engines.kube.lease import steady_clock
 
 CANDIDATE = Path(__file__).with_name("candidate.py")
-DURATION, PAUSE = 3.0, 0.4  # as the candidates have it
-SLACK = 1.5  # for a busy machine
+DURATION = 3.0  # as the candidates have it
 
 
 class Candidate:

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
-from oarsman.engines.hosts.ssh.diagnose.questions import ask, try_ways
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, Finding, HostSeen, unfit
 from oarsman.engines.hosts.ssh.diagnose.judge import alike, clock, reached, surroundings, way
+from oarsman.engines.hosts.ssh.diagnose.questions import ask, try_ways
 from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
