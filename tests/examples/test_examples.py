@@ -138,8 +138,12 @@ def test_torch_env_ranks_meet_at_the_master(oarsman: Oarsman) -> None:
 @pytest.mark.parametrize("inventory", ["hostfile", "hosts.yml"])
 def test_the_example_of_a_rack_has_two_ranks_on_each_host(oarsman: Oarsman, rack: Rack, inventory: str) -> None:
     own = {name: rack.environment[name] for name in ("HOME", "PATH")}
-    oarsman.environment |= {**own, "OARSMAN_ON": "ssh", "OARSMAN_HOSTS": str(ROOT / "examples" / "rack" / inventory)}
-    output = oarsman.run("rack", timeout=120)
+    oarsman.environment |= {
+        **own,
+        "OARSMAN_ON": "ssh",
+        "OARSMAN_HOSTS": str(ROOT / "examples" / "ssh-hosts" / inventory),
+    }
+    output = oarsman.run("ssh-hosts", timeout=120)
     assert hosts_by_rank(output, r"rank (\d) of 8 on (\S+)") == {rank: f"node{1 + rank // 2}" for rank in range(8)}
 
 

@@ -10,15 +10,15 @@ import pytest
 from .rack import Rack, why_no_racks
 from .rack import rack as make
 
-WITHOUT = "OARSMAN_WITHOUT"  # by name: racks
+WITHOUT = "OARSMAN_WITHOUT"  # by name: ssh
 
 
 def insist_on_racks() -> None:
     """A machine that cannot have hosts is said so by a failure, never by a test that quietly did not run."""
-    if "racks" in os.environ.get(WITHOUT, "").replace(",", " ").split():
-        pytest.skip(f"{WITHOUT} names racks: tests that need hosts with an sshd were not run")
+    if "ssh" in os.environ.get(WITHOUT, "").replace(",", " ").split():
+        pytest.skip(f"{WITHOUT} names ssh: tests that need hosts with an sshd were not run")
     if reason := why_no_racks():
-        pytest.fail(f"{reason}\n({WITHOUT}=racks leaves out the tests that need them)", pytrace=False)
+        pytest.fail(f"{reason}\n({WITHOUT}=ssh leaves out the tests that need them)", pytrace=False)
 
 
 @pytest.fixture(scope="session")

@@ -184,9 +184,9 @@ def test_who_is_not_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "root" in why_no_racks()
     monkeypatch.delenv("OARSMAN_WITHOUT", raising=False)
-    with pytest.raises(pytest.fail.Exception, match="OARSMAN_WITHOUT=racks"):
+    with pytest.raises(pytest.fail.Exception, match="OARSMAN_WITHOUT=ssh"):
         insist_on_racks()
-    monkeypatch.setenv("OARSMAN_WITHOUT", "pods,racks")
+    monkeypatch.setenv("OARSMAN_WITHOUT", "pods,ssh")
     with pytest.raises(pytest.skip.Exception):
         insist_on_racks()
 
