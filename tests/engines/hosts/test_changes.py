@@ -199,7 +199,7 @@ def test_a_time_to_live_removes_the_job_with_its_logs(machine: Machine) -> None:
         pass
     with pytest.raises(NotFoundError):
         machine.jobs.get(key)
-    assert not machine.places.job(uid).exists()
+    assert not machine.paths.job(uid).exists()
     agents = [p for p in psutil.process_iter(["cmdline"]) if uid in " ".join(p.info["cmdline"] or ())]
     assert not psutil.wait_procs(agents, timeout=PATIENCE)[1]
 
@@ -222,16 +222,16 @@ def test_deleting_a_running_job_leaves_no_process_and_no_file(machine: Machine) 
     machine.ok("delete", "gone")
     machine.ok("wait", "gone", "--for", "deleted")
     machine.nothing_left(uid)
-    assert not machine.places.job(uid).exists()
-    assert not machine.places.job_run(uid).exists()
+    assert not machine.paths.job(uid).exists()
+    assert not machine.paths.job_run(uid).exists()
 
 
 def test_a_record_that_cannot_be_read_can_be_deleted(machine: Machine) -> None:
     key = machine.submit(mpijob("odd", ["mpirun", "-n", "1", "hostname"], workers=1))
     machine.until_finished(key)
     uid = machine.uid(key)
-    assert Caller(machine.places).stop()
-    store = JobStore(machine.places.database)
+    assert Caller(machine.paths).stop()
+    store = JobStore(machine.paths.database)
     store.change_document(key, {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
     machine.jobs.delete(key)
     deadline = time.monotonic() + PATIENCE
@@ -257,7 +257,7 @@ def test_a_job_ends_although_its_run_folder_was_swept_away(machine: Machine) -> 
     machine.until(key, lambda status: status.is_true(names.RUNNING))
     seen = machine.seen(key)
     assert seen.agent is not None
-    shutil.rmtree(machine.places.job_run(machine.uid(key)))
+    shutil.rmtree(machine.paths.job_run(machine.uid(key)))
     (machine.folder / "done").touch()
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED)
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -266,7 +266,7 @@ def test_a_job_ends_although_its_run_folder_was_swept_away(machine: Machine) -> 
 
 def test_a_full_disk_fails_the_job_with_that_cause(machine_with: Callable[..., Machine]) -> None:
     machine = machine_with()
-    state = machine.places.state
+    state = machine.paths.state
     state.mkdir(parents=True)
     program = "from mpi4py import MPI; import sys\nfor i in range(400000): print('x' * 100, flush=False)"
     (machine.folder / "job.yaml").write_text(

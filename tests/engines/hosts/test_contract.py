@@ -34,8 +34,8 @@ class TestBareEngine(EngineContract):
 
 async def _on_stage(machine: Machine, story: Callable[[Stage], Awaitable[None]]) -> None:
     changed = asyncio.Event()
-    machine.places.make()
-    engine = HostsEngine(job_folder=machine.places.job, run_folder=machine.places.job_run)
+    machine.paths.make()
+    engine = HostsEngine(job_folder=machine.paths.job, run_folder=machine.paths.job_run)
     await engine.start(lambda _uid: changed.set())
     job = replace(job_from_document(mpijob("contract", LAUNCHER)), uid=str(uuid.uuid4()))
     assignment = Assignment(job=job, status=Status(), environment=machine.environment, folder=Path(machine.folder))

@@ -134,7 +134,7 @@ def test_a_killed_job_agent_takes_its_hosts_along(machine: Machine) -> None:
     cause = cause_of(machine.until_finished(key))
     assert cause.summary
     machine.nothing_left(machine.uid(key))
-    assert not machine.places.job_run(machine.uid(key)).exists()
+    assert not machine.paths.job_run(machine.uid(key)).exists()
     slices = cgroups.find()
     for parent in {slices.memory, slices.cpu} - {""}:
         assert not [name for name in os.listdir(parent) if machine.uid(key)[:13] in name]
@@ -159,7 +159,7 @@ def test_what_a_supervisor_killed_while_deleting_left_goes_with_the_next_one(mac
     supervisor = machine.supervisor()
     supervisor.kill()
     supervisor.wait(PATIENCE)
-    store = JobStore(machine.places.database)
+    store = JobStore(machine.paths.database)
     store.remove(uid)
     store.close()
     machine.ok("run", "-n", "1", "--oversubscribe", "--", "hostname")
@@ -167,8 +167,8 @@ def test_what_a_supervisor_killed_while_deleting_left_goes_with_the_next_one(mac
     with contextlib.suppress(psutil.NoSuchProcess):
         psutil.Process(seen.agent.pid).wait(PATIENCE)
     machine.nothing_left(uid)
-    assert not machine.places.job(uid).exists()
-    assert not machine.places.job_run(uid).exists()
+    assert not machine.paths.job(uid).exists()
+    assert not machine.paths.job_run(uid).exists()
 
 
 @pytest.mark.parametrize("mpi", MPIS)

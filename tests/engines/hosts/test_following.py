@@ -46,7 +46,7 @@ def until(queue: Queue[Batch], wanted: Callable[[Batch], bool]) -> Batch:
 def test_a_follower_sees_a_job_through_although_its_supervisor_is_killed(machine: Machine) -> None:
     with heard(machine.jobs.follow()) as batches:
         assert batches.get(timeout=PATIENCE).whole
-        assert Caller(machine.places).pid() is None  # looking on starts nothing
+        assert Caller(machine.paths).pid() is None  # looking on starts nothing
         key = machine.submit(mpijob("pi", ["mpirun", "-n", "2", *python(WAITS)], annotations=OVERSUBSCRIBE))
         until(batches, lambda batch: any(record.status.attempts for record in batch.records))
         machine.until_ranks(key, 2)
@@ -68,7 +68,7 @@ BUSY = "from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\nprint('begun', flush=T
 
 def until_sampled(machine: Machine, key: str, host: str) -> None:
     """Wait until the file of samples tells of work on that host."""
-    folder = machine.places.job(machine.uid(key))
+    folder = machine.paths.job(machine.uid(key))
     with inotify_simple.INotify() as notifier:
         notifier.add_watch(str(folder), inotify_simple.flags.MODIFY)
         while not any(one.host == host and one.cpu_percent > 10 for one in machine.jobs.usage_series(key)):

@@ -257,7 +257,7 @@ def test_scripts_and_shells_reach_the_stand_in_too(machine: Machine) -> None:
     key = machine.submit(mpijob("script", ["sh", "-c", f"env X=1 {script}"]))
     assert machine.until_finished(key).status.is_true(names.SUCCEEDED), machine.log_of(key)
     assert machine.lines(key, launcher_only=True, stream="out") == ["before", "script-worker-0", "script-worker-1"]
-    logs = machine.places.job(machine.uid(key)) / "logs/attempt-1"
+    logs = machine.paths.job(machine.uid(key)) / "logs/attempt-1"
     assert (logs / "rank-0.out").read_text() == "script-worker-0\n"
 
 

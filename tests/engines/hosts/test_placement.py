@@ -95,7 +95,7 @@ def test_the_seeds_tagged_launch_line_runs_unchanged(mpi: str, machine_with: Cal
     assert record.status.is_true(names.SUCCEEDED), machine.log_of(key)
     tagged = [line for line in machine.lines(key) if "<stdout>" in line]
     assert len(tagged) == 2
-    assert machine.places.job(machine.uid(key)).joinpath("logs/attempt-1/rank-1.out").read_text().startswith("1 /here")
+    assert machine.paths.job(machine.uid(key)).joinpath("logs/attempt-1/rank-1.out").read_text().startswith("1 /here")
 
 
 def test_ranks_that_ran_elsewhere_fail_the_job(machine: Machine) -> None:

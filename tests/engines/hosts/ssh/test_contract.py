@@ -54,10 +54,10 @@ class TestOverSsh(EngineContract):
 
 async def _on_stage(machine: SshMachine, story: Callable[[Stage], Awaitable[None]]) -> None:
     changed = asyncio.Event()
-    machine.places.make()
+    machine.paths.make()
     known_inventories = KnownInventories(left_out=lambda _: {}, keep=lambda *_: None)
     engine = Engine(
-        job_folder=machine.places.job, run_folder=machine.places.job_run, transport=SshTransport(known_inventories)
+        job_folder=machine.paths.job, run_folder=machine.paths.job_run, transport=SshTransport(known_inventories)
     )
     await engine.start(lambda _uid: changed.set())
     annotations = {"oarsman.dev/code": "none", "oarsman.dev/inventory": str(machine.inventory)}

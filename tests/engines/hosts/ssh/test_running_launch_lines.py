@@ -128,7 +128,7 @@ def test_variables_that_the_launch_line_names_reach_all_ranks(submitter: SshMach
 
 
 def file_of_launcher(submitter: SshMachine, name: str, file: str) -> list[str]:
-    host = read_spec(str(submitter.places.job(submitter.uid(f"default/{name}"))))["hosts"][f"{name}-launcher"]
+    host = read_spec(str(submitter.paths.job(submitter.uid(f"default/{name}"))))["hosts"][f"{name}-launcher"]
     return submitter.rack.host(host["machine"]).path(f"{host['folder']}/{file}").read_text().splitlines()
 
 

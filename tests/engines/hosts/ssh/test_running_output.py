@@ -87,7 +87,7 @@ def job(machine: SshMachine, program: str, mpi: str) -> dict[str, Any]:
 
 
 def kept(submitter: SshMachine, name: str, stream: str = "out") -> dict[str, bytes]:
-    logs = submitter.places.job(submitter.uid(f"default/{name}")) / "logs/attempt-1"
+    logs = submitter.paths.job(submitter.uid(f"default/{name}")) / "logs/attempt-1"
     return {what: (logs / f"rank-{rank}.{stream}").read_bytes() for rank, what in enumerate(WRITTEN)}
 
 
