@@ -516,6 +516,15 @@ LED_ELSEWHERE = {
 }
 
 
+def test_a_launcher_alone_is_told_to_wait_for_its_own_name_unless_nothing_is_to_be_waited_for() -> None:
+    (main,) = pod_of(a_kube_job(workers=None))["spec"]["containers"]
+    assert variables(main)["OARSMAN_OWN_NAME_SECONDS"] == "300"
+    (main,) = pod_of(a_kube_job())["spec"]["containers"]
+    assert "OARSMAN_OWN_NAME_SECONDS" not in variables(main)
+    (main,) = pod_of(a_kube_job(workers=None, annotations={"oarsman.dev/start-barrier": "false"}))["spec"]["containers"]
+    assert "OARSMAN_OWN_NAME_SECONDS" not in variables(main)
+
+
 def test_how_long_the_barrier_waits_is_the_operators_to_say() -> None:
     made = launcher(a_kube_job(), 1, KubeOptions(barrier_seconds=7))["spec"]["template"]["spec"]
     assert variables(made["initContainers"][0])["OARSMAN_BARRIER_SECONDS"] == "7"

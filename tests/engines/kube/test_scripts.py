@@ -236,6 +236,22 @@ def test_the_code_of_the_command_is_the_code_of_the_launcher(sandbox: Sandbox, c
     assert done.stderr.splitlines()[0] == "err"
 
 
+def test_a_launcher_alone_waits_for_its_own_name(sandbox: Sandbox) -> None:
+    sandbox.program("bin/getent", f"echo $2 >>{sandbox.place}/asked; [ $(wc -l <{sandbox.place}/asked) -gt 2 ]")
+    done = launch(sandbox, "echo begun", OARSMAN_OWN_NAME_SECONDS="300")
+    assert (done.returncode, done.stdout) == (0, "begun\n")
+    assert done.stderr == f"oarsman: waiting for the name {LAUNCHER}\n"
+    assert sandbox.read("asked").split() == [LAUNCHER] * 3
+
+
+@pytest.mark.parametrize("environment", [{}, {"OARSMAN_OWN_NAME_SECONDS": "1"}])
+def test_a_name_that_never_comes_or_is_not_needed_holds_nothing_up(
+    sandbox: Sandbox, environment: dict[str, str]
+) -> None:
+    sandbox.program("bin/getent", "exit 2")
+    assert launch(sandbox, "echo begun", **environment).stdout == "begun\n"
+
+
 def test_success_on_the_wrong_hosts_is_no_success(sandbox: Sandbox) -> None:
     done = launch(sandbox, f"echo {HOSTS[0]} >>/run/oarsman/contacted", expected="pi-worker-0 pi-worker-1")
     assert done.returncode == 69

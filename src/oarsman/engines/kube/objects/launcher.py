@@ -77,6 +77,9 @@ def _variables(job: Job, options: KubeOptions, preparation: Preparation) -> dict
         "OARSMAN_LAUNCHER": host(job, job.launcher_host, options),
         "OARSMAN_EXPECTED": " ".join(_expected_hosts(job)),
     }
+    if not job.workers and _waits(job):
+        # No barrier runs for a launcher alone, but the hostfile names it, and mpirun looks that name up.
+        variables["OARSMAN_OWN_NAME_SECONDS"] = str(barrier_seconds(job, options))
     if first := preparation.before_a_session(job):
         variables["OARSMAN_SESSION"] = first
     if job.implementation is not Implementation.OPENMPI:
@@ -89,6 +92,10 @@ def _variables(job: Job, options: KubeOptions, preparation: Preparation) -> dict
     if not job.run_launcher_as_worker and job.workers:
         variables |= {"NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
     return variables
+
+
+def _waits(job: Job) -> bool:
+    return job.annotation(names.ANNOTATION_BARRIER, "true") != "false"
 
 
 def _expected_hosts(job: Job) -> list[str]:
@@ -150,9 +157,8 @@ def _barrier(draft: PodDraft, options: KubeOptions) -> list[Object]:
     else:
         _deliver_kubectl(draft, options)
     if job.workers:
-        waits = job.annotation(names.ANNOTATION_BARRIER, "true") != "false"
         variables = _variables(job, options, draft.preparation) | {
-            "OARSMAN_BARRIER_SECONDS": str(barrier_seconds(job, options)) if waits else ""
+            "OARSMAN_BARRIER_SECONDS": str(barrier_seconds(job, options)) if _waits(job) else ""
         }
         wanted = {name: text for name, text in variables.items() if name.startswith("OARSMAN_")}
         waiting = draft.before(BARRIER, ["/bin/sh", f"{names.MPI_CONFIG_DIR}/barrier.sh"], wanted)

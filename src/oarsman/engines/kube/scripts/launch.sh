@@ -35,6 +35,16 @@ watch_sessions() {
 told_to_end=
 child=
 trap 'told_to_end=yes; [ -z "$child" ] || kill -TERM "$child" 2>/dev/null' TERM INT HUP
+# A launcher alone is the host of its ranks. mpirun looks its name up, which DNS may learn a moment after the pod runs.
+if command -v getent >/dev/null 2>&1; then
+    waited=0
+    while [ -z "$told_to_end" ] && [ "$waited" -lt "${OARSMAN_OWN_NAME_SECONDS:-0}" ] && ! getent hosts "$OARSMAN_LAUNCHER" >/dev/null 2>&1; do
+        [ "$waited" -ne 0 ] || echo "oarsman: waiting for the name $OARSMAN_LAUNCHER" >&2
+        sleep 1
+        waited=$((waited + 1))
+    done
+    [ -z "$told_to_end" ] || exit 143
+fi
 "$@" &
 child=$!
 [ -z "$told_to_end" ] || kill -TERM "$child" 2>/dev/null
