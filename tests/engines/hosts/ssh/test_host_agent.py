@@ -168,7 +168,7 @@ def test_what_lies_there_of_a_job_that_lost_its_machine_is_removed_by_the_next_o
     lost, lives, foreign = (host.folder / f"oarsman-00000000000{number}" for number in (1, 2, 3))
     for other, age in ((lost, 3600), (lives, 5)):
         (other / "0").mkdir(parents=True)
-        (other / "0" / "agent").write_text("1\n")
+        (other / "0" / "agent.pid").write_text("1\n")
         (other / "0" / "heard").touch()
         os.utime(other / "0" / "heard", (time.time() - age,) * 2)
     foreign.mkdir()

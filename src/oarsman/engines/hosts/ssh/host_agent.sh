@@ -41,7 +41,7 @@ clear_away() { # the files of this host; those of the job with the last of its h
 
 end_host() { # unless another host agent has taken its place, because this one was thought to be gone
     agent=''
-    read -r agent 2>/dev/null <"$RUN/agent"
+    read -r agent 2>/dev/null <"$RUN/agent.pid"
     [ "${agent:-$$}" = $$ ] || return 0
     end_commands
     end_all KILL
@@ -179,7 +179,7 @@ obey() { # obey WORDS: one order
 forget_others() { # what lies here of jobs whose agents went with this machine's power; a living one writes every second
     for other in "${BASE%/*}"/oarsman-????????????; do
         # shellcheck disable=SC3067
-        if [ ! -O "$other" ] || [ -h "$other" ] || ! ls "$other"/*/agent; then continue; fi
+        if [ ! -O "$other" ] || [ -h "$other" ] || ! ls "$other"/*/agent.pid; then continue; fi
         recent=$(find "$other" -maxdepth 2 -name heard -mmin -10) && [ -z "$recent" ] && rm -rf "$other"
     done
 } >/dev/null 2>&1
@@ -194,13 +194,13 @@ prepare() { # after an earlier host agent of this host, which may be alive, too:
     for tool in ${HANDS_ON:+awk base64 find head stat tail}; do
         command -v "$tool" >/dev/null || { echo "$tool is not installed" && return 1; }
     done
-    if [ -e "$RUN/agent" ]; then
-        echo $$ >"$RUN/agent" && end_commands
+    if [ -e "$RUN/agent.pid" ]; then
+        echo $$ >"$RUN/agent.pid" && end_commands
         end_all KILL
         rm -rf "$RUN/p" "$RUN/a" "$RUN/o" "$RUN/up" "$RUN/look"
     fi
     mkdir -p "$RUN/bin" "$RUN/p" "$RUN/a" "$RUN/t" "$RUN/etc/mpi" "$FOLDER" && echo 0 >"$RUN/heard" &&
-        echo $$ >"$RUN/agent" && write_files && mkfifo "$RUN/up" "$RUN/look" || return 1
+        echo $$ >"$RUN/agent.pid" && write_files && mkfifo "$RUN/up" "$RUN/look" || return 1
     [ ! -e "$BASE/ssh" ] || "$BASE/ssh" </dev/null >/dev/null 2>&1
     [ $? -ne 126 ] || { echo "no program can be started from ${BASE%/*} (is it mounted noexec?)" && return 1; }
 }
