@@ -1,7 +1,7 @@
 """Bring the catalogues up to date with the sources. `make fmt` runs this; a test tells when one is stale.
 
 A text is a literal that is given to t(), say() or N_(). New ones get an empty translation, unused ones go.
-They are looked for with `ast`, because Babel's own extraction does not see what is inside an f-string.
+They are looked for with `ast`: before Python 3.12, Babel's own extraction does not see what is inside an f-string.
 """
 
 from __future__ import annotations
