@@ -51,6 +51,7 @@ def test_a_translation_has_the_placeholders_of_its_text() -> None:
 def test_the_catalogue_is_in_its_normal_form() -> None:
     text = PO.read_text("utf-8")
     assert SCRIPT["fresh"](text) == text, "stale: run `make fmt`"
+    assert "#, fuzzy" not in text, "a translation that somebody has yet to look at"
 
 
 def test_a_new_text_comes_without_translation_and_an_unused_one_goes() -> None:
@@ -62,12 +63,12 @@ def test_a_new_text_comes_without_translation_and_an_unused_one_goes() -> None:
 
 
 # Words that the glossary at the top of the catalogue decided against.
-REJECTED = re.compile(r"账户|任务|启动器|工作节点|接纳|停用|存储卷|时长(?!”)|你(?!好)|(?<=.)Worker")
+REJECTED = re.compile(r"账户|任务|启动器|工作节点|接纳|停用|存储卷|时长|你(?!好)|(?<=.)Worker")
 
 
 def test_a_term_has_the_word_of_the_glossary() -> None:
-    found = {text: chinese for text, chinese in CHINESE.items() if REJECTED.search(chinese)}
-    assert found == {"'{text}' is not a duration": "“{text}”不是时长"}
+    allowed = {"'{text}' is not a duration"}  # a length of time that somebody asks for, not how long something took
+    assert {text: chinese for text, chinese in CHINESE.items() if REJECTED.search(chinese)}.keys() == allowed
 
 
 def test_the_reader_of_catalogues_agrees_with_babel() -> None:
