@@ -1,6 +1,6 @@
 # make run    install what is missing, run an MPI job of two workers on this machine, list it
 # make test   install what is missing, check style, types and layers, run every test
-# make lint   only the checks      make fmt    house format, tables of the guide
+# make lint   only the checks      make fmt    house format, tables of the guide, texts in the catalogue
 # make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
 # make screenshots  every page of the console, in both languages and themes, into build/screenshots
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
@@ -35,6 +35,7 @@ fmt:
 	@$(WITH_VENV) ruff check --fix .
 	@$(WITH_VENV) ruff format .
 	@$(WITH_VENV) python scripts/tables.py
+	@$(WITH_VENV) python scripts/catalogue.py
 
 manifests:
 	@scripts/setup helm

@@ -13,7 +13,7 @@ from .fakes import MANIFEST, FakeJobs
 
 @pytest.fixture(autouse=True)
 def _english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_catalogue", {})
+    monkeypatch.setattr(messages.t, "language", "en")
     for name in ("NO_COLOR", "OARSMAN_ON", "OARSMAN_LANG"):
         monkeypatch.delenv(name, raising=False)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import string
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,12 +13,10 @@ import pytest
 from click.shell_completion import ShellComplete
 
 from oarsman.cli import main, messages
-from oarsman.cli.chinese import CATALOGUE
 from oarsman.cli.session import Session
 from oarsman.cli.text import width
 from oarsman.cli.verbs import Verb
 
-from .catalogue import literals
 from .fakes import FAILED, FakeJobs, oarsman
 
 
@@ -43,7 +40,6 @@ def test_every_verb_has_a_paragraph_and_examples(jobs: FakeJobs, name: str) -> N
     assert f"Usage: oarsman {name}" in result.stdout
     assert "\nExamples:\n" in result.stdout
     assert len(" ".join((a_verb(name).help or "").split())) > 40
-    assert a_verb(name).help in (None, *CATALOGUE)
 
 
 def examples() -> Iterator[tuple[str, list[str]]]:
@@ -88,34 +84,8 @@ def test_a_mistyped_verb_or_option_brings_the_right_one(jobs: FakeJobs) -> None:
 # -- languages ---------------------------------------------------------------------------------------
 
 
-def test_every_text_has_a_chinese_entry_with_the_same_places() -> None:
-    def places(text: str) -> set[str | None]:
-        return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
-
-    used = {text: place for place, text in literals()}
-    assert {text: place for text, place in used.items() if text not in CATALOGUE} == {}
-    assert [text for text in CATALOGUE if text not in used] == []
-    assert [text for text, chinese in CATALOGUE.items() if places(text) != places(chinese)] == []
-
-
-@pytest.mark.parametrize(
-    ("environment", "code"),
-    [
-        ({}, "en"),
-        ({"LANG": "zh_CN.UTF-8"}, "zh"),
-        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, "en"),
-        ({"LANG": "en_US.UTF-8", "LC_MESSAGES": "zh_TW"}, "zh"),
-        ({"LC_ALL": "", "LANG": "zh"}, "zh"),
-        ({"LC_ALL": "en_US.UTF-8", "OARSMAN_LANG": "zh"}, "zh"),
-        ({"LANG": "zh_CN.UTF-8", "OARSMAN_LANG": "en"}, "en"),
-    ],
-)
-def test_the_language_is_the_readers(environment: dict[str, str], code: str) -> None:
-    assert messages.language(environment) == code
-
-
 def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_catalogue", CATALOGUE)
+    monkeypatch.setattr(messages.t, "language", "zh")
     jobs.add("pi")
     lines = oarsman(jobs, "list").stdout.splitlines()
     assert lines[0].split() == ["名称", "状态", "WORKER", "时间", "用时", "原因"]
@@ -125,7 +95,7 @@ def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monk
 
 
 def test_what_engines_say_is_chinese_for_chinese_readers(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_catalogue", CATALOGUE)
+    monkeypatch.setattr(messages.t, "language", "zh")
     jobs.add("pi", FAILED)
     shown = oarsman(jobs, "describe", "pi").stdout
     assert "原因： pi-worker-0 上的进程 1 以退出码 3 结束" in shown
@@ -173,7 +143,7 @@ def test_a_completion_that_cannot_look_is_empty() -> None:
 def test_starting_the_command_imports_nothing_heavy() -> None:
     script = "import sys, oarsman.cli.main; print(*sys.modules)"
     loaded = set(python("-c", script).stdout.split())
-    heavy = {"pydantic", "rich", "yaml", "asyncio", "psutil", "sqlite3", "json", "subprocess", "oarsman.cli.chinese"}
+    heavy = {"pydantic", "rich", "yaml", "asyncio", "psutil", "sqlite3", "json", "subprocess"}
     assert loaded & heavy == set()
     assert not {name for name in loaded if name.startswith(("oarsman.backends", "oarsman.manifest", "oarsman.job"))}
     assert not {f"oarsman.cli.{verb}" for verb in main.VERBS} & loaded

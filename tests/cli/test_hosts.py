@@ -16,7 +16,6 @@ from click.testing import Result
 
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.cli import messages
-from oarsman.cli.chinese import CATALOGUE
 from oarsman.cli.hosts_check import folded
 from oarsman.cli.times import rfc3339
 from oarsman.control import host_state
@@ -164,7 +163,7 @@ def test_what_a_host_said_before_it_vanished_is_still_shown(rack: Inventory) -> 
 
 
 def test_a_list_is_chinese_for_chinese_readers(rack: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_catalogue", CATALOGUE)
+    monkeypatch.setattr(messages.t, "language", "zh")
     know(rack)
     text = call("list").stdout
     assert text.split()[:4] == ["名称", "状态", "槽位", "空闲"]
@@ -263,7 +262,7 @@ def test_a_mistyped_host_brings_the_right_one(rack: Inventory) -> None:
 
 
 def test_a_check_is_chinese_for_chinese_readers(rack: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_catalogue", CATALOGUE)
+    monkeypatch.setattr(messages.t, "language", "zh")
     text = call("check").stdout
     assert "dead1：端口 22 没有程序在监听" in text
     assert "提示： 请在那里启动 sshd，或更正端口" in text

@@ -9,7 +9,6 @@ import pytest
 from click.testing import Result
 
 from oarsman.cli import messages
-from oarsman.cli.chinese import CATALOGUE
 from oarsman.service.spoken import in_chinese
 
 from .fakes import FakeJobs, oarsman
@@ -67,7 +66,7 @@ def test_hosts_that_cannot_be_reached_are_named_and_nothing_is_made_here(tmp_pat
 
 
 def test_it_speaks_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_catalogue", CATALOGUE)
+    monkeypatch.setattr(messages.t, "language", "zh")
     done = trust("--yes")
     assert "无需改动" in done.stdout
     assert "修复后再次运行" in done.stderr

@@ -13,6 +13,7 @@ from oarsman import names
 from oarsman.job.job import ApiVersion, Job
 from oarsman.job.role import Role
 from oarsman.service.models import Template
+from oarsman.text.catalogue import N_
 
 Document = dict[str, Any]
 _SERVERS_OWN = (
@@ -104,25 +105,25 @@ def _role(document: Document, role: Role) -> None:
 _SEEDS = "seeds"  # in the examples of the tree; an installed package has them beside the starters
 # name -> file, title, what it is good for. The order is that of the list shown.
 _KNOWN = {
-    "command": ("command.yaml", "An own command", "Two workers that run whatever you write in its place."),
-    "hello": ("hello.yaml", "Hello", "Four ranks on two workers, each says where it runs."),
-    "pi": ("pi.yaml", "Pi", "Two ranks throw darts and add up their hits: the usual first MPI job."),
+    "command": ("command.yaml", N_("An own command"), "Two workers that run whatever you write in its place."),
+    "hello": ("hello.yaml", N_("Hello"), "Four ranks on two workers, each says where it runs."),
+    "pi": ("pi.yaml", N_("Pi"), "Two ranks throw darts and add up their hits: the usual first MPI job."),
     "tensorflow-benchmarks": (
         f"{_SEEDS}/tensorflow-benchmarks-v2beta1.yaml",
-        "TensorFlow benchmarks",
+        N_("TensorFlow benchmarks"),
         "ResNet-101 with Horovod on two workers of two GPUs each; on Kubernetes, where its image is.",
     ),
     "tensorflow-benchmarks-v1": (
         f"{_SEEDS}/tensorflow-benchmarks-v1.yaml",
-        "TensorFlow benchmarks, v1",
+        N_("TensorFlow benchmarks, v1"),
         "The same in the older API version.",
     ),
     "tensorflow-mnist-elastic": (
         f"{_SEEDS}/tensorflow-mnist-elastic.yaml",
-        "Elastic training",
+        N_("Elastic training"),
         "Horovod Elastic with one to three workers; on Kubernetes, where its image is.",
     ),
-    "failure": ("failure.yaml", "A failure", "One rank of four gives up: see how that is explained."),
+    "failure": ("failure.yaml", N_("A failure"), "One rank of four gives up: see how that is explained."),
 }
 
 

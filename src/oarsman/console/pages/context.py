@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from fastapi import Request
 from nicegui import Client, background_tasks, ui
 
-from oarsman.console import words
 from oarsman.console.api.request_context import RequestContext, context_of
-from oarsman.console.words import Words
+from oarsman.console.words import COOKIE, Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import Role
+from oarsman.text.catalogue import of_browser
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
@@ -143,4 +143,4 @@ def welcome(console: Console, request: Request) -> PageContext:
 
 
 def spoken(request: Request) -> Words:
-    return Words(words.chosen(request.cookies, request.headers.get("accept-language", "")))
+    return Words(of_browser(request.cookies.get(COOKIE), request.headers.get("accept-language", "")))

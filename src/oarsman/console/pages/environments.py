@@ -16,13 +16,18 @@ from oarsman.console.parts import amounts
 from oarsman.console.parts.widgets import answered, said, sure
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
+from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
 
 _LOOK_EVERY = 1.5  # seconds, while something is being built
-_COLOURS = {"Ready": ("check_circle", "is-good"), "Failed": ("error", "is-bad"), "Building": ("build", "is-busy")}
-_WAITING = ("schedule", "is-wait")
+_COLOURS = {
+    N_("Waiting"): ("schedule", "is-wait"),
+    N_("Building"): ("build", "is-busy"),
+    N_("Ready"): ("check_circle", "is-good"),
+    N_("Failed"): ("error", "is-bad"),
+}
 _PYTHONS = ("", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 _IMAGE_NEEDED = "kube"
 
@@ -91,7 +96,7 @@ class _Environments:
 
     def _card(self, one: EnvironmentView) -> None:
         say = self.context.say
-        icon, colour = _COLOURS.get(one.state, _WAITING)
+        icon, colour = _COLOURS.get(one.state, _COLOURS["Waiting"])
         with ui.column().classes("oarsman-card w-full").props("role=article") as card:
             card.props["aria-label"] = one.spec.name
             with ui.row().classes("items-center w-full"):

@@ -181,7 +181,7 @@ class _Jobs:
         found = {"owner": facets.owners, "namespace": facets.namespaces, "engine": facets.engines}
         for name, values in found.items():
             select, chosen = self.choices[name], getattr(self.wanted, name)
-            offered = {value: self.context.say(value) if name == "engine" else value for value in values}
+            offered = {value: self.context.say.engine(value) if name == "engine" else value for value in values}
             if chosen:
                 offered.setdefault(chosen, chosen)
             if select.options != offered:

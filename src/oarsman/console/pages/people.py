@@ -19,6 +19,7 @@ from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
 from oarsman.service.models import Account, AccountChange, AccountRole, NewAccount, Role
 from oarsman.service.rights import Action, may
+from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
     from oarsman.console.server import Console
@@ -66,12 +67,12 @@ class _People:
                     columns=[
                         {"name": name, "label": say(title), "field": name, "align": "left"}
                         for name, title in (
-                            ("time", "Time"),
-                            ("who", "Who"),
-                            ("what", "What"),
-                            ("about", "About"),
-                            ("outcome", "Outcome"),
-                            ("address", "From"),
+                            ("time", N_("Time")),
+                            ("who", N_("Who")),
+                            ("what", N_("What")),
+                            ("about", N_("About")),
+                            ("outcome", N_("Outcome")),
+                            ("address", N_("From")),
                         )
                     ],
                     rows=[],

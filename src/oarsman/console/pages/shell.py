@@ -9,7 +9,8 @@ from nicegui import ui
 
 from oarsman.console.pages.context import PageContext
 from oarsman.console.parts import style
-from oarsman.console.words import COOKIE, LANGUAGES, Words
+from oarsman.console.words import COOKIE, Words
+from oarsman.text.catalogue import LANGUAGES, N_
 
 ICON = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><rect width='32' height='32' rx='7' fill='#0b6e99'/>"
@@ -18,12 +19,12 @@ ICON = (
     "<path d='M5 21q4-3 8 0t8 0 6 0' stroke='#9ad1e8' stroke-width='2' fill='none'/></svg>"
 )
 _PATHS = (
-    ("/", "dashboard", "Overview"),
-    ("/jobs", "view_list", "Jobs"),
-    ("/create", "add_circle", "New job"),
-    ("/sweeps", "grid_view", "Sweeps"),
-    ("/hosts", "dns", "Hosts and queue"),
-    ("/environments", "inventory_2", "Environments"),
+    ("/", "dashboard", N_("Overview")),
+    ("/jobs", "view_list", N_("Jobs")),
+    ("/create", "add_circle", N_("New job")),
+    ("/sweeps", "grid_view", N_("Sweeps")),
+    ("/hosts", "dns", N_("Hosts and queue")),
+    ("/environments", "inventory_2", N_("Environments")),
 )
 
 

@@ -16,6 +16,7 @@ from nicegui.element import Element
 from oarsman.console.parts import amounts
 from oarsman.console.words import Words
 from oarsman.service.models import RankProgress, Step
+from oarsman.text.catalogue import N_
 
 Point = tuple[float, float]  # milliseconds or step, value
 
@@ -58,13 +59,13 @@ class Charts(Element, component="charts.js"):
 
 # step -> what it is called
 STEPS = {
-    "submitted": "Submitted",
-    "queued": "Queued",
-    "admitted": "Admitted",
-    "hostsUp": "Hosts up",
-    "launched": "Launched",
-    "firstOutput": "First output",
-    "ended": "Ended",
+    "submitted": N_("Submitted"),
+    "queued": N_("Queued"),
+    "admitted": N_("Admitted"),
+    "hostsUp": N_("Hosts up"),
+    "launched": N_("Launched"),
+    "firstOutput": N_("First output"),
+    "ended": N_("Ended"),
 }
 _LAST = "ended"
 

@@ -69,7 +69,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "colour": colour,
         **_why(say, one.cause or one.message),
         "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
-        "where": say(one.engine),
+        "where": say.engine(one.engine),
         "queue": _queue(say, one),
         "priority": one.priority,
         "workers": _workers(one),

@@ -14,9 +14,10 @@ from oarsman.console.parts import amounts, job_rows
 from oarsman.console.parts.style import BADGES
 from oarsman.console.words import Words
 from oarsman.service.models import SweepPoint, SweepView
+from oarsman.text.catalogue import N_
 
 _DONE = (("Succeeded", "is-good"), ("Failed", "is-bad"), ("Stopped", "is-idle"))
-_STATES = {**BADGES, "NotSubmitted": ("more_horiz", "is-idle")}
+_STATES = {**BADGES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
 _WAITING = ("NotSubmitted", "Queued", "Pending")
 _LABELS = "#7d8a97"  # readable on light and on dark
 _DOTS = "#2f8fbf"

@@ -12,6 +12,7 @@ from oarsman.console.parts.fields import YamlEditor
 from oarsman.console.parts.widgets import said
 from oarsman.console.words import Words
 from oarsman.service.models import FitView, PreviewView, ProblemView
+from oarsman.text.catalogue import N_
 
 
 class Outlook:
@@ -100,14 +101,14 @@ class Outlook:
             return
         each = [str(values[field]) for field in ("worker_cpu", "worker_memory", "worker_gpu") if values.get(field)]
         facts = {
-            "Name": str(values.get("name") or ""),
-            "Environment": str(values.get("environment") or ""),
-            "Folder": folder,
-            "Each worker": ", ".join(each),
-            "Total replicas": str(found.total_replicas),
-            "Slots": str(found.slots),
-            "Ranks": str(found.ranks) if found.ranks is not None else "",
-            "Launch command": found.launch_line,
+            N_("Name"): str(values.get("name") or ""),
+            N_("Environment"): str(values.get("environment") or ""),
+            N_("Folder"): folder,
+            N_("Each worker"): ", ".join(each),
+            N_("Total replicas"): str(found.total_replicas),
+            N_("Slots"): str(found.slots),
+            N_("Ranks"): str(found.ranks) if found.ranks is not None else "",
+            N_("Launch command"): found.launch_line,
         }
         with ui.element("dl").classes("oarsman-facts"):
             for name, value in facts.items():

@@ -17,11 +17,12 @@ from oarsman.console.pages.create.outlook import Outlook
 from oarsman.console.parts.fields import TextField, YamlEditor
 from oarsman.errors import OarsmanError
 from oarsman.service.models import Create, Job, PreviewView
+from oarsman.text.catalogue import N_
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
 _DRAFT = "oarsman-draft"  # where the browser keeps what is not submitted yet
 _FIRST = "command"  # the template for those who chose none
-_STEPS = ("Basics", "Run", "Resources", "Advanced", "Review")
+_STEPS = (N_("Basics"), N_("Run"), N_("Resources"), N_("Advanced"), N_("Review"))
 # The next question, not the top of the page, is what a keyboard wants after "Next".
 _FOCUS = """() => setTimeout(() => {
     const fields = [...document.querySelectorAll('.oarsman-steps input, .oarsman-steps textarea')];
@@ -141,7 +142,7 @@ class CreatePage:
     def _basics(self) -> None:
         say = self.context.say
         with ui.row().classes("items-center"):
-            ui.label(f"{say('Where')}: {say(self.info.engine)}")
+            ui.label(f"{say('Where')}: {say.engine(self.info.engine)}")
             self.free = ui.label("").classes("oarsman-note")
         self._questions(fields.BASICS)
 
@@ -163,13 +164,13 @@ class CreatePage:
 
     def _resources(self) -> None:
         self.arithmetic = ui.label("").classes("oarsman-note").props("role=status")
-        self._questions(fields.WORKERS, "Worker")
-        self._questions(fields.LAUNCHER, "Launcher")
+        self._questions(fields.WORKERS, N_("Worker"))
+        self._questions(fields.LAUNCHER, N_("Launcher"))
 
     def _advanced(self) -> None:
-        self._questions(fields.ENDING, "End")
-        self._questions(fields.SCHEDULING, "Scheduling")
-        self._questions(fields.SURROUNDINGS, "Surroundings")
+        self._questions(fields.ENDING, N_("End"))
+        self._questions(fields.SCHEDULING, N_("Scheduling"))
+        self._questions(fields.SURROUNDINGS, N_("Surroundings"))
 
     def _review(self) -> None:
         self.review = ui.column().classes("w-full items-stretch")

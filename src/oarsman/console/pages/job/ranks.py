@@ -12,6 +12,7 @@ from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import amounts, widgets
 from oarsman.console.parts.charts import RankGrid, condition
 from oarsman.service.models import Job, RankProgress, UsagePoint
+from oarsman.text.catalogue import N_
 
 Row = dict[str, Any]
 _NOW = timedelta(minutes=1)  # what was measured before that says nothing of now
@@ -19,7 +20,7 @@ _NAMED = 5  # stragglers that are told one by one
 
 
 class Ranks(Tab):
-    name = "Ranks"
+    name = N_("Ranks")
     follows = True
     on_pick: Callable[[int], None]
 

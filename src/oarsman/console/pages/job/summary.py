@@ -15,10 +15,11 @@ from oarsman.console.parts.widgets import said, state_badge
 from oarsman.errors import ManifestError
 from oarsman.manifest import form
 from oarsman.service.models import AttemptView
+from oarsman.text.catalogue import N_
 
 
 class Summary(Tab):
-    name = "Summary"
+    name = N_("Summary")
 
     def build(self) -> None:
         self.place = ui.column().classes("w-full items-stretch")
@@ -41,7 +42,7 @@ class Summary(Tab):
         job, say = self.job.summary, self.context.say
         yield say("Description"), job.description
         yield say("Owner"), job.owner
-        yield say("Where"), say(job.engine)
+        yield say("Where"), say.engine(job.engine)
         yield say("Machines"), ", ".join(dict.fromkeys(self.job.machines.values()))
         yield say("Type"), f"{job.implementation}, {job.api_version}"
         yield say("Workers"), self._workers()

@@ -16,6 +16,7 @@ from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.parts.log_view import LogView
 from oarsman.console.words import Words
 from oarsman.service.models import AttemptView, Job, MetricSeries, Progress, UsagePoint
+from oarsman.text.catalogue import N_
 
 ENDED = ("Succeeded", "Failed")
 
@@ -52,7 +53,7 @@ _MESSAGE = '<q-td :props="props"><span :title="props.row.message_said">{{ props.
 
 
 class Events(Tab):
-    name = "Events"
+    name = N_("Events")
 
     def build(self) -> None:
         say = self.context.say
@@ -84,7 +85,7 @@ _GIVEN, _COMPLETED = "given", "completed"
 
 
 class Manifest(Tab):
-    name = "YAML"
+    name = N_("YAML")
 
     def build(self) -> None:
         say = self.context.say
@@ -126,7 +127,7 @@ _ALL, _LAUNCHER = "all", "launcher"
 
 
 class Log(Tab):
-    name = "Logs"
+    name = N_("Logs")
 
     def build(self) -> None:
         self.wanted: dict[str, Any] = {}
@@ -198,7 +199,7 @@ class Log(Tab):
 
 
 class Metrics(Tab):
-    name = "Metrics"
+    name = N_("Metrics")
     follows = True
 
     def build(self) -> None:
@@ -253,7 +254,7 @@ _POINTS = 400  # of a host that are shown of what was before; more is nothing bu
 
 
 class Usage(Tab):
-    name = "Usage"
+    name = N_("Usage")
     follows = True
 
     def build(self) -> None:
