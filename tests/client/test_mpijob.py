@@ -52,7 +52,7 @@ EVERYTHING: dict[str, Any] = {
 
 def test_the_document_is_the_one_the_command_would_make() -> None:
     shape = builder.Shape(processes=4, workers=2, slots=2)
-    same = builder.document(["python", "train.py"], shape, builder.Settings(name="train"))
+    same = builder.document(["python", "train.py"], shape, builder.JobSettings(name="train"))
     assert job(slots=2).to_dict() == same
 
 

@@ -8,10 +8,11 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from oarsman.errors import Problem
 from oarsman.job.job import ApiVersion
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1, MPIJobV2beta1
 from oarsman.manifest.mend import mend, unshared
-from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
+from oarsman.manifest.problems import Path, listed, nearest, quoted
 from oarsman.manifest.rules import check_counts
 from oarsman.manifest.source import Document
 from oarsman.manifest.template import check_template

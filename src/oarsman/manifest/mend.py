@@ -11,7 +11,8 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from oarsman.manifest.problems import Path, Problem
+from oarsman.errors import Problem
+from oarsman.manifest.problems import Path
 from oarsman.manifest.source import Document
 
 _SHIMS: Mapping[str | int, Any] = {
