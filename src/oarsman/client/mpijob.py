@@ -254,10 +254,10 @@ def _at_least(least: int, value: int, field: str) -> int:
 
 
 def _write(document: Document, field: str, value: Any) -> None:
-    if field in _OF_WORKERS and not isinstance(look(document, *WORKER), dict):
-        raise UsageError("the job has no workers", field="spec.mpiReplicaSpecs.Worker")
     if field in ("workers", "slots"):
         _at_least(1, value, field)
+    if field in _OF_WORKERS and not isinstance(look(document, *WORKER), dict):
+        raise UsageError("the job has no workers", field="spec.mpiReplicaSpecs.Worker")
     if field == "command":
         value = _launch_line(document, value)
         FIELDS["args"].write(document, None)

@@ -59,7 +59,7 @@ def at(name: str, kind: Kind, *path: str, choices: tuple[str, ...] = (), minimum
 
 
 def annotation(name: str, kind: Kind, key: str, *, choices: tuple[str, ...] = ()) -> Field:
-    """Annotations are text whatever they mean."""
+    """Annotations are text whatever they mean. An empty one is written, so that the rules can refuse it."""
     path = ("metadata", "annotations", key)
 
     def read(document: Document) -> Any:
@@ -71,9 +71,15 @@ def annotation(name: str, kind: Kind, key: str, *, choices: tuple[str, ...] = ()
         return text
 
     def write(document: Document, value: Any) -> None:
-        settle(document, path, None if value is None else said(value))
+        if value is None:
+            drop(document, path)
+        else:
+            put(document, path, said(value))
 
-    return Field(name, kind, read, write, choices)
+    def change(document: Document, value: Any) -> None:
+        write(document, None if value == "" else value)
+
+    return Field(name, kind, read, write, choices, change=change)
 
 
 # -- containers -------------------------------------------------------------------------------------------

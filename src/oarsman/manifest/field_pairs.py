@@ -143,7 +143,8 @@ def _write_volumes(document: Document, value: Mapping[str, str | Mapping[str, An
             if any(mount.get("mountPath") == path for mount in _mounts(document, role)):
                 _unmount(document, role, path)
             if isinstance(source, str):
-                _mount(document, role, path, source.removesuffix(":ro"), read_only=source.endswith(":ro"))
+                read_only = source.endswith(":ro")
+                _mount(document, role, path, _written(source.removesuffix(":ro")), read_only=read_only)
             elif source is not None:
                 _mount(document, role, path, source, read_only=False)
 
@@ -196,7 +197,7 @@ def _mount(document: Document, role: str, path: str, source: str | Mapping[str, 
 
 
 def _volume_for(document: Document, role: str, path: str, source: str | Mapping[str, Any]) -> str:
-    """The name of a volume of the pod with that source: a new one, or one that is there and is the same folder."""
+    """The name of a volume of the pod with that source: a new one, or for a word the one there is."""
     known = {str(found.get("name")): _source_of(found) for found in _volumes(document, role)}
     for name, there in known.items():
         if there is not None and there == source:

@@ -80,9 +80,13 @@ def _read_mpi(document: Document) -> str:
 
 def _write_mpi(document: Document, value: str | None) -> None:
     """The annotation says which MPI of a machine is used. Where that names an implementation, v2beta1 says so too."""
-    settle(document, _MPI, value)
-    if not _is_v1(document) and (not value or value in _SPELLING):
-        settle(document, _IMPLEMENTATION, _SPELLING.get(value or ""))
+    if value is None:
+        drop(document, _MPI)
+        drop(document, _IMPLEMENTATION)
+        return
+    put(document, _MPI, value)
+    if value in _SPELLING and not _is_v1(document):
+        put(document, _IMPLEMENTATION, _SPELLING[value])
 
 
 def _change_mpi(document: Document, value: str) -> None:
