@@ -20,6 +20,7 @@ from oarsman.cli.session import Session
 from oarsman.cli.verbs import Verb
 from oarsman.errors import ConflictError, UsageError, UserError
 from oarsman.manifest import builder
+from oarsman.manifest.fields import FIELDS
 
 if TYPE_CHECKING:
     from oarsman.backends.base import JobRecord
@@ -150,12 +151,12 @@ _SETTINGS = (
     click.option("--mpi", metavar="KIND|PATH", help=t("openmpi, mpich, intel, or a path; default: found on PATH.")),
     click.option(
         "--network",
-        type=click.Choice(["private", "host"]),
+        type=click.Choice(FIELDS["network"].choices),
         help=t("An address for every host, or the machine's own network."),
     ),
     click.option(
         "--code",
-        type=click.Choice(["copy", "none"]),
+        type=click.Choice(FIELDS["code"].choices),
         help=t("On SSH hosts: copy this folder to them (the default), or nothing."),
     ),
     click.option("--oversubscribe", is_flag=True, help=t("Admit the job even if the machine is smaller than it asks.")),
@@ -191,10 +192,9 @@ def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.JobS
         return JobInput(words=words, settings=settings, shape=builder.Shape(**shape))
     for name in _SHAPE_NAMES[1:]:
         if shape[name]:
-            option = f"--{name}"
             raise UsageError(
-                t("{option} needs -n: a manifest says this itself", option=option),
-                hint=f"oarsman run -n 4 {option} ... -- python3 -m mpi4py train.py",
+                t("{option} needs -n: a manifest says this itself", option=f"--{name}"),
+                hint=f"oarsman run -n 4 --{name} ... -- python3 -m mpi4py train.py",
             )
     if not words:
         raise UsageError(

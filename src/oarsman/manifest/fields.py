@@ -256,7 +256,7 @@ _OF_THE_FORM = (
 )
 _OTHERS = (
     annotation("code", "choice", names.ANNOTATION_CODE, choices=("copy", "none")),
-    annotation("placement", "choice", names.ANNOTATION_PLACEMENT),
+    annotation("placement", "choice", names.ANNOTATION_PLACEMENT, choices=("slot", "node")),
     at("launchers", "number", *_LAUNCHER, "replicas", minimum=1),
 )
 FORM: Mapping[str, Field] = {field.name: field for field in _OF_THE_FORM}  # in the order of its steps
