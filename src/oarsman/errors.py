@@ -25,10 +25,8 @@ hint that says what to do, and the exit code of the command that let it escape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
-
-if TYPE_CHECKING:
-    from oarsman.manifest.problems import Problem
+from dataclasses import dataclass
+from typing import ClassVar
 
 
 class OarsmanError(Exception):
@@ -47,6 +45,29 @@ class OarsmanError(Exception):
 class UserError(OarsmanError):
     code = "user-error"
     exit_code = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing that is wrong with a text, and where; `manifest.problems` shows it."""
+
+    source: str  # file name, or <stdin>
+    line: int  # from 1
+    column: int  # from 1
+    field: str  # spec.mpiReplicaSpecs.Worker.replicas
+    message: str
+    hint: str | None = None  # "did you mean ...?"
+    snippet: str = ""  # the source line
+
+    @property
+    def stray(self) -> bool:
+        """Whether the field is there but should not be."""
+        return self.message.startswith("unknown")
+
+    @property
+    def meant(self) -> str | None:
+        """The word that was probably meant."""
+        return self.hint.split("'")[1] if self.hint is not None and self.hint.startswith("did you mean '") else None
 
 
 class ManifestError(UserError):

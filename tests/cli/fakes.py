@@ -93,7 +93,9 @@ FAILED = a_status(names.FAILED, cause=CAUSE)
 
 
 def a_job(name: str = "pi", namespace: str = "default") -> Job:
-    document = builder.document(["./pi"], builder.Shape(processes=4, workers=2), builder.Settings(name=name), suffix="")
+    document = builder.document(
+        ["./pi"], builder.Shape(processes=4, workers=2), builder.JobSettings(name=name), suffix=""
+    )
     document["metadata"]["namespace"] = namespace
     return replace(job_from_document(document), uid="uid-1")
 

@@ -13,7 +13,7 @@ from oarsman.cli.text import pad, ranges, safe, width, wrap
 from oarsman.cli.times import humanise, parse_duration, parse_moment, rfc3339
 from oarsman.errors import UsageError
 from oarsman.manifest import job_from_document
-from oarsman.manifest.builder import Settings, Shape, document, name_stem
+from oarsman.manifest.builder import JobSettings, Shape, document, name_stem
 
 from .fakes import NOW
 
@@ -154,7 +154,7 @@ WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1
 
 @given(command=st.lists(WORD, min_size=1, max_size=4), processes=st.integers(1, 300))
 def test_every_command_makes_a_valid_job(command: list[str], processes: int) -> None:
-    made = document(command, Shape(processes=processes), Settings(), suffix="x7k2p")
+    made = document(command, Shape(processes=processes), JobSettings(), suffix="x7k2p")
     job = job_from_document(made)
     literal = [word.replace("$$", "$$$$") for word in command]  # a manifest writes $$ where it means $
     assert job.launcher.container.argv == ("mpirun", "-n", str(processes), *literal)
@@ -162,8 +162,8 @@ def test_every_command_makes_a_valid_job(command: list[str], processes: int) -> 
 
 
 def test_limits_and_variables_reach_the_workers() -> None:
-    shape = Shape(processes=2, cpus="500m", memory="1Gi", gpus=1, environment={"A": "1"}, keep=True)
-    job = job_from_document(document(["./x"], shape, Settings(timeout=1.2)))
+    shape = Shape(processes=2, cpus="500m", memory="1Gi", gpus=1, env={"A": "1"}, keep=True)
+    job = job_from_document(document(["./x"], shape, JobSettings(deadline=1.2)))
     assert job.worker is not None
     resources = job.worker.container.resources
     assert (resources.gpus, int(resources.effective("memory"))) == (1, 1 << 30)

@@ -52,7 +52,7 @@ EVERYTHING: dict[str, Any] = {
 
 def test_the_document_is_the_one_the_command_would_make() -> None:
     shape = builder.Shape(processes=4, workers=2, slots=2)
-    same = builder.document(["python", "train.py"], shape, builder.Settings(name="train"))
+    same = builder.document(["python", "train.py"], shape, builder.JobSettings(name="train"))
     assert job(slots=2).to_dict() == same
 
 
@@ -85,6 +85,13 @@ def test_volumes_are_folders_claims_or_sources() -> None:
             ("/tmp/x", None),
         ]
     assert made.validate() == []
+
+
+def test_two_paths_that_differ_in_case_alone_have_volumes_of_their_own() -> None:
+    pod = job(volumes={"/data": "/a", "/DATA": "/b"}).to_dict()["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    folders = {volume["name"]: volume["hostPath"]["path"] for volume in pod["volumes"]}
+    mounts = pod["containers"][0]["volumeMounts"]
+    assert {mount["mountPath"]: folders[mount["name"]] for mount in mounts} == {"/data": "/a", "/DATA": "/b"}
 
 
 def test_an_elastic_job_asks_the_discovery_script() -> None:
@@ -178,9 +185,23 @@ def test_none_takes_away() -> None:
     made = made.changed(env={"A": None}, labels={"x": None}, memory=None, gpus=0, ttl=None)
     assert container(made)["env"] == [{"name": "B", "value": "2"}]
     assert made.to_dict()["metadata"]["labels"] == {"y": "2"}
-    assert container(made, "Worker")["resources"]["limits"] == {}
+    assert "resources" not in container(made, "Worker")
     assert "ttlSecondsAfterFinished" not in made.to_dict()["spec"]["runPolicy"]
     assert made.validate() == []
+
+
+def test_a_changed_variable_stays_before_those_that_refer_to_it() -> None:
+    made = job(env={"A": 1, "B": "$(A)"}).changed(env={"A": 2, "C": 3})
+    assert [(item["name"], item["value"]) for item in container(made)["env"]] == [("A", "2"), ("B", "$(A)"), ("C", "3")]
+
+
+def test_a_part_that_both_roles_share_by_an_alias_is_changed_where_it_was_meant() -> None:
+    shared = job().to_dict()
+    roles = shared["spec"]["mpiReplicaSpecs"]
+    roles["Worker"]["template"] = roles["Launcher"]["template"]
+    made = MPIJob.from_dict(shared).changed(memory="1Gi")
+    assert "resources" not in container(made)
+    assert container(made, "Worker")["resources"] == {"limits": {"memory": "1Gi"}}
 
 
 def test_a_change_nobody_knows_is_refused_with_those_there_are() -> None:

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from manifest_samples import SEEDS, V1, V2BETA1
 
-from oarsman.errors import ManifestError
-from oarsman.manifest import Problem, documents, job_from_document, load, render_all
+from oarsman.errors import ManifestError, Problem
+from oarsman.manifest import documents, job_from_document, load, render_all
 
 SEED_TEXTS = [file.read_text(encoding="utf-8") for file in sorted(SEEDS.glob("*.yaml"))] + [V1, V2BETA1]
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])

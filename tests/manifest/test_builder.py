@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from oarsman.engines.hosts.core.host_spec import expand
-from oarsman.manifest.builder import Settings, Shape, document, for_ssh_hosts
+from oarsman.manifest.builder import JobSettings, Shape, document, for_ssh_hosts
 
 
 @pytest.mark.parametrize("word", ["$$", "a $$ b", "$$$$", "$", "$(date)", "$HOME", "$$(x)"])
 def test_dollars_of_a_command_are_those_that_were_typed(word: str) -> None:
-    made = document(["echo", word], Shape(processes=1), Settings())
+    made = document(["echo", word], Shape(processes=1), JobSettings())
     launcher = made["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
     assert [expand(each, {}) for each in launcher["command"]][-1] == word
 
@@ -29,5 +29,5 @@ def test_on_a_rack_ranks_go_wherever_there_is_a_slot_unless_a_number_of_hosts_is
 ) -> None:
     found = for_ssh_hosts(shape)
     assert (*found.hosts_and_slots, found.spread) == wanted
-    annotations = document(["true"], found, Settings())["metadata"].get("annotations", {})
+    annotations = document(["true"], found, JobSettings())["metadata"].get("annotations", {})
     assert annotations.get("oarsman.dev/placement") == ("node" if found.spread else None)

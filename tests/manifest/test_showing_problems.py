@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.manifest.problems import Problem, dotted, nearest, render, render_all, visible
+from oarsman.errors import Problem
+from oarsman.manifest.problems import dotted, nearest, render, render_all, visible
 
 
 def problem(snippet: str, column: int, **more) -> Problem:

@@ -10,17 +10,13 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session
 from oarsman.cli.text import safe
-from oarsman.errors import ManifestError, NotFoundError, OarsmanError
-
-if TYPE_CHECKING:
-    from oarsman.manifest.problems import Problem
+from oarsman.errors import ManifestError, NotFoundError, OarsmanError, Problem
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141

@@ -1,6 +1,6 @@
 """The job that `run`, `submit` and `plan` are asked for: a manifest, or a command with `-n`.
 
-The options are the same for the three verbs. Those of `Settings` also change a manifest's job; those of
+The options are the same for the three verbs. Those of `JobSettings` also change a manifest's job; those of
 `Shape` make a job where there is no manifest.
 """
 
@@ -20,15 +20,16 @@ from oarsman.cli.session import Session
 from oarsman.cli.verbs import Verb
 from oarsman.errors import ConflictError, UsageError, UserError
 from oarsman.manifest import builder
+from oarsman.manifest.fields import FIELDS
 
 if TYPE_CHECKING:
     from oarsman.backends.base import JobRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class JobInput:
     words: tuple[str, ...]
-    settings: builder.Settings
+    settings: builder.JobSettings
     shape: builder.Shape | None  # None: the words are files
 
     def documents(self, session: Session) -> list[dict[str, Any]]:
@@ -134,7 +135,6 @@ _SHAPE = (
     ),
     click.option(
         "--env",
-        "environment",
         multiple=True,
         metavar="NAME=VALUE",
         callback=_pairs,
@@ -151,27 +151,25 @@ _SETTINGS = (
     click.option("--mpi", metavar="KIND|PATH", help=t("openmpi, mpich, intel, or a path; default: found on PATH.")),
     click.option(
         "--network",
-        type=click.Choice(["private", "host"]),
+        type=click.Choice(FIELDS["network"].choices),
         help=t("An address for every host, or the machine's own network."),
     ),
     click.option(
         "--code",
-        type=click.Choice(["copy", "none"]),
+        type=click.Choice(FIELDS["code"].choices),
         help=t("On SSH hosts: copy this folder to them (the default), or nothing."),
     ),
     click.option("--oversubscribe", is_flag=True, help=t("Admit the job even if the machine is smaller than it asks.")),
     click.option("--priority", type=int, metavar="N", help=t("The higher one starts first; default 0.")),
-    click.option("--timeout", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")),
     click.option(
-        "--environment",
-        "package_set",
-        metavar="NAME",
-        help=t("The environment to run in, as `oarsman env list` shows them."),
+        "--timeout", "deadline", callback=options.seconds, metavar="TIME", help=t("End the job after: 90s, 10m.")
+    ),
+    click.option(
+        "--environment", metavar="NAME", help=t("The environment to run in, as `oarsman env list` shows them.")
     ),
     click.option("--install", metavar="COMMANDS", help=t("Shell commands that run before the job starts.")),
 )
-_SHAPE_NAMES = ("processes", "workers", "slots", "environment", "cpus", "memory", "gpus", "keep", "image")
-_SETTING_NAMES = ("name", "mpi", "network", "code", "oversubscribe", "priority", "timeout", "package_set", "install")
+_SHAPE_NAMES = ("processes", "workers", "slots", "env", "cpus", "memory", "gpus", "keep", "image")
 
 
 def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -180,7 +178,7 @@ def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(command)
     def wrapper(*args: Any, words: tuple[str, ...], **kwargs: Any) -> Any:
         shape = {name: kwargs.pop(name) for name in _SHAPE_NAMES}
-        settings = builder.Settings(**{name: kwargs.pop(name) for name in _SETTING_NAMES})
+        settings = builder.JobSettings(**{name: kwargs.pop(name) for name in builder.JobSettings.__slots__})
         return command(*args, asked=_asked(words, shape, settings), **kwargs)
 
     wrapped: Callable[..., Any] = wrapper
@@ -189,19 +187,18 @@ def job_asked_for(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("words", nargs=-1, type=click.UNPROCESSED, shell_complete=_complete_file)(wrapped)
 
 
-def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.Settings) -> Asked:
+def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.JobSettings) -> JobInput:
     if shape["processes"] is not None:
-        return Asked(words=words, settings=settings, shape=builder.Shape(**shape))
+        return JobInput(words=words, settings=settings, shape=builder.Shape(**shape))
     for name in _SHAPE_NAMES[1:]:
         if shape[name]:
-            option = "--env" if name == "environment" else f"--{name}"
             raise UsageError(
-                t("{option} needs -n: a manifest says this itself", option=option),
-                hint=f"oarsman run -n 4 {option} ... -- python3 -m mpi4py train.py",
+                t("{option} needs -n: a manifest says this itself", option=f"--{name}"),
+                hint=f"oarsman run -n 4 --{name} ... -- python3 -m mpi4py train.py",
             )
     if not words:
         raise UsageError(
             t("a manifest is missing"),
             hint=t("oarsman run job.yaml, or oarsman run -n 4 -- python3 -m mpi4py train.py"),
         )
-    return Asked(words=words, settings=settings, shape=None)
+    return JobInput(words=words, settings=settings, shape=None)

@@ -11,7 +11,7 @@ import click
 
 from oarsman import names
 from oarsman.cli import documents, options, render
-from oarsman.cli.inputs import Asked, WithCommand, job_asked_for
+from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import ranges
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @options.output("json", "yaml", "manifest")
 @options.place_long
 @pass_session
-def command(session: Session, asked: Asked, output: str | None) -> None:
+def command(session: Session, asked: JobInput, output: str | None) -> None:
     document = asked.document(session, "plan")
     if output == "manifest":
         documents.emit(document, "yaml")

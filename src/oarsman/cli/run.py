@@ -11,7 +11,7 @@ import click
 from oarsman import names
 from oarsman.cli import lookups, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.inputs import Asked, WithCommand, hand_in, job_asked_for
+from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--rm", "remove", is_flag=True, help=t("Delete the job, with its logs, after it has ended."))
 @options.place_long
 @pass_session
-def command(session: Session, asked: Asked, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
+def command(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
     from oarsman.cli.progress import Progress

@@ -8,7 +8,7 @@ import click
 
 from oarsman.cli import documents, options
 from oarsman.cli.failures import note
-from oarsman.cli.inputs import Asked, WithCommand, hand_in, job_asked_for
+from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.run import exit_code, show_failure
 from oarsman.cli.session import Session, pass_session, short
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 @options.output("json", "yaml", "name")
 @options.place_long
 @pass_session
-def command(session: Session, asked: Asked, wait: bool, replace: bool, output: str | None) -> int:
+def command(session: Session, asked: JobInput, wait: bool, replace: bool, output: str | None) -> int:
     wanted = asked.documents(session)  # all are read and checked before the first is submitted
     records = []
     for document in wanted:

@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.inputs import Asked, WithCommand, job_asked_for
+from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.times import age, humanise
@@ -146,7 +146,7 @@ def _points_asked_for(function: Callable[..., Any]) -> Callable[..., Any]:
 @pass_session
 def run(
     session: Session,
-    asked: Asked,
+    asked: JobInput,
     grid: tuple[str, ...],
     file: str | None,
     metric: str | None,

@@ -12,7 +12,7 @@ from oarsman.errors import ManifestError, UsageError
 from oarsman.manifest import builder
 
 if TYPE_CHECKING:
-    from oarsman.cli.inputs import Asked
+    from oarsman.cli.inputs import JobInput
     from oarsman.cli.session import Session
     from oarsman.job.sweep import Parameter
 
@@ -76,12 +76,12 @@ def _from_yaml(raw: bytes, source: str) -> list[dict[str, Parameter]]:
     return [{str(name): value for name, value in one.items()} for one in found]
 
 
-def manifest_of(asked: Asked, session: Session) -> str:
+def manifest_of(asked: JobInput, session: Session) -> str:
     """The text of the manifest. It is not checked here: a placeholder may stand where a number belongs."""
     from oarsman.manifest import to_yaml
 
-    settings = builder.Settings(
-        **{name: getattr(asked.settings, name) for name in builder.Settings.__slots__ if name != "name"}
+    settings = builder.JobSettings(
+        **{name: getattr(asked.settings, name) for name in builder.JobSettings.__slots__ if name != "name"}
     )
     if asked.shape is not None:
         return to_yaml([asked.document(session, "sweep run")])
@@ -91,7 +91,7 @@ def manifest_of(asked: Asked, session: Session) -> str:
             hint="oarsman sweep run --name rates --grid lr=1,2 -n 4 -- COMMAND",
         )
     raw, source = files.read(asked.words[0])
-    if settings == builder.Settings():
+    if settings == builder.JobSettings():
         return raw.decode("utf-8-sig", "replace")
     from oarsman.manifest.source import read
 

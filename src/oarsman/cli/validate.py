@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,10 +11,7 @@ from oarsman.cli.failures import explained
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
-from oarsman.errors import ManifestError, OarsmanError
-
-if TYPE_CHECKING:
-    from oarsman.manifest.problems import Problem
+from oarsman.errors import ManifestError, OarsmanError, Problem
 
 INVALID = 2
 
@@ -63,8 +59,6 @@ def command(session: Session, files: tuple[str, ...], output: str | None) -> int
 
 def examine(path: str) -> Verdict:
     """The verdict on one file. What cannot even be read is a problem like any other."""
-    from oarsman.manifest.problems import Problem
-
     source = "<stdin>" if path == "-" else path
     try:
         return Verdict(source, jobs=tuple(job.key for job in files.load(path)))

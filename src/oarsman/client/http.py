@@ -19,7 +19,7 @@ import httpx
 from pydantic import ValidationError
 
 from oarsman import __version__, errors
-from oarsman.manifest.problems import Problem
+from oarsman.errors import Problem
 from oarsman.service.models import ProblemDetails
 from oarsman.service.operations import Call
 

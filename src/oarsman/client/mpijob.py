@@ -16,13 +16,40 @@ from typing import TYPE_CHECKING, Any
 
 from oarsman import manifest, names
 from oarsman.client import functions
-from oarsman.errors import ManifestError, UsageError, UserError
-from oarsman.manifest import builder, edits
+from oarsman.errors import ManifestError, Problem, UsageError, UserError
+from oarsman.manifest import builder
+from oarsman.manifest.fields import FIELDS, RANKS, total_slots
+from oarsman.manifest.places import WORKER, Document, look, unshared
 
 if TYPE_CHECKING:
     from oarsman.service.models import PreviewView
 
 Volumes = Mapping[str, str | Mapping[str, Any]]
+# What a job can be changed by, and the field of a document that is.
+_CHANGES = {
+    "name": "name",
+    "namespace": "namespace",
+    "image": "image",
+    "workers": "workers",
+    "slots": "slots",
+    "command": "command",
+    "env": "env",
+    "cpus": "worker_cpu",
+    "memory": "worker_memory",
+    "gpus": "worker_gpu",
+    "clean_pod_policy": "clean_policy",
+    "backoff_limit": "retries",
+    "deadline": "deadline",
+    "ttl": "ttl",
+    "labels": "labels",
+    "annotations": "annotations",
+    "volumes": "volumes",
+    "priority": "priority",
+    "queue": "queue",
+    "environment": "environment",
+    "install": "install",
+}
+_OF_WORKERS = ("workers", "cpus", "memory", "gpus")
 
 
 class MPIJob:
@@ -76,10 +103,10 @@ class MPIJob:
                 f"there is no version '{api_version}' of MPIJob", field="api_version", hint="v2beta1 or v1"
             )
         shape = builder.Shape(
-            processes=edits.at_least(1, workers, "workers") * edits.at_least(1, slots, "slots"),
+            processes=_at_least(1, workers, "workers") * _at_least(1, slots, "slots"),
             workers=workers,
             slots=slots,
-            environment={k: str(v) for k, v in (env or {}).items()},
+            env={k: str(v) for k, v in (env or {}).items()},
             cpus=None if cpus is None else f"{cpus}",
             memory=None if memory is None else f"{memory}",
             gpus=gpus,
@@ -87,12 +114,14 @@ class MPIJob:
             image=image,
         )
         suffix = "" if name else builder.new_suffix()
-        made = builder.document(list(map(str, command)), shape, builder.Settings(), suffix=suffix)
-        made["apiVersion"] = f"{names.GROUP}/{api_version.removeprefix(f'{names.GROUP}/')}"
+        made = builder.document(list(map(str, command)), shape, builder.JobSettings(), suffix=suffix)
+        FIELDS["api_version"].write(made, f"{names.GROUP}/{api_version.removeprefix(f'{names.GROUP}/')}")
         mpi = implementation.lower() if implementation and "/" not in implementation else implementation
-        self._document = builder.apply(made, builder.Settings(name=name, mpi=mpi, priority=priority, timeout=deadline))
+        settings = builder.JobSettings(name=name, mpi=mpi, priority=priority, deadline=deadline)
+        self._document = builder.apply(made, settings)
         if min_workers is not None or max_workers is not None:
-            edits.make_elastic(self._document, list(map(str, command)), min_workers, max_workers)
+            line = _elastic(list(map(str, command)), workers, slots, min_workers, max_workers)
+            FIELDS["command"].write(self._document, line)
         given = {
             "clean_pod_policy": clean_pod_policy,
             "backoff_limit": backoff_limit,
@@ -107,14 +136,14 @@ class MPIJob:
         }
         for field, value in given.items():
             if value is not None:
-                edits.EDITS[field](self._document, value)
+                _write(self._document, field, value)
 
     # -- other ways to make one ------------------------------------------------------------------------
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> MPIJob:
         """Any document, right or wrong; `validate` tells."""
         made = cls.__new__(cls)
-        made._document = copy.deepcopy(dict(document))
+        made._document = unshared(dict(document))
         return made
 
     @classmethod
@@ -161,11 +190,11 @@ class MPIJob:
         """
         made = MPIJob.from_dict(self._document)
         for field, value in changes.items():
-            if field not in edits.EDITS:
+            if field not in _CHANGES:
                 raise UsageError(
-                    f"a job cannot be changed by '{field}'", field=field, hint=f"one of {', '.join(edits.EDITS)}"
+                    f"a job cannot be changed by '{field}'", field=field, hint=f"one of {', '.join(_CHANGES)}"
                 )
-            edits.EDITS[field](made._document, value)
+            _write(made._document, field, value)
         return made
 
     def placed(self, namespace: str | None) -> MPIJob:
@@ -184,7 +213,7 @@ class MPIJob:
     def to_yaml(self) -> str:
         return manifest.to_yaml([self._document])
 
-    def validate(self) -> list[manifest.Problem]:
+    def validate(self) -> list[Problem]:
         """Everything that is wrong with it, each with field, hint and the line of `to_yaml()`; empty if all is well."""
         try:
             manifest.load(self.to_yaml(), "<job>")
@@ -201,7 +230,7 @@ class MPIJob:
 
     def patch_from(self, before: MPIJob) -> dict[str, Any]:
         """The JSON merge patch that makes `before` into this."""
-        return edits.merge_patch(before._document, self._document)
+        return _merge_patch(before._document, self._document)
 
     def __eq__(self, other: object) -> bool:
         return self._document == other._document if isinstance(other, MPIJob) else NotImplemented
@@ -216,6 +245,60 @@ class MPIJob:
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(self.to_yaml())}</pre>"
+
+
+def _at_least(least: int, value: int, field: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UsageError(f"{field} must be a whole number of at least {least}, not {value!r}", field=field)
+    return value
+
+
+def _write(document: Document, field: str, value: Any) -> None:
+    if field in ("workers", "slots"):
+        _at_least(1, value, field)
+    if field in _OF_WORKERS and not isinstance(look(document, *WORKER), dict):
+        raise UsageError("the job has no workers", field="spec.mpiReplicaSpecs.Worker")
+    if field == "command":
+        value = _launch_line(document, value)
+        FIELDS["args"].write(document, None)
+    FIELDS[_CHANGES[field]].write(document, value)
+
+
+def _launch_line(document: Document, command: Sequence[str]) -> list[str]:
+    """The command behind the mpirun that the job has, or behind one that fills every slot."""
+    if isinstance(command, str) or not command:
+        raise UsageError("a command is a list of words", field="command", hint='["python", "train.py"]')
+    if not isinstance(look(document, "spec", "mpiReplicaSpecs", "Launcher"), dict):
+        raise UsageError("the job has no launcher", field="spec.mpiReplicaSpecs.Launcher")
+    before = FIELDS["command"].read(document)
+    ours = len(before) >= 3 and before[0] == "mpirun" and before[1] in RANKS
+    return [*(before[:3] if ours else ["mpirun", "-n", str(total_slots(document))]), *map(str, command)]
+
+
+def _elastic(command: list[str], workers: int, slots: int, least: int | None, most: int | None) -> list[str]:
+    """horovodrun starts the job and asks the discovery script for its hosts."""
+    least, most = least if least is not None else 1, most if most is not None else workers
+    if not _at_least(1, least, "min_workers") <= workers <= _at_least(1, most, "max_workers"):
+        raise UsageError(
+            f"{workers} workers are not between min_workers={least} and max_workers={most}", field="workers"
+        )
+    counts = {"-np": workers * slots, "--min-np": least * slots, "--max-np": most * slots}
+    options = [word for option, count in counts.items() for word in (option, str(count))]
+    script = f"{names.MPI_CONFIG_DIR}/{names.DISCOVER_HOSTS}"
+    return ["horovodrun", *options, "--host-discovery-script", script, *command]
+
+
+def _merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON merge patch (RFC 7396) from one document to the other. Lists are replaced whole."""
+    patch: dict[str, Any] = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(value, dict) and isinstance(old, dict):
+            if inner := _merge_patch(old, value):
+                patch[name] = inner
+        elif name not in before or old != value:
+            patch[name] = value
+    return patch
 
 
 def _read(path: Path) -> tuple[str, str]:

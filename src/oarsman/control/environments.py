@@ -16,11 +16,10 @@ from oarsman import names
 from oarsman.control import environment_build
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
-from oarsman.errors import ConflictError, ManifestError, NotFoundError, RetryableError, UsageError
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem, RetryableError, UsageError
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
-from oarsman.manifest.problems import Problem
 from oarsman.store.environments import INTERRUPTED, NAME, Contents, Named, Result, Shelf, pin, pinned
 from oarsman.store.jobs import StoredJob
 from oarsman.store.paths import Paths

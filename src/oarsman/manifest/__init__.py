@@ -2,12 +2,11 @@
 
 from oarsman.manifest.convert import Conversion, convert
 from oarsman.manifest.load import documents, job_checked_before, job_from_document, load, salvaged
-from oarsman.manifest.problems import Problem, render, render_all
+from oarsman.manifest.problems import render, render_all
 from oarsman.manifest.write import to_yaml
 
 __all__ = [
     "Conversion",
-    "Problem",
     "convert",
     "documents",
     "job_checked_before",

@@ -150,7 +150,7 @@ def _run_policy(model: doc.AnyMPIJob) -> RunPolicy:
     )
 
 
-def _scheduling(policy: doc.SchedulingPolicy) -> SchedulingPolicy:
+def _scheduling(policy: doc.SchedulingFields) -> SchedulingPolicy:
     return SchedulingPolicy(
         min_available=policy.min_available,
         queue=policy.queue,

@@ -11,27 +11,28 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any
 
-from oarsman import names
+from oarsman.manifest import fields
+from oarsman.manifest.field_kinds import amount
+from oarsman.manifest.places import unshared
 
-_ROOT_IS_FINE = [{"name": f"OMPI_ALLOW_RUN_AS_ROOT{more}", "value": "1"} for more in ("", "_CONFIRM")]
+_ROOT_IS_FINE = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _LONGEST_STEM = 40  # leaves room for a suffix, "-worker-" and the number within a DNS label
 _INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|node|bash|sh|zsh|dash|ksh|env|Rscript)[\d.]*(\.exe)?")
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"  # no vowels: no words by accident
-_IMPLEMENTATIONS = {"openmpi": "OpenMPI", "mpich": "MPICH", "intel": "Intel"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What can be said of any job, one with a manifest of its own included."""
+class JobSettings:
+    """What can be said of any job, one with a manifest of its own included. Each is a field of `fields.FIELDS`."""
 
     name: str | None = None
+    deadline: float | None = None  # seconds
     mpi: str | None = None  # openmpi, mpich, intel, or a path
     network: str | None = None  # private, host
     code: str | None = None  # copy, none: what becomes of the folder on SSH hosts
     oversubscribe: bool = False
     priority: int | None = None
-    timeout: float | None = None  # seconds
-    package_set: str | None = None  # the name of an environment
+    environment: str | None = None  # the name of a set of packages
     install: str | None = None  # shell commands that run before the job
 
 
@@ -42,7 +43,7 @@ class Shape:
     processes: int
     workers: int | None = None
     slots: int | None = None
-    environment: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
     cpus: str | None = None
     memory: str | None = None
     gpus: int | None = None
@@ -77,51 +78,39 @@ def _literally(word: str) -> str:
     return word.replace("$$", "$$$$")
 
 
-def document(command: Sequence[str], shape: Shape, settings: Settings, *, suffix: str = "") -> dict[str, Any]:
+def document(command: Sequence[str], shape: Shape, settings: JobSettings, *, suffix: str = "") -> dict[str, Any]:
     """The job that starts `command` on every rank. `suffix` makes a generated name unique."""
     workers, slots = shape.hosts_and_slots
-    env = [{"name": name, "value": value} for name, value in shape.environment.items()]
-    launcher: dict[str, Any] = {"name": "launcher", "command": _launch_line(shape.processes, command)}
-    worker: dict[str, Any] = {"name": "worker"}
-    if shape.image:
-        launcher["image"] = worker["image"] = shape.image
-        env = [*_ROOT_IS_FINE, *env]  # most images run as root, and a container is no machine to protect
-    if env:
-        launcher["env"], worker["env"] = env, [dict(item) for item in env]
-    if limits := _limits(shape):
-        worker["resources"] = {"limits": limits}
     stem = name_stem(command)
-    spread = {"annotations": {names.ANNOTATION_PLACEMENT: "node"}} if shape.spread else {}
-    made = {
-        "apiVersion": f"{names.GROUP}/v2beta1",
-        "kind": names.KIND,
-        "metadata": {"name": f"{stem}-{suffix}" if suffix else stem, **spread},
-        "spec": {
-            "slotsPerWorker": slots,
-            "runPolicy": {"cleanPodPolicy": "None" if shape.keep else "Running"},
-            "mpiReplicaSpecs": {
-                "Launcher": {"replicas": 1, "restartPolicy": "Never", "template": {"spec": {"containers": [launcher]}}},
-                "Worker": {"replicas": workers, "template": {"spec": {"containers": [worker]}}},
-            },
-        },
+    # Most images run as root, and a container is no machine to protect.
+    env = {**_ROOT_IS_FINE, **shape.env} if shape.image else shape.env
+    made = fields.blank()
+    said = {
+        "name": f"{stem}-{suffix}" if suffix else stem,
+        "placement": "node" if shape.spread else None,
+        "slots": slots,
+        "clean_policy": "None" if shape.keep else "Running",
+        "launchers": 1,
+        "restart_policy": "Never",
+        "workers": workers,
+        "command": _launch_line(shape.processes, command),
+        "image": shape.image,
+        "env": env,
+        "worker_cpu": shape.cpus,
+        "worker_memory": shape.memory,
     }
+    fields.write(made, said)
+    amount("worker_gpu", "Worker", shape.gpu_resource).write(made, shape.gpus)
     return apply(made, settings)
 
 
-def apply(document: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+def apply(document: Mapping[str, Any], settings: JobSettings) -> dict[str, Any]:
     """A copy of the document with the settings written into it."""
-    metadata = dict(document.get("metadata") or {})
-    spec = dict(document.get("spec") or {})
-    if settings.name:
-        metadata["name"] = settings.name
-    if annotations := _annotations(settings):
-        metadata["annotations"] = {**(metadata.get("annotations") or {}), **annotations}
-    if settings.timeout is not None:
-        spec["runPolicy"] = {**(spec.get("runPolicy") or {}), "activeDeadlineSeconds": ceil(settings.timeout)}
-    stated = _IMPLEMENTATIONS.get(settings.mpi or "")
-    if stated and str(document.get("apiVersion")).endswith("/v2beta1"):
-        spec["mpiImplementation"] = stated
-    return {**document, "metadata": metadata, "spec": spec}
+    made: dict[str, Any] = unshared(dict(document))
+    given = {name: getattr(settings, name) for name in JobSettings.__slots__}
+    given |= {"name": settings.name or None, "oversubscribe": settings.oversubscribe or None}
+    fields.write(made, given)
+    return made
 
 
 def new_suffix() -> str:
@@ -152,21 +141,3 @@ def _label(text: str) -> str:
     label = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
     label = label if label[:1].isalpha() else f"job-{label}"
     return label[:_LONGEST_STEM].strip("-")
-
-
-def _limits(shape: Shape) -> dict[str, str]:
-    wanted = {"cpu": shape.cpus, "memory": shape.memory, shape.gpu_resource: shape.gpus}
-    return {name: str(amount) for name, amount in wanted.items() if amount}
-
-
-def _annotations(settings: Settings) -> dict[str, str]:
-    wanted = {
-        names.ANNOTATION_MPI: settings.mpi,
-        names.ANNOTATION_NETWORK: settings.network,
-        names.ANNOTATION_CODE: settings.code,
-        names.ANNOTATION_OVERSUBSCRIBE: "true" if settings.oversubscribe else None,
-        names.ANNOTATION_PRIORITY: settings.priority,
-        names.ANNOTATION_ENVIRONMENT: settings.package_set,
-        names.ANNOTATION_INSTALL: settings.install,
-    }
-    return {name: str(value) for name, value in wanted.items() if value is not None}

@@ -1,17 +1,25 @@
-"""One document against its model: every problem of shape at once, in our words and at its place."""
+"""One document against its model: every problem of shape at once, in our words and at its place.
+
+A document with mistakes is mended, so that the rules behind the mistakes can be asked as well. What is broken is taken
+out, what is required and not there gets a stand-in, and a misspelled field that holds others is read as the field that
+was meant. Nobody ever sees the mended document: every path that was touched is remembered, and no rule speaks about
+such a path or draws on it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import copy
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
+from oarsman.errors import Problem
 from oarsman.job.job import ApiVersion
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1, MPIJobV2beta1
-from oarsman.manifest.mend import mend, unshared
-from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
+from oarsman.manifest.places import look, unshared
+from oarsman.manifest.problems import Path, listed, nearest, quoted
 from oarsman.manifest.rules import check_counts
 from oarsman.manifest.source import Document
 from oarsman.manifest.template import check_template
@@ -44,7 +52,7 @@ def check_shape(document: Document) -> tuple[Document, AnyMPIJob | None, list[Pr
         if mended is document:
             mended = replace(document, value=unshared(document.value))
         problems += [problem for problem in found if mended.sound(mended.path(problem))]
-        mend(mended, found)
+        _mend(mended, found)
     return mended, None, problems
 
 
@@ -261,3 +269,60 @@ def _flat(annotation: Any) -> list[Any]:
     if not parts or isinstance(annotation, type):
         return [annotation]
     return [leaf for part in parts for leaf in _flat(part)]
+
+
+# -- mending ------------------------------------------------------------------------------------------------
+_STAND_INS: Mapping[str | int, Any] = {
+    "metadata": {},
+    "spec": {},
+    "mpiReplicaSpecs": {},
+    "Launcher": {},
+    "template": {},
+    "replicas": 1,
+    "containers": [{"name": "x"}],
+    "name": "x",
+    "mountPath": "/",
+    "path": "/",
+    "fieldPath": "metadata.name",
+    "containerPort": 1,
+}
+
+
+def _mend(document: Document, problems: Iterable[Problem]) -> None:
+    """Change the document's value, which must be its own, so that these problems are gone."""
+    for problem in problems:
+        path = document.path(problem)
+        while path and isinstance(path[-1], int):  # an item goes with its list: other items keep their numbers
+            path = path[:-1]
+        document.doubts.add(path)
+        if problem.stray:
+            _settle_stray(document, path, problem.meant)
+        else:
+            _replace(document.value, path)
+
+
+def _settle_stray(document: Document, path: Path, guess: str | None) -> None:
+    *parents, name = path
+    holder = look(document.value, *parents)
+    if not isinstance(holder, dict) or name not in holder:
+        return
+    value = holder.pop(name)
+    document.doubts.strays.add(str(name))
+    if guess is None or holder.get(guess) is not None:
+        return
+    if value and isinstance(value, dict | list):
+        holder[guess] = value
+        document.doubts.spelling[(*parents, guess)] = str(name)
+    else:
+        document.doubts.add((*parents, guess))
+
+
+def _replace(value: Any, path: Path) -> None:
+    """Take out what is there, or put in what is missing."""
+    holder = look(value, *path[:-1])
+    if not path or not isinstance(holder, dict):
+        return
+    if path[-1] in holder:
+        del holder[path[-1]]
+    elif path[-1] in _STAND_INS:
+        holder[path[-1]] = copy.deepcopy(_STAND_INS[path[-1]])

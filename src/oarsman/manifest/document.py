@@ -67,7 +67,7 @@ class Metadata(Strict):
     cluster_name: StrictStr | None = Field(None, description="Not used any more; accepted in old objects.")
 
 
-class SchedulingPolicy(Strict):
+class SchedulingFields(Strict):
     """How a gang scheduler should treat the job."""
 
     min_available: Int32 | None = Field(
@@ -95,7 +95,7 @@ class RunPolicyBase(Strict):
         None, description="Seconds the job may be active before it is ended as failed; no limit by default."
     )
     backoff_limit: Int32 | None = Field(None, description="How often a failed launcher is tried again.")
-    scheduling_policy: SchedulingPolicy | None = Field(None, description="What a gang scheduler should know.")
+    scheduling_policy: SchedulingFields | None = Field(None, description="What a gang scheduler should know.")
     suspend: bool = Field(False, description="True keeps the job from running, and ends its pods if it already does.")
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from oarsman.errors import ManifestError
+from oarsman.errors import ManifestError, Problem
 from oarsman.job.job import Job
 from oarsman.manifest.build import build_job
 from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob
-from oarsman.manifest.problems import Problem, quoted
+from oarsman.manifest.problems import quoted
 from oarsman.manifest.rules import check_job
 from oarsman.manifest.source import MAX_DEPTH, Document, Node, read
 

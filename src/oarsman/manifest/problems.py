@@ -10,34 +10,14 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from oarsman.errors import Problem
 
 Path = tuple[str | int, ...]
 
 _LINE_WIDTH = 100  # display cells of a source line that are shown
 _TAB = "    "
 _LONGEST_VALUE = 60  # characters of a user's value repeated in a message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    source: str  # file name, or <stdin>
-    line: int  # from 1
-    column: int  # from 1
-    field: str  # spec.mpiReplicaSpecs.Worker.replicas
-    message: str
-    hint: str | None = None  # "did you mean ...?"
-    snippet: str = ""  # the source line
-
-    @property
-    def stray(self) -> bool:
-        """Whether the field is there but should not be."""
-        return self.message.startswith("unknown")
-
-    @property
-    def meant(self) -> str | None:
-        """The word that was probably meant."""
-        return self.hint.split("'")[1] if self.hint is not None and self.hint.startswith("did you mean '") else None
 
 
 def render(problem: Problem, *, error: str = "error:", hint: str = "hint:") -> str:

@@ -35,7 +35,7 @@ _COMMON_SLIPS = {
 }
 
 
-class Family(str, Enum):
+class SuffixFamily(str, Enum):
     """Which suffixes an amount is written with."""
 
     BINARY = "BinarySI"
@@ -62,18 +62,18 @@ def canonical(value: str | int | float) -> str:
     return spell(amount, family)
 
 
-def spell(amount: Decimal, family: Family = Family.DECIMAL) -> str:
+def spell(amount: Decimal, family: SuffixFamily = SuffixFamily.DECIMAL) -> str:
     """An amount as text: an integer with the largest suffix that keeps it one."""
     amount = _ceil_to_finest(amount)
     if amount == 0:
         return "0"
     # Kubernetes, too, leaves the binary family for amounts that are not whole or below 1024.
-    if family is Family.BINARY and abs(amount) >= 1024 and amount == amount.to_integral_value():
+    if family is SuffixFamily.BINARY and abs(amount) >= 1024 and amount == amount.to_integral_value():
         return _spell_binary(int(amount))
-    return _spell_decimal(amount, exponent=family is Family.EXPONENT)
+    return _spell_decimal(amount, exponent=family is SuffixFamily.EXPONENT)
 
 
-def _parse(value: str | int | float) -> tuple[Decimal, Family]:
+def _parse(value: str | int | float) -> tuple[Decimal, SuffixFamily]:
     text = repr(value) if isinstance(value, float) else str(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError("must be a quantity such as 2, 500m or 4Gi")
@@ -83,11 +83,11 @@ def _parse(value: str | int | float) -> tuple[Decimal, Family]:
         raise QuantityError(f"'{text[:40]}' is not a quantity such as 2, 500m or 4Gi", hint)
     number, suffix = Decimal(found["number"]), found["suffix"]
     if suffix in _DECIMAL:
-        amount, family = _EXACT.scaleb(number, _DECIMAL[suffix]), Family.DECIMAL
+        amount, family = _EXACT.scaleb(number, _DECIMAL[suffix]), SuffixFamily.DECIMAL
     elif suffix in _BINARY:
-        amount, family = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix])), Family.BINARY
+        amount, family = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix])), SuffixFamily.BINARY
     elif suffix[1:].lstrip("+-").isdigit():
-        amount, family = _scaled(number, suffix), Family.EXPONENT
+        amount, family = _scaled(number, suffix), SuffixFamily.EXPONENT
     else:
         raise _unknown_suffix(text, found["number"], suffix)
     if abs(amount) > _LARGEST:

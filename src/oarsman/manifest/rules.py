@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oarsman import names
+from oarsman.errors import Problem
 from oarsman.job.job import ApiVersion, Implementation, Job
 from oarsman.job.launch import LaunchLine
 from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
-from oarsman.manifest.problems import Path, Problem, listed, nearest, quoted
+from oarsman.manifest.problems import Path, listed, nearest, quoted
 from oarsman.manifest.source import Document
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")

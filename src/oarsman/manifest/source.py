@@ -16,7 +16,8 @@ from typing import Any, NoReturn
 
 import yaml
 
-from oarsman.manifest.problems import Path, Problem, dotted, quoted
+from oarsman.errors import Problem
+from oarsman.manifest.problems import Path, dotted, quoted
 from oarsman.manifest.scalars import ScalarError, resolve, resolve_tagged
 
 MAX_BYTES = 3 * 1024 * 1024  # what a Kubernetes API server takes in one request

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
+from oarsman.errors import Problem
 from oarsman.manifest.podfields import REQUIRED, SHAPES, Kind, Many, One, Plain
-from oarsman.manifest.problems import Path, Problem, nearest, quoted
+from oarsman.manifest.problems import Path, nearest, quoted
 from oarsman.manifest.quantity import QuantityError
 from oarsman.manifest.quantity import parse as parse_quantity
 from oarsman.manifest.source import Document

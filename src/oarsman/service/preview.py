@@ -10,11 +10,10 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import Jobs
-from oarsman.errors import ManifestError, OarsmanError, UsageError
+from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
 from oarsman.manifest import documents, job_from_document, to_yaml
-from oarsman.manifest.problems import Problem
 from oarsman.service import views
 from oarsman.service.documents import completed
 from oarsman.service.models import Create, PreviewView, ProblemView

@@ -19,9 +19,9 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, JobRecord, Jobs
-from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, UsageError
+from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, Problem, UsageError
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
-from oarsman.manifest import Problem, job_from_document
+from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
 
 _WITH_A_QUEUE = frozenset({"local", "ssh"})  # engines that let in what fits, however much was handed in

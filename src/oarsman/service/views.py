@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from oarsman import names
 from oarsman.backends import base as backend
 from oarsman.engines.contract import UsageSample
+from oarsman.errors import Problem
 from oarsman.job import state as domain
 from oarsman.job.job import Job as DomainJob
 from oarsman.job.sweep import sweep_of
-from oarsman.manifest import Problem, to_yaml
+from oarsman.manifest import to_yaml
 from oarsman.plan import placement
 from oarsman.plan.capacity.gang import request_of
 from oarsman.service.documents import as_given, completed

@@ -14,7 +14,7 @@ HANDING = Handing(environment={}, folder=Path("/"), owner="ada")
 
 def a_sweep(**given: object) -> Sweep:
     shape = builder.Shape(processes=2, workers=2, image="example/solver:1")
-    document = builder.document(["train", "--lr={{lr}}"], shape, builder.Settings(name="x"))
+    document = builder.document(["train", "--lr={{lr}}"], shape, builder.JobSettings(name="x"))
     fields = {"name": "rates", "namespace": "", "manifest": to_yaml([document]), "grid": {"lr": [0.5, "a b"]}}
     return Sweep(**{**fields, **given})  # type: ignore[arg-type]
 

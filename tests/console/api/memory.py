@@ -42,7 +42,7 @@ def at(seconds: float) -> datetime:
 
 def a_document(name: str = "pi", **spec: Any) -> dict[str, Any]:
     shape = builder.Shape(processes=4, workers=2, cpus="1", memory="1Gi")
-    document = builder.document(["./pi"], shape, builder.Settings(name=name))
+    document = builder.document(["./pi"], shape, builder.JobSettings(name=name))
     document["spec"].update(spec)
     return document
 

@@ -235,7 +235,8 @@ FRAGMENTS = {
         'rm -rf "$digest" "builds/$digest-"*; done\n',
     },
     "backends/kube/log_lines.py": {"7 is no place in a log of this job", "hand back what an earlier page said"},
-    "manifest/form/kinds.py": {
+    "manifest/form.py": {"an MPIJob is a mapping", "the form has no field '7'"},  # the console shows neither
+    "manifest/fields.py": {
         "horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh ...",
     },
     "service/sweeps.py": {
@@ -322,9 +323,10 @@ FILES = [
     "backends/local/supervisor_link.py",
     "backends/local/logs.py",
     "service/listing.py",
-    "manifest/form/simple.py",
-    "manifest/form/kinds.py",
-    "manifest/edits.py",
+    "manifest/fields.py",
+    "manifest/field_pairs.py",
+    "manifest/form.py",
+    "manifest/places.py",
     "engines/hosts/core/separation.py",
     "engines/hosts/core/installed_mpi.py",
     "engines/hosts/core/shims/rank.py",

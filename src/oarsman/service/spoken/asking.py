@@ -95,20 +95,12 @@ SENTENCES = {
     "jobs cannot be sorted by {field:value}": "作业不能按 {field} 排序",
     "this cursor does not belong to this list": "此游标不属于这个列表",
     "hand back `next` of the page before, with the same `sort`": "请传回上一页的 `next`，并使用相同的 `sort`",
-    "{count:n} workers are not between min_workers={least:n} and max_workers={most:n}": (
-        "{count} 个 Worker 不在 min_workers={least} 和 max_workers={most} 之间"
-    ),
-    "a command is a list of words": "命令是一组词",
-    "the job has no launcher": "作业没有启动器",
     # -- the form ----------------------------------------------------------------------------------------------
     "change it in the text": "请在文本中修改",
     "set it there or in the text": "请在那里或在文本中设置",
     "mend it in the text first": "请先在文本中改正",
     "{field:word} cannot be {value}": "{field} 不能是 {value}",
     "{field:word} must be at least {least:n}, not {given:n}": "{field} 至少为 {least}，不能是 {given}",
-    "{field:word} must be a whole number of at least {least:n}, not {given}": (
-        "{field} 必须是不小于 {least} 的整数，不能是 {given}"
-    ),
     "{field:word} is a list of words": "{field} 是一组词",
     "{place:word} is not what it should be": "{place} 的内容不对",
     "{name:word} takes its value from elsewhere": "{name} 的值来自别处",
@@ -122,7 +114,6 @@ SENTENCES = {
     "a volume is mounted at a whole path, not {path:value}": "卷要挂载到完整路径，不能是 {path}",
     "what is to be seen at {path}?": "{path} 处应是什么？",
     "a folder or the name of a claim": "目录或 PVC 的名称",
-    "the job has no workers": "作业没有 Worker",
     "YAML has no way to write this": "YAML 无法写出这个值",
     "are there control characters in it?": "其中是否有控制字符？",
 }

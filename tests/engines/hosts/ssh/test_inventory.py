@@ -17,8 +17,8 @@ from oarsman.engines.hosts.ssh import inventory
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import load, read
 from oarsman.engines.hosts.ssh.inventory_yaml import FIELDS
-from oarsman.errors import ManifestError, UserError
-from oarsman.manifest.problems import Problem, render_all
+from oarsman.errors import ManifestError, Problem, UserError
+from oarsman.manifest.problems import render_all
 
 FILE = Path("/racks/lab/hosts")
 

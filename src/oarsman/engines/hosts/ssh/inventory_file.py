@@ -11,8 +11,7 @@ from pathlib import Path
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_hostfile import read_hostfile
 from oarsman.engines.hosts.ssh.inventory_yaml import read_yaml
-from oarsman.errors import ManifestError, UsageError, UserError
-from oarsman.manifest.problems import Problem
+from oarsman.errors import ManifestError, Problem, UsageError, UserError
 from oarsman.manifest.source import MAX_BYTES
 
 _EXAMPLE = "a hostfile with lines such as 'node1 slots=8' will do"

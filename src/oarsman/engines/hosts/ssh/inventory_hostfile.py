@@ -13,7 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from oarsman.manifest.problems import Problem, nearest, quoted
+from oarsman.errors import Problem
+from oarsman.manifest.problems import nearest, quoted
 
 MOST_SLOTS = 100_000  # more on one machine is a slip of the keyboard
 

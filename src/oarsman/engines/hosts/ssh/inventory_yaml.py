@@ -12,9 +12,10 @@ from typing import Any
 
 from oarsman.engines.hosts.ssh import inventory_hostfile as words
 from oarsman.engines.hosts.ssh.inventory_hostfile import MOST_SLOTS, Unfit, read_line
+from oarsman.errors import Problem
 from oarsman.manifest import quantity
 from oarsman.manifest.problems import Path as FieldPath
-from oarsman.manifest.problems import Problem, listed, nearest, quoted
+from oarsman.manifest.problems import listed, nearest, quoted
 from oarsman.manifest.scalars import ScalarError, resolve
 from oarsman.manifest.source import Document, Node
 from oarsman.manifest.source import read as read_documents

@@ -25,13 +25,13 @@ class Span:
     flow: bool = False  # of a collection: {} or []
     anchor: str | None = None
     target: Span | None = None  # what an alias stands for
-    entries: dict[str, Entry] = field(default_factory=dict)  # of a mapping
-    items: list[Entry] = field(default_factory=list)  # of a list
+    entries: dict[str, SpanEntry] = field(default_factory=dict)  # of a mapping
+    items: list[SpanEntry] = field(default_factory=list)  # of a list
     merges: list[Span] = field(default_factory=list)  # what `<<` brings in
     path: tuple[str | int, ...] = ()
 
     @property
-    def members(self) -> list[Entry]:
+    def members(self) -> list[SpanEntry]:
         return self.items or list(self.entries.values())
 
     @property
@@ -40,7 +40,7 @@ class Span:
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class SpanEntry:
     """One `key: value` of a mapping or one item of a list."""
 
     start: int  # of its key or of its dash; in [] of the item itself
@@ -101,7 +101,7 @@ class _Walker:
             if getattr(key, "anchor", None) and not isinstance(key, yaml.AliasEvent):
                 self.anchors[key.anchor] = Span(key.start_mark.index, key.end_mark.index)
             value = self.node(next(self.events), (*span.path, name))
-            entry = Entry(key.start_mark.index, value, getattr(key, "style", None) == '"')
+            entry = SpanEntry(key.start_mark.index, value, getattr(key, "style", None) == '"')
             span.entries[name] = entry
             if name == "<<" and not getattr(key, "style", None):
                 span.merges = [item.value for item in value.items] or [value]
@@ -120,7 +120,7 @@ class _Walker:
             start = value.start
             if not span.flow:
                 start = self.dash(place, value, first=not span.items, anchored=event.anchor is not None)
-            span.items.append(Entry(start, value))
+            span.items.append(SpanEntry(start, value))
             place = value.end
         self.close(item, span)
 

@@ -10,112 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
 
 from oarsman.errors import ManifestError, UsageError
-from oarsman.manifest import to_yaml
-from oarsman.manifest.form.spans import Entry, Span, roots
 from oarsman.manifest.source import read
-
-# What YAML does not take as it is, or nobody would see; all of it is within four digits.
-_HIDDEN = re.compile("[\x7f-\xa0\xad\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How the text at hand is written, so that what is added looks like its neighbours."""
-
-    newline: str = "\n"
-    step: int = 2  # columns by which a block is indented
-    dashes: int = 0  # columns by which a list is indented under its key
-
-
-def scalar(value: Any) -> list[str]:
-    """A scalar as lines of block style; those after the first are indented by two."""
-    if (isinstance(value, str) and value.endswith(("\n\n", "\n\r"))) or value == "\n":
-        return [quoted(value)]  # a block would have to keep empty lines, which then depend on what follows
-    lines = to_yaml([{"k": value}])[3:].rstrip("\n").split("\n")
-    return lines if len(lines) == 1 or lines[0].startswith("|") else [quoted(value)]
-
-
-def quoted(text: str) -> str:
-    """In double quotes, as both YAML and JSON read them."""
-    return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
-
-
-def in_style(value: Any, style: str | None) -> str | None:
-    """Text in the quotes that stood there before, if it was in quotes and still is text."""
-    if not isinstance(value, str) or style not in ("'", '"'):
-        return None
-    if style == "'" and value.isprintable():
-        return "'" + value.replace("'", "''") + "'"
-    if style == "'" and "\n" in value:
-        return None
-    return quoted(value)
-
-
-def block(value: Any, indent: int, manner: Manner) -> list[str]:
-    """The lines of a value that begins on a line of its own."""
-    pad = " " * indent
-    if isinstance(value, dict) and value:
-        return [line for key, part in value.items() for line in entry(key, part, indent, manner)]
-    if isinstance(value, list) and value:
-        return [line for part in value for line in item(part, indent, manner)]
-    return [pad + line for line in leaf(value)]
-
-
-def name(key: str) -> str:
-    """A key, which has to stay on its line."""
-    lines = scalar(key)
-    return lines[0] if len(lines) == 1 else quoted(key)
-
-
-def entry(key: str, value: Any, indent: int, manner: Manner) -> list[str]:
-    """`key: value`, on as many lines as it takes."""
-    head = " " * indent + name(key) + ":"
-    if isinstance(value, dict | list) and value:
-        inner = indent + (manner.step if isinstance(value, dict) else manner.dashes)
-        return [head, *block(value, inner, manner)]
-    first, *rest = leaf(value)
-    return [f"{head} {first}", *_indented(rest, indent)]
-
-
-def item(value: Any, indent: int, manner: Manner) -> list[str]:
-    """`- value`, on as many lines as it takes."""
-    pad = " " * indent
-    if isinstance(value, dict | list) and value:
-        first, *rest = block(value, indent + 2, manner)
-        return [f"{pad}- {first.lstrip(' ')}", *rest]
-    first, *rest = leaf(value)
-    return [f"{pad}- {first}", *_indented(rest, indent)]
-
-
-def leaf(value: Any) -> list[str]:
-    if isinstance(value, dict | list):
-        return ["{}" if isinstance(value, dict) else "[]"]
-    return scalar(value)
-
-
-def _indented(lines: list[str], indent: int) -> Iterator[str]:
-    for line in lines:
-        yield " " * indent + line if line else ""
-
-
-def flow(value: Any, *, as_json: bool) -> str:
-    """The value on one line, between others in {} or []."""
-    if isinstance(value, dict):
-        inner = (f"{flow(k, as_json=as_json)}: {flow(part, as_json=as_json)}" for k, part in value.items())
-        return "{" + ", ".join(inner) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(flow(part, as_json=as_json) for part in value) + "]"
-    if not isinstance(value, str):
-        return json.dumps(value)
-    written = name(value)
-    hazard = any(sign in value for sign in ",[]{}:") and written[:1] not in "'\""
-    return quoted(value) if as_json or hazard else written
-
+from oarsman.manifest.text_spans import Span, SpanEntry, roots
+from oarsman.manifest.write import Manner, block_lines, entry_lines, flow, in_style, item_lines, leaf, to_yaml
 
 _SOURCE = "manifest"
 _LINE_END = re.compile(r"[^\r\n]*")
@@ -292,7 +193,7 @@ class _Editor:
             found = {**value, **found} if isinstance(value, dict) else found
         return found
 
-    def insert(self, span: Span, last: Entry, added: dict[str, Any]) -> None:
+    def insert(self, span: Span, last: SpanEntry, added: dict[str, Any]) -> None:
         if not added:
             return
         if span.flow:
@@ -301,7 +202,7 @@ class _Editor:
             self.insert_in_flow(span, last, pieces)
             return
         column = _column(self.text, last.start)
-        self.insert_lines(last, [line for k, v in added.items() for line in entry(k, v, column, self.manner)])
+        self.insert_lines(last, [line for k, v in added.items() for line in entry_lines(k, v, column, self.manner)])
 
     # -- lists -------------------------------------------------------------------------------------------
     def sequence(self, span: Span, old: list[Any], new: list[Any]) -> None:
@@ -325,7 +226,7 @@ class _Editor:
                 behind = max(kept for kept in pairs if kept <= at)
                 self.insert_items(span, span.items[behind], added[at])
 
-    def insert_before(self, span: Span, entry: Entry, values: list[Any]) -> None:
+    def insert_before(self, span: Span, entry: SpanEntry, values: list[Any]) -> None:
         if not values:
             return
         if span.flow:
@@ -333,38 +234,38 @@ class _Editor:
             self.edit(entry.start, entry.start, "".join(f"{flow(value, as_json=as_json)}, " for value in values))
             return
         column, newline = _column(self.text, entry.start), self.manner.newline
-        lines = [line for value in values for line in item(value, column, self.manner)]
+        lines = [line for value in values for line in item_lines(value, column, self.manner)]
         self.edit(entry.start, entry.start, newline.join([*lines, " " * column]).removeprefix(" " * column))
 
-    def insert_items(self, span: Span, behind: Entry, values: list[Any]) -> None:
+    def insert_items(self, span: Span, behind: SpanEntry, values: list[Any]) -> None:
         if span.flow:
             as_json = behind.value.style == '"' or self.is_json()
             self.insert_in_flow(span, behind, [flow(value, as_json=as_json) for value in values])
             return
         column = _column(self.text, behind.start)
-        self.insert_lines(behind, [line for value in values for line in item(value, column, self.manner)])
+        self.insert_lines(behind, [line for value in values for line in item_lines(value, column, self.manner)])
 
     # -- edits ---------------------------------------------------------------------------------------------
-    def insert_lines(self, behind: Entry, lines: list[str]) -> None:
+    def insert_lines(self, behind: SpanEntry, lines: list[str]) -> None:
         place, newline = self.line_end(behind.end), self.manner.newline
         if behind.value.block_text and self.text[: behind.end].endswith(("\n", "\r")):  # it keeps its empty lines
             self.edit(behind.end, behind.end, newline.join([*lines, ""]))
             return
         self.edit(place, place, newline + newline.join(lines))
 
-    def insert_in_flow(self, span: Span, behind: Entry, pieces: list[str]) -> None:
+    def insert_in_flow(self, span: Span, behind: SpanEntry, pieces: list[str]) -> None:
         start = _line_start(self.text, behind.start)
         alone = start > span.start and not self.text[start : behind.start].strip()
         gap = "," + (self.manner.newline + self.text[start : behind.start] if alone else " ")
         self.edit(behind.end, behind.end, "".join(gap + piece for piece in pieces))
 
-    def remove(self, span: Span, gone: list[Entry]) -> None:
+    def remove(self, span: Span, gone: list[SpanEntry]) -> None:
         if not span.flow:
             for entry in gone:
                 self.remove_lines(span, entry)
             return
-        kept: Entry | None = None
-        run: list[Entry] = []
+        kept: SpanEntry | None = None
+        run: list[SpanEntry] = []
         for entry in span.members:
             if entry in gone:
                 run.append(entry)
@@ -375,14 +276,14 @@ class _Editor:
         if run and kept is not None:
             self.edit(kept.end, run[-1].end, "")
 
-    def remove_up_to(self, run: list[Entry], following: Entry) -> None:
+    def remove_up_to(self, run: list[SpanEntry], following: SpanEntry) -> None:
         """Members of {} or [] with their commas; comments between them stay."""
         start, end = run[0].start, following.start
         notes = re.findall(r"(?<=\s)#[^\r\n]*", self.text[run[-1].end : end])
         pad = self.manner.newline + " " * _column(self.text, end)
         self.edit(start, end, "".join(note + pad for note in notes))
 
-    def remove_lines(self, span: Span, entry: Entry) -> None:
+    def remove_lines(self, span: Span, entry: SpanEntry) -> None:
         start, end = _line_start(self.text, entry.start), self.line_end(entry.end)
         if self.text[start : entry.start].strip():  # it shares its line with a dash, which the next one takes over
             following = next((other.start for other in span.members if other.start > entry.start), entry.end)
@@ -420,11 +321,11 @@ class _Editor:
         newline, start = self.manner.newline, span.start
         if column < 0 or (span.members and not span.flow and not anchor):
             on_marker = column < 0 and self.text[_line_start(self.text, start) : start].strip()  # behind `---`
-            lines = block(new, 0 if on_marker else _column(self.text, start), self.manner)
+            lines = block_lines(new, 0 if on_marker else _column(self.text, start), self.manner)
             self.edit(start, span.end, newline + newline.join(lines) if on_marker else newline.join(lines).lstrip(" "))
             return
         shift = self.manner.dashes if isinstance(new, list) else self.manner.step
-        lines = block(new, column + shift, self.manner)
+        lines = block_lines(new, column + shift, self.manner)
         while not anchor and self.text[start - 1] == " ":
             start -= 1
         gap = " " if anchor and self.text[start - 1] not in " \n" else ""
