@@ -15,7 +15,7 @@ from oarsman.client.async_remote import OverRest
 from oarsman.client.remote import RemoteService
 from oarsman.service import models, operations
 
-from .rest import event
+from .rest import EVENT_STREAM, event
 
 END = b"event: end\ndata: {}\n\n"
 KEY = "default/pi"
@@ -31,10 +31,10 @@ class Restarting:
     def __call__(self, _: httpx.Request) -> httpx.Response:
         self.asked += 1
         if self.asked == 1:
-            return httpx.Response(200, content=event(page(1)))
+            return httpx.Response(200, headers=EVENT_STREAM, content=event(page(1)))
         if self.asked <= 1 + self._in_vain:
             raise httpx.ConnectError("refused")
-        return httpx.Response(200, content=event(page(2)) + END)
+        return httpx.Response(200, headers=EVENT_STREAM, content=event(page(2)) + END)
 
 
 def page(number: int) -> models.LogPageView:

@@ -158,7 +158,7 @@ def in_this_process(
 def needs_httpx() -> None:
     """Say what to install, rather than which import failed."""
     try:
-        import httpx  # noqa: F401 - only whether it is there
+        import httpx_sse  # noqa: F401 - only whether it is there, and httpx with it
     except ModuleNotFoundError as error:
         raise UsageError(
             "a server is reached with httpx, which is not installed", hint="pip install 'oarsman[client]'"
