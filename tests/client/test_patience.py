@@ -10,6 +10,7 @@ import pytest
 from service.memory_backend import NOON
 
 from oarsman import errors
+from oarsman.backoff import Backoff
 from oarsman.client import http
 from oarsman.client.async_remote import OverRest
 from oarsman.client.remote import RemoteService
@@ -57,7 +58,7 @@ def in_an_event_loop(server: Restarting) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_FIRST_DELAY", 0.0)
+    monkeypatch.setattr(http, "_BACKOFF", Backoff(0.0, 0.0))
 
 
 @pytest.mark.parametrize("read", [waiting, in_an_event_loop])

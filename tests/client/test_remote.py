@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from service.memory_backend import MANIFEST, NOON, MemoryService
 
 from oarsman import errors
+from oarsman.backoff import Backoff
 from oarsman.client import http
 from oarsman.client.async_remote import OverRest
 from oarsman.client.client import Client
@@ -29,7 +30,7 @@ Handler = Callable[[httpx.Request], httpx.Response]
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_FIRST_DELAY", 0.0)
+    monkeypatch.setattr(http, "_BACKOFF", Backoff(0.0, 0.0))
 
 
 def remote(handler: Handler, **options: Any) -> RemoteService:

@@ -20,6 +20,7 @@ from httpx_sse import ServerSentEvent
 from pydantic import ValidationError
 
 from oarsman import __version__, errors
+from oarsman.backoff import Backoff
 from oarsman.manifest.problems import Problem
 from oarsman.service.models import ProblemDetails
 from oarsman.service.operations import Call
@@ -29,7 +30,7 @@ PREFIX = "/api/v1"
 ENV_TOKEN = "OARSMAN_TOKEN"
 TRIES = 6
 TRIES_OF_FOLLOWERS = 40  # two minutes and more: a server that was there is perhaps being started anew
-_FIRST_DELAY, _LONGEST_DELAY = 0.2, 5.0
+_BACKOFF = Backoff(0.2, 5.0, random.uniform)
 _TIMES = httpx.Timeout(60.0, connect=10.0)
 _PASSING = frozenset({429, 502, 503, 504})
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -58,7 +59,7 @@ class Again(Exception):
 
 @dataclass(slots=True)
 class Patience:
-    """How often to try, and how long to wait in between: twice as long each time, never in step with others."""
+    """How often to try, and how long to wait in between."""
 
     tries: int = TRIES
     failures: int = 0
@@ -72,8 +73,7 @@ class Patience:
             raise again.error
         if again.after is not None:
             return min(again.after, 60.0)
-        longest: float = min(_FIRST_DELAY * 2.0 ** (self.failures - 1), _LONGEST_DELAY)
-        return longest * random.uniform(0.5, 1.0)
+        return _BACKOFF.after(self.failures)
 
     def encouraged(self) -> None:
         """Whoever follows something has heard the server, and waits longer for it to come back."""
