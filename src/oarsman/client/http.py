@@ -19,11 +19,12 @@ import httpx
 from httpx_sse import ServerSentEvent
 from pydantic import ValidationError
 
-from oarsman import __version__, errors
+from oarsman import errors
 from oarsman.backoff import Backoff
 from oarsman.manifest.problems import Problem
 from oarsman.service.models import ProblemDetails
 from oarsman.service.operations import Call
+from oarsman.version import __version__
 
 T = TypeVar("T")
 PREFIX = "/api/v1"

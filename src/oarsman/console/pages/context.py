@@ -18,7 +18,7 @@ from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import Role
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -18,7 +18,7 @@ from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 _LOOK_EVERY = 1.5  # seconds, while something is being built
 _COLOURS = {"Ready": ("check_circle", "is-good"), "Failed": ("error", "is-bad"), "Building": ("build", "is-busy")}

@@ -21,7 +21,7 @@ from oarsman.service.models import Account, AccountChange, AccountRole, NewAccou
 from oarsman.service.rights import Action, may
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 _ROLES: dict[str, AccountRole] = {role.value: role for role in get_args(AccountRole)}
 _ENTRIES = 50  # of the audit log, at a time
