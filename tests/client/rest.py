@@ -178,7 +178,7 @@ class AsyncRest(httpx.AsyncBaseTransport):
         await request.aread()
         response = self.rest.answer(request)
         if isinstance(response.stream, Body):
-            return httpx.Response(200, stream=AsyncBody(response.stream))
+            return httpx.Response(200, headers=EVENT_STREAM, stream=AsyncBody(response.stream))
         return response
 
 
