@@ -24,7 +24,7 @@ AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts
 MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
 _END_SECONDS = 10.0  # for what was killed to be gone
 _BACKOFF = Backoff(0.75, 6.0, random.uniform)  # between one knock at a crowded door and the next
-_KNOCKS = 5
+_TRIES = 5
 _TURNED_AWAY = re.compile(r"^(?:kex|ssh)_exchange_identification: (?:read: )?Connection (?:closed|reset)", re.MULTILINE)
 
 _ALWAYS = (
@@ -161,7 +161,7 @@ def is_turned_away(found: Trouble, said: str) -> bool:
 
 def backoff() -> Iterator[float]:
     """Pauses between all tries."""
-    return map(_BACKOFF.after, range(1, _KNOCKS))
+    return map(_BACKOFF.after, range(1, _TRIES))
 
 
 def quietly(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:
