@@ -3,6 +3,8 @@
 from oarsman import Client, MPIJob
 """
 
+from oarsman.version import __version__
+
 TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would be most of the time this import takes
 if TYPE_CHECKING:
     from oarsman.client.async_client import AsyncClient
@@ -12,8 +14,7 @@ if TYPE_CHECKING:
     from oarsman.client.mpijob import MPIJob
     from oarsman.errors import JobFailed, OarsmanError
 
-__version__ = "0.1.0"
-__all__ = ["AsyncClient", "AsyncJobHandle", "Client", "JobFailed", "JobHandle", "MPIJob", "OarsmanError"]
+__all__ = ["AsyncClient", "AsyncJobHandle", "Client", "JobFailed", "JobHandle", "MPIJob", "OarsmanError", "__version__"]
 
 _HOMES = {
     "AsyncClient": "oarsman.client.async_client",

@@ -18,6 +18,8 @@ from oarsman.service.contract import Service
 
 _STATUS = {"invalid-manifest": 422, "not-found": 404, "conflict": 409, "retryable": 503}
 
+EVENT_STREAM = {"content-type": "text/event-stream; charset=utf-8"}
+
 
 class Rest(httpx.BaseTransport):
     """A server for `RemoteService`. What arrived is in `requests`."""
@@ -98,7 +100,7 @@ class Rest(httpx.BaseTransport):
                 items = self.service.watch(key)
             else:
                 items = self.service.follow_log(key, _filter(query), after=query.get("after"))
-        return httpx.Response(200, stream=Body(items))
+        return httpx.Response(200, headers=EVENT_STREAM, stream=Body(items))
 
 
 class Body(httpx.SyncByteStream):
@@ -176,7 +178,7 @@ class AsyncRest(httpx.AsyncBaseTransport):
         await request.aread()
         response = self.rest.answer(request)
         if isinstance(response.stream, Body):
-            return httpx.Response(200, stream=AsyncBody(response.stream))
+            return httpx.Response(200, headers=EVENT_STREAM, stream=AsyncBody(response.stream))
         return response
 
 

@@ -463,7 +463,7 @@ def test_the_package_offers_its_names_and_imports_them_late() -> None:
         oarsman.Clint  # noqa: B018
     loaded = "import sys; before = set(sys.modules); import oarsman; print(sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "['oarsman']"
+    assert done.stdout.strip() == "['oarsman', 'oarsman.version']"
 
 
 # -- where jobs run ---------------------------------------------------------------------------------

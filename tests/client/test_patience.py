@@ -10,12 +10,13 @@ import pytest
 from service.memory_backend import NOON
 
 from oarsman import errors
+from oarsman.backoff import Backoff
 from oarsman.client import http
 from oarsman.client.async_remote import OverRest
 from oarsman.client.remote import RemoteService
 from oarsman.service import models, operations
 
-from .rest import event
+from .rest import EVENT_STREAM, event
 
 END = b"event: end\ndata: {}\n\n"
 KEY = "default/pi"
@@ -31,10 +32,10 @@ class Restarting:
     def __call__(self, _: httpx.Request) -> httpx.Response:
         self.asked += 1
         if self.asked == 1:
-            return httpx.Response(200, content=event(page(1)))
+            return httpx.Response(200, headers=EVENT_STREAM, content=event(page(1)))
         if self.asked <= 1 + self._in_vain:
             raise httpx.ConnectError("refused")
-        return httpx.Response(200, content=event(page(2)) + END)
+        return httpx.Response(200, headers=EVENT_STREAM, content=event(page(2)) + END)
 
 
 def page(number: int) -> models.LogPageView:
@@ -57,7 +58,7 @@ def in_an_event_loop(server: Restarting) -> list[str]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_FIRST_DELAY", 0.0)
+    monkeypatch.setattr(http, "_BACKOFF", Backoff(0.0, 0.0))
 
 
 @pytest.mark.parametrize("read", [waiting, in_an_event_loop])

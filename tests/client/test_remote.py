@@ -16,20 +16,21 @@ from pydantic import ValidationError
 from service.memory_backend import MANIFEST, NOON, MemoryService
 
 from oarsman import errors
+from oarsman.backoff import Backoff
 from oarsman.client import http
 from oarsman.client.async_remote import OverRest
 from oarsman.client.client import Client
 from oarsman.client.remote import RemoteService
 from oarsman.service import models, operations
 
-from .rest import Rest, event
+from .rest import EVENT_STREAM, Rest, event
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_FIRST_DELAY", 0.0)
+    monkeypatch.setattr(http, "_BACKOFF", Backoff(0.0, 0.0))
 
 
 def remote(handler: Handler, **options: Any) -> RemoteService:
@@ -207,7 +208,7 @@ def test_a_newer_server_may_say_more_than_is_understood(question: str) -> None:
 
 def test_streams_and_problems_of_a_newer_server_are_understood_too() -> None:
     stream = b'data: {"removed": "default/pi", "newlyInvented": 1}\n\nevent: end\ndata: {}\n\n'
-    told = remote(lambda _: httpx.Response(200, content=stream)).changes()
+    told = remote(lambda _: httpx.Response(200, headers=EVENT_STREAM, content=stream)).changes()
     assert list(told) == [models.JobChange(removed="default/pi")]
     problem = {"title": "no", "status": 404, "code": errors.NotFoundError.code, "detail": "gone", "newlyInvented": 1}
     with pytest.raises(errors.NotFoundError, match="gone"):
@@ -386,7 +387,7 @@ def test_a_stream_that_never_gets_anywhere_is_given_up() -> None:
 
     def handler(request: httpx.Request) -> httpx.Response:
         asked.append(request)
-        return httpx.Response(200, content=b": hello\n\n")
+        return httpx.Response(200, headers=EVENT_STREAM, content=b": hello\n\n")
 
     with pytest.raises(errors.RetryableError, match="ended a stream before its end"):
         list(remote(handler).watch("default/pi"))
@@ -396,7 +397,21 @@ def test_a_stream_that_never_gets_anywhere_is_given_up() -> None:
 def test_a_problem_in_the_middle_of_a_stream_is_raised() -> None:
     body = b'event: problem\ndata: {"title": "no", "status": 404, "code": "not-found", "detail": "gone"}\n\n'
     with pytest.raises(errors.NotFoundError, match="gone"):
-        list(remote(lambda _: httpx.Response(200, content=body)).watch("default/pi"))
+        list(remote(lambda _: httpx.Response(200, headers=EVENT_STREAM, content=body)).watch("default/pi"))
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\u0085"])
+def test_only_line_feeds_end_a_line_of_a_stream(separator: str) -> None:
+    change = models.JobChange(removed=f"default/a{separator}b")
+    body = event(change) + b"event: end\ndata: {}\n\n"
+    assert separator.encode() in body
+    assert list(remote(lambda _: httpx.Response(200, headers=EVENT_STREAM, content=body)).changes()) == [change]
+
+
+def test_a_page_in_place_of_a_stream_is_no_stream() -> None:
+    page = {"content-type": "text/html"}  # of a proxy that wants a login, for example
+    with pytest.raises(errors.RetryableError, match="got 'text/html'"):
+        list(remote(lambda _: httpx.Response(200, headers=page, content=b"<p>Hello</p>")).watch("default/pi"))
 
 
 def test_a_stream_that_is_refused_says_why() -> None:
@@ -430,7 +445,7 @@ def test_closing_wakes_whoever_waits_for_a_silent_stream() -> None:
     job = MemoryService()
     job.add("pi")
     data = event(job.kept["default/pi"])
-    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     connection.sendall(head + b"%x\r\n%s\r\n" % (len(data), data))
     while not answers:
         reader.join(0.01)

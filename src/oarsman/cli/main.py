@@ -115,7 +115,7 @@ def _faithful_streams() -> None:
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from oarsman import __version__
+        from oarsman.version import __version__
 
         click.echo(f"oarsman {__version__}")
         ctx.exit()

@@ -30,7 +30,7 @@ _DEBUG_FROM = 4  # klog's -v
 
 def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        from oarsman import __version__
+        from oarsman.version import __version__
 
         click.echo(f"oarsman {__version__}")
         ctx.exit()

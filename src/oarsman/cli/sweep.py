@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -13,14 +13,13 @@ from oarsman.cli.failures import note
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.times import age, humanise
+from oarsman.cli.sweep_view import service_of, show_results
+from oarsman.cli.times import age
 from oarsman.cli.verbs import family, verb
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord, Jobs
-    from oarsman.service import JobService
-    from oarsman.service.models import SweepPoint, SweepView
+    from oarsman.service.models import SweepView
 
 command = family(
     "sweep",
@@ -40,31 +39,6 @@ command = family(
         ("oarsman sweep show rates -o csv", t("the results, for a spreadsheet")),
     ],
 )
-
-
-class _Within:
-    """A door that lists one namespace: not everybody on a cluster may look at all of them."""
-
-    def __init__(self, jobs: Jobs, namespace: str | None) -> None:
-        self._jobs, self._namespace = jobs, namespace
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._jobs, name)
-
-    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
-        return self._jobs.list(namespace or self._namespace)
-
-
-def service_of(session: Session, key: str | None = None) -> JobService:
-    """For one sweep, or (without a key) for those of the namespaces that were asked for."""
-    import getpass
-
-    from oarsman.service import JobService
-    from oarsman.service.models import Identity, Role
-
-    within = key.partition("/")[0] if key is not None else session.scope
-    jobs = cast("Jobs", _Within(session.jobs, within))
-    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=session.engine)
 
 
 def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -280,34 +254,3 @@ def delete(session: Session, names: tuple[str, ...]) -> None:
         service_of(session, key).delete_sweep(key)
         if not session.quiet:
             click.echo(t("{name} deleted", name=name))
-
-
-# -- results ------------------------------------------------------------------------------------------
-def show_results(view: SweepView, output: str | None) -> None:
-    from oarsman.service import sweep_results
-
-    if output == "json":
-        documents.emit(view.model_dump(mode="json", by_alias=True), "json")
-    elif output == "csv":
-        click.echo(sweep_results.csv_text(view), nl=False)
-    else:
-        metric = [t("METRIC")] if view.metric else []
-        headers = [t("POINT"), *view.parameters, t("STATE"), t("TOOK"), *metric, t("CAUSE")]
-        render.table(headers, [_point_row(view, point) for point in view.points])
-
-
-def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
-    from oarsman.job.sweep import text_of
-    from oarsman.service.sweep_results import seconds
-
-    took = seconds(point)
-    metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []
-    values = [text_of(point.parameters.get(name, "")) for name in view.parameters]
-    return [
-        str(point.index),
-        *values,
-        point.state,
-        "" if took is None else humanise(took),
-        *metric,
-        point.cause,
-    ]

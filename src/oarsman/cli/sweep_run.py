@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import sweep
 from oarsman.cli.failures import note
 from oarsman.cli.foreground import Signals
 from oarsman.cli.messages import t
 from oarsman.cli.progress import Progress
 from oarsman.cli.session import Session, short
+from oarsman.cli.sweep_view import service_of, show_results
 from oarsman.errors import NotFoundError, UserError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def in_the_foreground(session: Session, begin: Begin, *, wait: bool, output: str
     if view is None:
         note(t("{name} was deleted", name=name))
         return 1
-    sweep.show_results(view, output)
+    show_results(view, output)
     counts = {state: view.states.get(state, 0) for state in ("Succeeded", "Failed")}
     if not session.quiet:
         text = t(
@@ -73,7 +73,7 @@ def _left_alone(drive: Drive, name: str, session: Session, output: str | None) -
     if output:
         view = _view(session, drive.sweep.key)
         if view is not None:
-            sweep.show_results(view, output)
+            show_results(view, output)
     elif not session.quiet:
         note(
             t(
@@ -90,7 +90,7 @@ def _left_alone(drive: Drive, name: str, session: Session, output: str | None) -
 
 def _view(session: Session, key: str) -> Any:
     with suppress(NotFoundError):
-        return sweep.service_of(session, key).sweep(key)
+        return service_of(session, key).sweep(key)
     return None
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from oarsman import __version__
 from oarsman.cli import documents, options
 from oarsman.cli.messages import t
 from oarsman.cli.verbs import verb
+from oarsman.version import __version__
 
 
 @verb(

@@ -12,13 +12,14 @@ import os
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, cast
 
-from oarsman.client import inputs, job_view, notebook
+from oarsman.client import inputs, job_view, notebook, places
 from oarsman.client.async_handle import AsyncJobHandle
 from oarsman.client.environments import AsyncEnvironments
 from oarsman.client.inputs import Wanted
 from oarsman.client.sweeps import AsyncSweepHandle, AsyncSweeps
+from oarsman.client.threads import Carrier, InThreads
 from oarsman.service import operations
 from oarsman.service.contract import Service
 from oarsman.service.models import (
@@ -34,18 +35,6 @@ from oarsman.service.models import (
     ServerInfo,
     Template,
 )
-from oarsman.service.operations import Call, Stream
-
-T = TypeVar("T")
-
-
-class Carrier(Protocol):
-    """Whoever carries questions out for an event loop."""
-
-    async def do(self, call: Call[T]) -> T: ...
-    def stream(self, stream: Stream[T]) -> AsyncGenerator[T, None]: ...
-    def download(self, stream: Stream[bytes]) -> AsyncGenerator[bytes, None]: ...
-    async def close(self) -> None: ...
 
 
 class AsyncClient:
@@ -260,13 +249,12 @@ def _carrier(
     verify: str | os.PathLike[str] | ssl.SSLContext | bool,
     service: Service | Carrier | None,
 ) -> Carrier:
-    from oarsman.client.threads import InThreads
 
     if service is not None:
         return cast(Carrier, service) if hasattr(service, "do") else InThreads(service)
     if address is None:
-        return InThreads(inputs.in_this_process(on, context, kubeconfig, namespace, hosts))
-    inputs.needs_httpx()
+        return InThreads(places.in_this_process(on, context, kubeconfig, namespace, hosts))
+    places.needs_httpx()
     from oarsman.client.async_remote import OverRest
 
     return OverRest(address, token=token, verify=verify)

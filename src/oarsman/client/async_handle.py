@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from oarsman.client import job_view
 from oarsman.client.handle import PAGE, usage_frame
 from oarsman.client.job_view import SeenJob, Wish
+from oarsman.client.threads import Carrier
 from oarsman.errors import ConflictError, NotFoundError
 from oarsman.service import operations
 from oarsman.service.models import EventView, Job, JobSummary, LogFilter, LogLineView, LogPageView, Progress, UsagePoint
@@ -18,8 +19,6 @@ from oarsman.service.operations import Call
 
 if TYPE_CHECKING:
     import pandas
-
-    from oarsman.client.async_client import Carrier
 
 
 class AsyncJobHandle(SeenJob):

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, TypeVar
 
 import httpx
+from httpx_sse import aconnect_sse
 
 from oarsman.client import http
 from oarsman.client.http import Address, Again, Patience
@@ -63,14 +64,17 @@ class OverRest:
         """The answers of one connection. Raises Again when it breaks."""
         established = False
         try:
-            async with self._http.stream("GET", stream.path, params=stream.parameters, **http.STREAMED) as response:
-                await _check(response, self.address.url)
-                established = True
-                decoder = http.Decoder()
-                async for chunk in response.aiter_bytes():
-                    for data in decoder.feed(chunk):
+            async with aconnect_sse(
+                self._http, "GET", stream.path, params=stream.parameters, **http.STREAMED
+            ) as source:
+                await _check(source.response, self.address.url)
+                established, ended = True, False
+                async for event in source.aiter_sse():
+                    ended = ended or event.event == "end"
+                    if data := http.data_of(event):
                         yield http.read(stream.reads, data, self.address.url)
-                decoder.finish(self.address.url)
+                if not ended:
+                    raise http.cut_off(self.address.url)
         except httpx.HTTPError as error:
             raise http.broken(error, self.address.url, established=established) from error
 

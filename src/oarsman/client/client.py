@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, overload
 
-from oarsman.client import inputs, job_view, notebook
+from oarsman.client import inputs, job_view, notebook, places
 from oarsman.client.environments import Environments
 from oarsman.client.handle import JobHandle
 from oarsman.client.inputs import Wanted
@@ -63,12 +63,12 @@ class Client:
         if service is not None:
             self._service = service
         elif address is not None:
-            inputs.needs_httpx()
+            places.needs_httpx()
             from oarsman.client.remote import RemoteService
 
             self._service = RemoteService(address, token=token, verify=verify)
         else:
-            self._service = inputs.in_this_process(on, context, kubeconfig, namespace, hosts)
+            self._service = places.in_this_process(on, context, kubeconfig, namespace, hosts)
 
     def close(self) -> None:
         close = getattr(self._service, "close", None)

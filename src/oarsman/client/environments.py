@@ -6,18 +6,17 @@ import asyncio
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
 from oarsman.client import notebook
+from oarsman.client.threads import Carrier
 from oarsman.errors import UsageError, UserError
 from oarsman.service import operations
 from oarsman.service.contract import Service
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
-from oarsman.service.operations import Call
 
-T = TypeVar("T")
 _LOOK_EVERY = 0.5
 _UNDER_WAY = ("Waiting", "Building")
 
@@ -66,10 +65,6 @@ class Environments:
     def delete(self, name: str) -> None:
         """Raises ConflictError while a job that has not ended uses it."""
         self._service.delete_environment(name)
-
-
-class Carrier(Protocol):
-    async def do(self, call: Call[T]) -> T: ...
 
 
 class AsyncEnvironments:

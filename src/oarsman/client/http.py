@@ -16,19 +16,22 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
+from httpx_sse import ServerSentEvent
 from pydantic import ValidationError
 
-from oarsman import __version__, errors
+from oarsman import errors
+from oarsman.backoff import Backoff
 from oarsman.errors import Problem
 from oarsman.service.models import ProblemDetails
 from oarsman.service.operations import Call
+from oarsman.version import __version__
 
 T = TypeVar("T")
 PREFIX = "/api/v1"
 ENV_TOKEN = "OARSMAN_TOKEN"
 TRIES = 6
 TRIES_OF_FOLLOWERS = 40  # two minutes and more: a server that was there is perhaps being started anew
-_FIRST_DELAY, _LONGEST_DELAY = 0.2, 5.0
+_BACKOFF = Backoff(0.2, 5.0, random.uniform)
 _TIMES = httpx.Timeout(60.0, connect=10.0)
 _PASSING = frozenset({429, 502, 503, 504})
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -57,7 +60,7 @@ class Again(Exception):
 
 @dataclass(slots=True)
 class Patience:
-    """How often to try, and how long to wait in between: twice as long each time, never in step with others."""
+    """How often to try, and how long to wait in between."""
 
     tries: int = TRIES
     failures: int = 0
@@ -71,8 +74,7 @@ class Patience:
             raise again.error
         if again.after is not None:
             return min(again.after, 60.0)
-        longest: float = min(_FIRST_DELAY * 2.0 ** (self.failures - 1), _LONGEST_DELAY)
-        return longest * random.uniform(0.5, 1.0)
+        return _BACKOFF.after(self.failures)
 
     def encouraged(self) -> None:
         """Whoever follows something has heard the server, and waits longer for it to come back."""
@@ -245,50 +247,20 @@ def _reason(error: httpx.HTTPError) -> str:
 
 # -- server-sent events -----------------------------------------------------------------------------
 SILENCE_SECONDS = 60.0  # a stream that says nothing for so long, not even that it is alive, is asked for again
-STREAMED: dict[str, Any] = {
-    "timeout": httpx.Timeout(SILENCE_SECONDS, connect=10.0),
-    "headers": {"Accept": "text/event-stream", "Cache-Control": "no-store"},
-}
+STREAMED: dict[str, Any] = {"timeout": httpx.Timeout(SILENCE_SECONDS, connect=10.0)}
 
 
-class Decoder:
-    """Bytes in, the data of whole events out. Half an event, cut off by a break, never comes out."""
+def data_of(event: ServerSentEvent) -> bytes:
+    """What a message carries; nothing of other events. Raises the problem that ended the stream there."""
+    if event.event == "problem":
+        error = error_from(ProblemDetails.model_validate_json(event.data, extra="ignore"))
+        raise Again(error) if isinstance(error, errors.RetryableError) else error
+    return event.data.encode() if event.event == "message" else b""
 
-    def __init__(self) -> None:
-        self._rest = b""
-        self._kind = ""
-        self._data: list[bytes] = []
-        self.ended = False  # the server has said that nothing follows
 
-    def feed(self, chunk: bytes) -> Iterator[bytes]:
-        """Only line feeds end a line: a log line may hold any other separator. Raises what ended the stream there."""
-        *whole, self._rest = (self._rest + chunk).split(b"\n")
-        for line in whole:
-            found = self._line(line.removesuffix(b"\r"))
-            if found is not None:
-                yield found
-
-    def _line(self, line: bytes) -> bytes | None:
-        if line:
-            name, _, value = line.partition(b":")
-            value = value.removeprefix(b" ")
-            if name == b"event":
-                self._kind = value.decode("utf-8", "replace")
-            elif name == b"data":
-                self._data.append(value)
-            return None
-        kind, data = self._kind, b"\n".join(self._data)
-        self._kind, self._data = "", []
-        if kind == "problem":
-            error = error_from(ProblemDetails.model_validate_json(data, extra="ignore"))
-            raise Again(error) if isinstance(error, errors.RetryableError) else error
-        self.ended = self.ended or kind == "end"
-        return data if data and kind in ("", "message") else None
-
-    def finish(self, url: str) -> None:
-        """The connection was closed. Raises Again unless the stream had come to its end."""
-        if not self.ended:
-            raise Again(errors.RetryableError(f"{url} ended a stream before its end", hint="was the server stopped?"))
+def cut_off(url: str) -> Again:
+    """The connection was closed, but the server has not said that nothing follows."""
+    return Again(errors.RetryableError(f"{url} ended a stream before its end", hint="was the server stopped?"))
 
 
 def broken(error: httpx.HTTPError, url: str, *, established: bool) -> errors.OarsmanError | Again:

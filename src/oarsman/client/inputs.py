@@ -1,4 +1,4 @@
-"""What people hand in as a job, and where it goes: the same for both clients."""
+"""What people hand in as a job: the same for both clients."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from oarsman.client.mpijob import MPIJob
+from oarsman.client.places import current_folder
 from oarsman.errors import UsageError, UserError
 from oarsman.manifest import to_yaml
 from oarsman.service.models import Create, JobQuery, SweepSpec
-
-if TYPE_CHECKING:
-    from oarsman.service.contract import Service
 
 Wanted = MPIJob | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
 _PAGE = 200  # jobs asked for at a time
@@ -43,7 +41,7 @@ def create(
         job = job.changed(**changes) if changes and not _command(wanted) else job
         job = job.placed(namespace)
     variables = dict(os.environ) if here and environment is None else dict(environment or {})
-    place = _current_folder() if here and folder is None else folder
+    place = current_folder() if here and folder is None else folder
     return Create(
         manifest=None if job is not None else text,
         document=job.to_dict() if job is not None else None,
@@ -89,13 +87,6 @@ def _names_a_file(text: str) -> bool:
     return "\n" not in text and text.endswith(_FILES) and not any(c.isspace() for c in text.strip())
 
 
-def _current_folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError as error:
-        raise UserError("the current folder is gone", hint="change to a folder that exists") from error
-
-
 def sweep_manifest(wanted: Wanted, changes: Mapping[str, Any]) -> str:
     """The text of a manifest with placeholders. Text stays as it is: a placeholder may stand where a number belongs."""
     if isinstance(wanted, Mapping) and not changes:
@@ -132,34 +123,3 @@ def key_of(name: str, namespace: str) -> str:
     if not all(parts) or len(parts) > 2:
         raise UsageError(f"'{name}' is not the name of a job", hint="write name or namespace/name")
     return name if len(parts) == 2 else f"{namespace}/{name}"
-
-
-def in_this_process(
-    on: str,
-    context: str | None,
-    kubeconfig: str | None,
-    namespace: str | None,
-    hosts: str | os.PathLike[str] | None = None,
-) -> Service:
-    """The service on the jobs of this user, who may do here whatever the engine allows."""
-    import getpass
-
-    from oarsman.backends import open_backend
-    from oarsman.service import JobService
-    from oarsman.service.models import Identity, Role
-
-    if hosts is not None and on != "ssh":
-        raise UsageError('hosts are for on="ssh"', field="hosts")
-    file = os.fspath(hosts) if hosts is not None else None
-    jobs = open_backend(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
-    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=on)
-
-
-def needs_httpx() -> None:
-    """Say what to install, rather than which import failed."""
-    try:
-        import httpx  # noqa: F401 - only whether it is there
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "a server is reached with httpx, which is not installed", hint="pip install 'oarsman[client]'"
-        ) from error

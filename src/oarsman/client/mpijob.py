@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oarsman import manifest, names
-from oarsman.client import functions
+from oarsman.client import functions, places
 from oarsman.errors import ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS, RANKS, total_slots
@@ -223,10 +223,10 @@ class MPIJob:
 
     def preview(self) -> PreviewView:
         """What would become of it on this machine. `client.preview(job)` asks another place."""
-        from oarsman.client.client import Client
+        from oarsman.service.models import Create
 
-        with Client() as client:
-            return client.preview(self)
+        wanted = Create(document=self.to_dict(), folder=str(places.current_folder()), environment=dict(os.environ))
+        return places.in_this_process().preview(wanted)
 
     def patch_from(self, before: MPIJob) -> dict[str, Any]:
         """The JSON merge patch that makes `before` into this."""

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from weakref import WeakSet
 
 import httpx
+from httpx_sse import connect_sse
 
 from oarsman.client import http as wire
 from oarsman.client.http import Address, Again, Patience
@@ -250,17 +251,17 @@ class EventStream(Generic[T]):
         """The answers of one connection. Raises Again when it breaks."""
         established = False
         try:
-            with self._http.stream(
-                "GET", self._stream.path, params=self._stream.parameters, **wire.STREAMED
-            ) as response:
-                _check(response, self._url)
-                self._response, established = response, True
-                decoder = wire.Decoder()
-                for chunk in response.iter_bytes():
-                    for data in decoder.feed(chunk):
+            with connect_sse(
+                self._http, "GET", self._stream.path, params=self._stream.parameters, **wire.STREAMED
+            ) as source:
+                _check(source.response, self._url)
+                self._response, established, ended = source.response, True, False
+                for event in source.iter_sse():
+                    ended = ended or event.event == "end"
+                    if data := wire.data_of(event):
                         yield wire.read(self._stream.reads, data, self._url)
-                if not self._closed.is_set():
-                    decoder.finish(self._url)
+                if not ended and not self._closed.is_set():
+                    raise wire.cut_off(self._url)
         except httpx.HTTPError as error:
             if not self._closed.is_set():
                 raise wire.broken(error, self._url, established=established) from error

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from oarsman.client import notebook
-from oarsman.client.environments import Carrier
 from oarsman.client.handle import JobHandle
+from oarsman.client.threads import Carrier
 from oarsman.errors import JobFailed
 from oarsman.service import operations, sweep_results
 from oarsman.service.contract import Service

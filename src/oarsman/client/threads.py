@@ -7,13 +7,22 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import suppress
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from oarsman.service.contract import Service
 from oarsman.service.operations import Call, Stream
 
 T = TypeVar("T")
 _CAPACITY = 64  # items kept for a slow reader; then the thread waits
+
+
+class Carrier(Protocol):
+    """Whoever carries questions out for an event loop: threads, or `async_remote`."""
+
+    async def do(self, call: Call[T]) -> T: ...
+    def stream(self, stream: Stream[T]) -> AsyncGenerator[T, None]: ...
+    def download(self, stream: Stream[bytes]) -> AsyncGenerator[bytes, None]: ...
+    async def close(self) -> None: ...
 
 
 class Ended(Exception):

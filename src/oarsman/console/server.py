@@ -6,8 +6,7 @@ import logging
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
-from pathlib import Path
+from contextlib import asynccontextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,6 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from oarsman import __version__
 from oarsman.backends.base import Jobs
 from oarsman.console import pages
 from oarsman.console.api import (
@@ -35,8 +33,8 @@ from oarsman.console.api import (
     sweeps,
 )
 from oarsman.console.api.limits import BodyLimit
-from oarsman.console.api.sse import Streams
-from oarsman.console.backends import Backends, OpenBackend
+from oarsman.console.backends import Backends
+from oarsman.console.console import Console
 from oarsman.console.security.cluster_tokens import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
@@ -44,9 +42,8 @@ from oarsman.console.security.listening import refusal, tls_context
 from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import Settings
-from oarsman.errors import ForbiddenError, OarsmanError, UnauthenticatedError, UsageError
-from oarsman.service import JobService
-from oarsman.service.models import Identity
+from oarsman.errors import OarsmanError, UsageError
+from oarsman.version import __version__
 
 if TYPE_CHECKING:
     from oarsman.backends.kube.identity import Reviewer
@@ -54,56 +51,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("oarsman.console")
 _BACKLOG = 2048
 _END_WITHIN_SECONDS = 10
-
-
-class Console:
-    """What every request needs. Pages find it, as the API does, in `app.state.console`."""
-
-    def __init__(
-        self, backends: Backends, gate: Gate, *, folder: Path | None = None, reviewer: Reviewer | None = None
-    ) -> None:
-        self.backends = backends
-        self.gate = gate
-        self.streams = Streams()
-        self._folder = folder
-        self._reviewer = reviewer
-
-    def service(self, backend: OpenBackend, identity: Identity) -> JobService:
-        """For one caller. Cheap: one is made per request."""
-        return JobService(
-            backend.jobs,
-            identity,
-            backend.job_index,
-            engine=backend.engine,
-            folder=self._folder,
-            accounts=bool(self.gate.store.accounts.enabled()),
-            progress=backend.progress,
-            sweeping=backend.sweeping,
-        )
-
-    def look_ahead(self, request: HTTPConnection) -> None:
-        """What a page will need of the cluster, before it is drawn in the event loop, which must not wait for that.
-
-        Raises what keeps the cluster from being asked. Whether somebody may come in is for the page to say.
-        """
-        if not self.backends.per_token:
-            return
-        with suppress(UnauthenticatedError, ForbiddenError):
-            caller = self.gate.caller(request)
-            backend = self.backends.backend(caller.token)
-            parts = request.url.path.split("/")
-            try:
-                backend.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
-            except UnauthenticatedError:
-                self.gate.doubt(caller)
-                self.gate.caller(request)
-
-    def close(self) -> None:
-        self.streams.stop()
-        self.backends.close()
-        if self._reviewer is not None:
-            self._reviewer.close()
-        self.gate.store.close()
 
 
 def make_app(console: Console) -> FastAPI:

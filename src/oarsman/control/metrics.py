@@ -12,7 +12,7 @@ from contextlib import suppress
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder
 
-from oarsman import __version__
+from oarsman.version import __version__
 
 OK, RETRY, ERROR = RESULTS = ("ok", "retry", "error")  # how a turn ended
 OTHER = "other"

@@ -12,8 +12,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
 
-_FIRST_DELAY = 0.05
-_LONGEST_DELAY = 60.0
+from oarsman.backoff import Backoff
+
+_BACKOFF = Backoff(0.05, 60.0)
 _AHEAD_IN_A_ROW = 7
 
 
@@ -56,9 +57,8 @@ class WorkQueue:
 
     def retry(self, key: str) -> float:
         """Again after a delay that doubles with each failure in a row."""
-        failures = self._failures.get(key, 0)
-        self._failures[key] = failures + 1
-        delay = min(_FIRST_DELAY * float(2 ** min(failures, 20)), _LONGEST_DELAY)  # bounded: no float holds 2**1024
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        delay = _BACKOFF.after(failures)
         self.add_after(key, delay)
         return delay
 

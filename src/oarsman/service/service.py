@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from oarsman import __version__, names
+from oarsman import names
 from oarsman.backends.base import JobRecord, Jobs, LogPage
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
@@ -51,6 +51,7 @@ from oarsman.service.progress import ProgressKept
 from oarsman.service.rights import Action, may, require
 from oarsman.service.streams import Changes, Mapped, Told
 from oarsman.service.sweeps import Sweeping, SweepService
+from oarsman.version import __version__
 
 T = TypeVar("T")
 _LATELY = timedelta(days=1)

@@ -20,7 +20,7 @@ from oarsman.engines.kube.client.pace import Pauses, Pulse
 
 T = TypeVar("T")
 Document = dict[str, Any]
-_PAUSES: Final = Pauses(first=0.2, most=3.0)
+_PAUSES: Final = Pauses(first=0.2, longest=3.0)
 _PATIENCE_SECONDS: Final = 120.0  # without a server; the first question is asked without any
 _REFUSED_SECONDS: Final = 30.0  # a server that has just started may not know yet who may do what
 _SOON_SECONDS: Final = 1.0  # a watch that ends sooner without having told anything was no watch

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from oarsman import names
 from oarsman.backends.base import Batch, Fit, HostRecord, JobRecord
-from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.local.follow import changes
 from oarsman.backends.stoppable import Stoppable
+from oarsman.backends.stored import StoredBackend
 from oarsman.control.ssh import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import find, load
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from oarsman.backends.local.preview import Preview
 
 
-class SshBackend(LocalBackend):
+class SshBackend(StoredBackend):
     engine = "ssh"
 
     def __init__(self, hosts: str | None = None, paths: Paths | None = None) -> None:

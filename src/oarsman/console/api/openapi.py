@@ -8,8 +8,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 
-from oarsman import __version__
 from oarsman.service.models import ProblemDetails
+from oarsman.version import __version__
 
 _ABOUT = """\
 Create, watch and understand MPI jobs on every engine.

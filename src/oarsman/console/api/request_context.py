@@ -13,7 +13,7 @@ from oarsman.console.security.gate import Caller, address
 from oarsman.service import JobService
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 
 def make_app(console: Console) -> FastAPI:

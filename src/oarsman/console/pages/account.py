@@ -19,7 +19,7 @@ from oarsman.service.models import MadeToken, NewToken, Token
 from oarsman.service.rights import Action, may
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 # Secrets go from the browser to the API by themselves: no page ever holds them.
 _CHANGE_PASSWORD = """async () => {

@@ -18,7 +18,7 @@ from oarsman.service.models import Role
 from oarsman.text.catalogue import of_browser
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from oarsman.service.models import EnvironmentSpec, EnvironmentView
 from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 _LOOK_EVERY = 1.5  # seconds, while something is being built
 _COLOURS = {

@@ -20,7 +20,7 @@ from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import AmountsView, HostView, QueueEntry, Role
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 _OTHERS = ""  # the key of what somebody else holds
 _READY = "ready"

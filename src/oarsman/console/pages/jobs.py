@@ -24,7 +24,7 @@ from oarsman.service.listing import Facets
 from oarsman.service.models import JobList
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 
 _FIRST = "oarsman run -n 4 -- hostname"

@@ -13,7 +13,7 @@ from oarsman.console.parts.widgets import at_the_door
 from oarsman.console.words import Words
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 
 # What is secret goes to the API by the browser itself, so that the cookie comes back to it and no page ever holds it.

@@ -20,7 +20,7 @@ from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import AmountsView, Overview, QueueEntry, RecentFailure
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 LOOK_AGAIN_SECONDS = 5.0  # what is really used changes though no job does
 _MOST_WAITING = 5

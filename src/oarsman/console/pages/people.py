@@ -22,7 +22,7 @@ from oarsman.service.rights import Action, may
 from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 _ROLES: dict[str, AccountRole] = {role.value: role for role in get_args(AccountRole)}
 _ENTRIES = 50  # of the audit log, at a time

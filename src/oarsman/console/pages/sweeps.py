@@ -20,7 +20,7 @@ from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, Unauthen
 from oarsman.service.models import SweepView
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 _FIRST = "oarsman sweep run --name rates --grid lr=0.1,0.01 -n 2 -- ./train --lr {{lr}}"
 _POINTS_PER_SECOND = 400  # that a page is sent anew; a large sweep is drawn less often

@@ -26,12 +26,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from oarsman.backoff import Backoff
 from oarsman.errors import ThrottledError
 
 K = TypeVar("K")
 FREE = 5
-_FIRST = 1.0
-_LONGEST_ADDRESS, _LONGEST_ACCOUNT = 900.0, 30.0
+_ADDRESS, _ACCOUNT = Backoff(1.0, 900.0), Backoff(1.0, 30.0)
 _FORGOTTEN = 3600.0
 _BOUND = 10_000  # of each kind
 
@@ -41,10 +41,10 @@ class _Failures:
     count: int = 0
     last: float = 0.0
 
-    def wait(self, now: float, longest: float) -> float:
+    def wait(self, now: float, backoff: Backoff) -> float:
         if self.count < FREE:
             return 0.0
-        return self.last + min(_FIRST * 2.0 ** min(self.count - FREE, 30), longest) - now
+        return self.last + backoff.after(self.count - FREE + 1) - now
 
 
 class Throttle:
@@ -65,11 +65,11 @@ class Throttle:
         with self._lock:
             now = self._clock()
             counted = [self._of(self._addresses, address, now)]
-            wait = counted[0].wait(now, _LONGEST_ADDRESS)
+            wait = counted[0].wait(now, _ADDRESS)
             if name is not None:
                 of_account = self._of(self._accounts, name, now)
                 if (address, name) not in self._welcome:
-                    wait = max(wait, of_account.wait(now, _LONGEST_ACCOUNT))
+                    wait = max(wait, of_account.wait(now, _ACCOUNT))
                 counted += [of_account, self._of(self._pairs, (address, name), now)]
             if wait > 0:
                 raise ThrottledError(

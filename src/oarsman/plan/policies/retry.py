@@ -17,6 +17,7 @@ from datetime import timedelta
 from typing import Final
 
 from oarsman import names
+from oarsman.backoff import Backoff
 from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Phase
 from oarsman.job.policies import RestartPolicy
@@ -43,9 +44,7 @@ def limit(job: Job) -> int:
 
 
 def delay(failures: int) -> timedelta:
-    # The power is bounded too: a limit of thousands must not overflow.
-    doubled: int = 2 ** min(failures - 1, 10)
-    return min(FIRST_DELAY * doubled, LONGEST_DELAY)
+    return timedelta(seconds=Backoff(FIRST_DELAY.total_seconds(), LONGEST_DELAY.total_seconds()).after(failures))
 
 
 def attempt_failed(turn: Turn) -> Turn:

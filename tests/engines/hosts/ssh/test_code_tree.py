@@ -6,7 +6,6 @@ import socket
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from oarsman.engines.hosts.ssh.code.changes import (
     read_answer,
     read_names,
 )
-from oarsman.engines.hosts.ssh.code.tree import Entry, Kind, Tree, is_ignored, plan_copy, read_patterns
+from oarsman.engines.hosts.ssh.code.tree import Entry, Kind, Tree, plan_copy
 from oarsman.errors import UserError
 
 LONG_AGO = 1_000_000_000
@@ -163,86 +162,6 @@ def test_a_huge_folder_is_not_looked_through_to_its_end(tmp_path: Path) -> None:
     write(tmp_path, *(f"{number:03}" for number in range(100)))
     with pytest.raises(UserError, match="11 files and folders or more; at most 2 are copied"):
         plan_copy(tmp_path, limit_files=2)
-
-
-# -- patterns ----------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize(
-    ("lines", "path", "ignored"),
-    [
-        (["*.ckpt"], "a/b/x.ckpt", True),
-        (["*.ckpt"], "x.ckpt2", False),
-        (["data"], "a/data", True),
-        (["data/"], "data", False),  # a file
-        (["data/"], "data/", True),
-        (["/data"], "data", True),
-        (["/data"], "a/data", False),
-        (["a/data"], "a/data", True),
-        (["a/data"], "b/a/data", False),
-        (["a/*"], "a/b", True),
-        (["a/*"], "a/b/c", False),
-        (["a/**"], "a/b/c", True),
-        (["a/**"], "a/", False),
-        (["**/x"], "x", True),
-        (["**/x"], "a/b/x", True),
-        (["a/**/x"], "a/x", True),
-        (["a/**/x"], "a/b/c/x", True),
-        (["a/**/x"], "ax", False),
-        (["a**b"], "axxb", True),
-        (["a**b"], "ax/b", False),
-        (["?.py"], "a.py", True),
-        (["?.py"], ".py", False),
-        (["a?b"], "a/b", False),
-        (["# x"], "# x", False),
-        (["\\# x"], "# x", True),
-        (["\\!x"], "!x", True),
-        (["\\*"], "*", True),
-        (["\\*"], "x", False),
-        (["[ab]"], "a", False),  # no classes of characters
-        (["[ab]"], "[ab]", True),
-        (["x  "], "x", True),
-        (["x\\ "], "x ", True),
-        (["x\r"], "x", True),
-        (["", "  ", "/", "!"], "x", False),
-        (["*.py", "!main.py"], "a/main.py", False),
-        (["!main.py", "*.py"], "main.py", True),
-    ],
-)
-def test_patterns_mean_what_git_makes_of_them(lines: list[str], path: str, ignored: bool) -> None:
-    assert is_ignored(path.rstrip("/"), path.endswith("/"), read_patterns(lines)) is ignored
-
-
-part = st.text("ab.*?", min_size=1, max_size=4).filter(lambda text: "**" not in text)
-name = st.text("ab.*?\n", min_size=1, max_size=4)
-path_of = st.lists(name, min_size=1, max_size=4)
-
-
-@given(part, path_of)
-def test_a_pattern_without_a_slash_is_about_the_last_name(pattern: str, parts: list[str]) -> None:
-    assert is_ignored("/".join(parts), False, read_patterns([pattern])) == fnmatchcase(parts[-1], pattern)
-
-
-def matches(patterns: list[str], parts: list[str]) -> bool:
-    """Part by part."""
-    if not patterns:
-        return not parts
-    if patterns[0] == "**":
-        if len(patterns) == 1:
-            return bool(parts)
-        return any(matches(patterns[1:], parts[start:]) for start in range(len(parts) + 1))
-    return bool(parts) and fnmatchcase(parts[0], patterns[0]) and matches(patterns[1:], parts[1:])
-
-
-@given(st.lists(part | st.just("**"), min_size=1, max_size=4), path_of)
-def test_a_pattern_with_slashes_is_about_the_whole_path(patterns: list[str], parts: list[str]) -> None:
-    expected = matches(patterns, parts)
-    assert is_ignored("/".join(parts), False, read_patterns(["/" + "/".join(patterns)])) == expected
-
-
-@given(st.lists(st.text("ab/*?!#\\ ", max_size=6), max_size=5), path_of)
-def test_any_line_is_a_pattern_or_nothing_and_takes_back_what_it_left_out(lines: list[str], parts: list[str]) -> None:
-    ignored = is_ignored("/".join(parts), True, read_patterns(lines))
-    assert ignored in (True, False)
-    assert not is_ignored("/".join(parts), True, read_patterns([*lines, "!*"]))
 
 
 # -- what a copy needs -------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from ssh_hosts import Rack
 
+from oarsman.backoff import Backoff
 from oarsman.engines.hosts.ssh import client
 from oarsman.engines.hosts.ssh.client import Answer, Ssh, on_all
 from oarsman.engines.hosts.ssh.code import copy
@@ -24,7 +25,7 @@ CROWD = 24
 @pytest.fixture(autouse=True)
 def _impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "rack" not in request.fixturenames:
-        monkeypatch.setattr(client, "_BACKOFF", (0.001,) * 4)
+        monkeypatch.setattr(client, "_BACKOFF", Backoff(0.001, 0.001))
 
 
 def an_ssh(folder: Path, says: str, *, times: int, code: int = 255) -> Ssh:

@@ -16,7 +16,7 @@ from oarsman.engines.kube.client import Access, Informer, Kube, Pauses, Resource
 from oarsman.engines.kube.client.meta import HasMeta
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-QUICK = Pauses(first=0.01, most=0.05, refused=0.05, silence=0.2)
+QUICK = Pauses(first=0.01, longest=0.05, refused=0.05, silence=0.2)
 
 
 class FakeServer:

@@ -14,7 +14,7 @@ from oarsman.console.pages.create.page import CreatePage
 from oarsman.errors import UnauthenticatedError
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 
 def register(console: Console) -> None:

@@ -22,7 +22,7 @@ from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, Unauthen
 from oarsman.service.models import CauseView, Job
 
 if TYPE_CHECKING:
-    from oarsman.console.server import Console
+    from oarsman.console.console import Console
 
 _LOOKS_EVERY = 3.0  # seconds, at what changes while the job does not
 _FIRST = "Logs"  # what most come for

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from oarsman.backoff import Backoff
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT, Trouble, trouble
 
@@ -22,7 +23,8 @@ __all__ = ["AT_ONCE", "Answer", "Ssh", "Trouble", "backoff", "end", "is_turned_a
 AT_ONCE = 32  # more connections in one moment are what firewalls and jump hosts take for an attack
 MOST_OUTPUT = 1 << 20  # bytes of each stream that are kept
 _END_SECONDS = 10.0  # for what was killed to be gone
-_BACKOFF = (0.5, 1.0, 2.0, 4.0)  # seconds between one knock at a crowded door and the next, each more or less
+_BACKOFF = Backoff(0.75, 6.0, random.uniform)  # between one knock at a crowded door and the next
+_TRIES = 5
 _TURNED_AWAY = re.compile(r"^(?:kex|ssh)_exchange_identification: (?:read: )?Connection (?:closed|reset)", re.MULTILINE)
 
 _ALWAYS = (
@@ -158,8 +160,8 @@ def is_turned_away(found: Trouble, said: str) -> bool:
 
 
 def backoff() -> Iterator[float]:
-    """Pauses, of which no two are the same: who was turned away together must not come back together."""
-    return (pause * random.uniform(0.5, 1.5) for pause in _BACKOFF)
+    """Pauses between all tries."""
+    return map(_BACKOFF.after, range(1, _TRIES))
 
 
 def quietly(environment: os._Environ[str] | dict[str, str]) -> dict[str, str]:

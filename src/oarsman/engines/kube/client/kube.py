@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self
 
-from oarsman import __version__
 from oarsman.engines.kube.client import requests
 from oarsman.engines.kube.client.access import Access
 from oarsman.engines.kube.client.codec import WHOLE, Change, Page, T, decode, decode_change, decode_list
@@ -20,6 +19,7 @@ from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import PatchKind, Request, Selection
 from oarsman.engines.kube.client.resources import PODS, Resource
 from oarsman.engines.kube.client.transport import Observe, Transport
+from oarsman.version import __version__
 
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once
 _DEAD_AFTER: Final = 30  # seconds past that end

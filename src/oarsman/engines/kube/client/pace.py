@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from oarsman.backoff import Backoff
 
 
 class Bucket:
@@ -27,22 +30,17 @@ class Bucket:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pauses:
-    """Grow twofold up to `most`, and spread out so that not everyone comes back at once."""
+class Pauses(Backoff):
+    """What whoever follows a server needs besides."""
 
     first: float = 0.1
-    most: float = 15.0
+    longest: float = 15.0
+    uniform: Callable[[float, float], float] | None = random.uniform
     refused: float = 30.0  # after an answer that only a person can change
     silence: float = 150.0  # the least that counts as suspicious, from a server that was heard regularly
 
-    def after(self, failures: int) -> float:
-        return self._spread(min(self.most, self.first * 2.0 ** min(failures - 1, 30)))
-
     def after_refusal(self) -> float:
-        return self._spread(self.refused)
-
-    def _spread(self, seconds: float) -> float:
-        return seconds * random.uniform(0.5, 1.0)
+        return self.spread(self.refused)
 
 
 class Pulse:

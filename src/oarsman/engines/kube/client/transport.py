@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import io
+import random
 import socket
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
@@ -16,9 +17,10 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from oarsman.backoff import Backoff
 from oarsman.engines.kube.client.access import Access
 from oarsman.engines.kube.client.errors import TooManyRequests, Unauthorized, Unavailable, from_answer
-from oarsman.engines.kube.client.pace import Bucket, Pauses
+from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import Request
 from oarsman.errors import AccessError
 
@@ -26,7 +28,7 @@ Observe = Callable[[str, str, int, float], None]  # verb, plural, status (0: no 
 Answer = TypeVar("Answer")
 
 _TRIES = 5
-_PAUSES = Pauses(first=0.1, most=2.0)
+_BACKOFF = Backoff(0.1, 2.0, random.uniform)
 _LONGEST_PAUSE = 30.0  # however long the server asks for
 _CONNECT = 10.0  # seconds for TCP and TLS
 _FAREWELL = 0.05
@@ -169,7 +171,7 @@ def _pause(request: Request, error: TooManyRequests | Unavailable, tries: int) -
     broken = request.repeatable and error.reason != "Timeout"  # another wait as long would help nobody
     if not refused_for_now and not broken:
         return None
-    return max(_PAUSES.after(tries), min(error.retry_after or 0.0, _LONGEST_PAUSE))
+    return max(_BACKOFF.after(tries), min(error.retry_after or 0.0, _LONGEST_PAUSE))
 
 
 @contextmanager

@@ -11,7 +11,9 @@ import base64
 from collections.abc import Mapping
 from typing import Final
 
-from oarsman.engines.kube.keys import new_pair
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+
 from oarsman.engines.kube.objects.common import Object, metadata
 from oarsman.job.job import Job
 
@@ -43,14 +45,14 @@ def missing(job: Job, shard: int, data: Mapping[str, str]) -> dict[str, str]:
     """What a Secret with these data lacks for the workers asked for, ready to be added."""
     added: dict[str, str] = {}
     if shard == 0 and PRIVATE not in data:
-        pair = new_pair()
-        added |= {PRIVATE: _wire(pair.private), PUBLIC: _wire(pair.public + b"\n")}
+        private, public = _new_pair()
+        added |= {PRIVATE: _wire(private), PUBLIC: _wire(public + b"\n")}
     lines = [base64.b64decode(data.get(KNOWN_HOSTS, ""))]
     for index in range(shard * _PER_SECRET, min((shard + 1) * _PER_SECRET, job.workers)):
         if host_key(index) not in data:
-            pair = new_pair()
-            added[host_key(index)] = _wire(pair.private)
-            lines.append(f"{job.worker_host(index)} ".encode() + pair.public + b"\n")
+            private, public = _new_pair()
+            added[host_key(index)] = _wire(private)
+            lines.append(f"{job.worker_host(index)} ".encode() + public + b"\n")
     if KNOWN_HOSTS not in data or len(lines) > 1:
         added[KNOWN_HOSTS] = _wire(b"".join(lines))
     return added
@@ -68,3 +70,12 @@ def secret(job: Job, shard: int, data: Mapping[str, str]) -> Object:
 
 def _wire(content: bytes) -> str:
     return base64.b64encode(content).decode()
+
+
+def _new_pair() -> tuple[bytes, bytes]:
+    """(private in OpenSSH's own format, public as "ssh-ed25519 AAAA...")"""
+    key = ed25519.Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    return private, key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)

@@ -5,12 +5,16 @@ matches decides, and what lies in a folder that is left out cannot be taken back
 
     # text        a comment; empty lines are passed over
     name          files and folders of that name, at any depth
-    *.ckpt        `*` stands for any characters but `/`, `?` for one of them
+    *.ckpt        `*` stands for any characters but `/`, `?` for one of them, `[a-c]` for one of these, `[!a-c]` for
+                  one of the others
     name/         only folders
     /name         only at the top; the same goes for every pattern with a `/` in its middle
     a/**/b        `**` stands for any number of folders, also none; `a/**` for all that is in a
     !name         is taken back, also from those left out by default
     \\#, \\*        the character itself
+
+The tests ask git itself. The library for this, pathspec, differs from git: asked about a folder, it cannot tell a
+pattern for the folder from one for what is in it, so that `a/**` and `!a/b` leave out all of `a`.
 """
 
 from __future__ import annotations
@@ -212,13 +216,13 @@ def read_patterns(lines: Iterable[str]) -> list[_Pattern]:
 
 
 def _pattern(line: str) -> _Pattern | None:
-    text = re.sub(r"(?<!\\) +$", "", line)
+    text = re.sub(r"(?<!\\)((?:\\\\)*) +$", r"\1", line)
     if not text or text.startswith("#"):
         return None
     takes_back = text.startswith("!")
     text = text.removeprefix("!")
     only_folders = text.endswith("/")
-    text = text.rstrip("/") if only_folders else text
+    text = text.removesuffix("/")
     if not text:
         return None
     anchored = "/" in text
@@ -226,7 +230,29 @@ def _pattern(line: str) -> _Pattern | None:
     return _Pattern(re.compile(expression, re.DOTALL), only_folders, takes_back)
 
 
-_PARTS = re.compile(r"(?P<above>(?:^|(?<=/))\*\*/)|(?P<inside>(?:^|(?<=/))\*\*$)|\*+|\?|\\.|.", re.DOTALL)
+_PARTS = re.compile(
+    r"(?P<above>(?:^|(?<=/))\*\*+/)"
+    r"|(?P<inside>(?:^|(?<=/))\*\*+$)"
+    r"|\[(?P<others>[!^]?+)(?P<members>(?:\[:[a-z]+:\]|\\.|[^\\])(?:\[:[a-z]+:\]|\\.|[^]\\])*)\]"
+    r"|\*+|\?|\\.|.",
+    re.DOTALL,
+)
+_MEMBERS = re.compile(r"\[:(?P<kind>[a-z]+):\]|(?P<first>\\.|[^\\])-(?P<last>\\.|[^\\])|(?P<one>\\.|[^\\])", re.DOTALL)
+_KINDS = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "blank": r" \t",
+    "cntrl": r"\x01-\x1f\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": r"!-/:-@\[-`{-~",
+    "space": r" \t-\r",
+    "upper": "A-Z",
+    "xdigit": "0-9A-Fa-f",
+}
+_NOTHING = "(?!)"
 
 
 def _expression(text: str) -> str:
@@ -238,11 +264,29 @@ def _translated(part: re.Match[str]) -> str:
         return "(?:.*/)?"
     if part["inside"]:
         return ".+"
+    if part["members"]:
+        return _one_of(part["members"], part["others"])
     if part[0].startswith("*"):
         return "[^/]*"
     if part[0] == "?":
         return "[^/]"
-    return re.escape(part[0][1:] if len(part[0]) > 1 else part[0])
+    if part[0] in ("[", "\\"):  # not closed, or nothing after it: git lets such a pattern match nothing
+        return _NOTHING
+    return re.escape(part[0][-1])
+
+
+def _one_of(members: str, others: str) -> str:
+    found = [_member(member) for member in _MEMBERS.finditer(members)]
+    return rf"(?!/)[{'^' if others else ''}\0{''.join(found)}]"  # \0 is in no path, and keeps it from being empty
+
+
+def _member(member: re.Match[str]) -> str:
+    if member["kind"]:
+        return _KINDS.get(member["kind"], "")
+    if member["one"]:
+        return re.escape(member["one"][-1])
+    first, last = member["first"][-1], member["last"][-1]
+    return f"{re.escape(first)}-{re.escape(last)}" if first <= last else ""
 
 
 def is_ignored(path: str, is_folder: bool, patterns: Sequence[_Pattern]) -> bool:

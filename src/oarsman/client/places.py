@@ -1,0 +1,50 @@
+"""Where jobs are handed in: from this process and this folder, or at a server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from oarsman.errors import UsageError, UserError
+
+if TYPE_CHECKING:
+    from oarsman.service.contract import Service
+
+
+def current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UserError("the current folder is gone", hint="change to a folder that exists") from error
+
+
+def in_this_process(
+    on: str = "local",
+    context: str | None = None,
+    kubeconfig: str | None = None,
+    namespace: str | None = None,
+    hosts: str | os.PathLike[str] | None = None,
+) -> Service:
+    """The service on the jobs of this user, who may do here whatever the engine allows."""
+    import getpass
+
+    from oarsman.backends import open_backend
+    from oarsman.service import JobService
+    from oarsman.service.models import Identity, Role
+
+    if hosts is not None and on != "ssh":
+        raise UsageError('hosts are for on="ssh"', field="hosts")
+    file = os.fspath(hosts) if hosts is not None else None
+    jobs = open_backend(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
+    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=on)
+
+
+def needs_httpx() -> None:
+    """Say what to install, rather than which import failed."""
+    try:
+        import httpx_sse  # noqa: F401 - only whether it is there, and httpx with it
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "a server is reached with httpx, which is not installed", hint="pip install 'oarsman[client]'"
+        ) from error

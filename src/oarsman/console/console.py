@@ -1,0 +1,69 @@
+"""What stands behind every request, of the API and of the pages."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from starlette.requests import HTTPConnection
+
+from oarsman.console.api.sse import Streams
+from oarsman.console.backends import Backends, OpenBackend
+from oarsman.console.security.gate import Gate
+from oarsman.errors import ForbiddenError, UnauthenticatedError
+from oarsman.service import JobService
+from oarsman.service.models import Identity
+
+if TYPE_CHECKING:
+    from oarsman.backends.kube.identity import Reviewer
+
+
+class Console:
+    """The API finds it in `app.state.console`; pages are given it."""
+
+    def __init__(
+        self, backends: Backends, gate: Gate, *, folder: Path | None = None, reviewer: Reviewer | None = None
+    ) -> None:
+        self.backends = backends
+        self.gate = gate
+        self.streams = Streams()
+        self._folder = folder
+        self._reviewer = reviewer
+
+    def service(self, backend: OpenBackend, identity: Identity) -> JobService:
+        """For one caller. Cheap: one is made per request."""
+        return JobService(
+            backend.jobs,
+            identity,
+            backend.job_index,
+            engine=backend.engine,
+            folder=self._folder,
+            accounts=bool(self.gate.store.accounts.enabled()),
+            progress=backend.progress,
+            sweeping=backend.sweeping,
+        )
+
+    def look_ahead(self, request: HTTPConnection) -> None:
+        """What a page will need of the cluster, before it is drawn in the event loop, which must not wait for that.
+
+        Raises what keeps the cluster from being asked. Whether somebody may come in is for the page to say.
+        """
+        if not self.backends.per_token:
+            return
+        with suppress(UnauthenticatedError, ForbiddenError):
+            caller = self.gate.caller(request)
+            backend = self.backends.backend(caller.token)
+            parts = request.url.path.split("/")
+            try:
+                backend.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
+            except UnauthenticatedError:
+                self.gate.doubt(caller)
+                self.gate.caller(request)
+
+    def close(self) -> None:
+        self.streams.stop()
+        self.backends.close()
+        if self._reviewer is not None:
+            self._reviewer.close()
+        self.gate.store.close()

@@ -1,0 +1,3 @@
+"""Here, where nothing else is: everybody needs it, and `oarsman` itself names everybody."""
+
+__version__ = "0.1.0"
