@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from oarsman.plan.capacity.gang import GPUS, MEMORY, SLOTS, WAY_OUT, Capacity, Resource, held_by
-from oarsman.plan.capacity.placement import (
+from tests.plan.old_capacity.gang import GPUS, MEMORY, SLOTS, WAY_OUT, Capacity, Resource, held_by
+from tests.plan.old_capacity.placement import (
     NOTHING,
     RESOURCES,
     Gang,

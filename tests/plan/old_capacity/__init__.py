@@ -1,0 +1,1 @@
+"""The capacity arithmetic as it was, to compare the new one with."""
