@@ -77,6 +77,24 @@ class Gang:
     launcher_apart: bool = False  # it has a place of its own; else it sits beside worker 0
     spread: bool = False  # over as many machines as possible
 
+    @staticmethod
+    def of(job: Job, now: datetime, *, launcher: Party, worker: Party | None = None, launcher_apart: bool) -> Gang:
+        """Its turn in the queue is the same everywhere; what its members need is not. Without `worker` the launcher
+        stands for all of them."""
+        return Gang(
+            key=job.key,
+            priority=priority_of(job),
+            waited=max(now - job.created_at, timedelta(0)) if job.created_at else timedelta(0),
+            oversubscribe=job.annotation(names.ANNOTATION_OVERSUBSCRIBE).lower() == "true",
+            owner=job.owner,
+            launcher=job.launcher_host,
+            workers=tuple(job.worker_host(i) for i in range(job.workers)) if worker is not None else (),
+            launcher_alone=launcher,
+            worker=worker if worker is not None else Party(),
+            launcher_apart=launcher_apart,
+            spread=job.annotation(names.ANNOTATION_PLACEMENT) == "node",
+        )
+
     @property
     def first(self) -> Party:
         """The launcher, and who must be on one machine with it."""
@@ -146,25 +164,7 @@ class Placed:
         return held
 
 
-# -- of a job ---------------------------------------------------------------------------------------------
-def gang_of(job: Job, now: datetime, *, launcher: Party, worker: Party | None, launcher_apart: bool) -> Gang:
-    """Its turn in the queue is the same everywhere; what its members need is not. Without `worker` the launcher stands
-    for all of them."""
-    return Gang(
-        key=job.key,
-        priority=priority_of(job),
-        waited=max(now - job.created_at, timedelta(0)) if job.created_at else timedelta(0),
-        oversubscribe=job.annotation(names.ANNOTATION_OVERSUBSCRIBE).lower() == "true",
-        owner=job.owner,
-        launcher=job.launcher_host,
-        workers=tuple(job.worker_host(i) for i in range(job.workers)) if worker is not None else (),
-        launcher_alone=launcher,
-        worker=worker if worker is not None else Party(),
-        launcher_apart=launcher_apart,
-        spread=job.annotation(names.ANNOTATION_PLACEMENT) == "node",
-    )
-
-
+# -- what a job asks for ----------------------------------------------------------------------------------
 def priority_of(job: Job) -> int:
     priority = job.annotation(names.ANNOTATION_PRIORITY, "0")
     return int(priority) if priority.removeprefix("-").isdigit() else 0
@@ -180,7 +180,7 @@ def needed_by(job: Job, *, cpus: Decimal | None = None) -> Capacity:
 
 
 def asked_by(job: Job) -> Capacity:
-    """What all members together ask for in words."""
+    """What all members together say that they need."""
     launcher = asked_of(job.launcher)
     return launcher if job.worker is None else launcher + asked_of(job.worker) * job.worker.replicas
 

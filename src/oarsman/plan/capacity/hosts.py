@@ -15,9 +15,8 @@ from typing import Final
 
 from oarsman.job.job import Job
 from oarsman.job.role import Role
-from oarsman.plan.capacity import gang as gangs
 from oarsman.plan.capacity.amounts import Capacity, held_by, named, number, total
-from oarsman.plan.capacity.gang import Gang, Party, Share
+from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of
 from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, way_out
 
 _RESOURCES: Final = ("gpu", "slots", "memory")  # what is looked at first is told first
@@ -31,12 +30,12 @@ def gang_of(job: Job, now: datetime, _machines: Sequence[Machine] = ()) -> Gang:
     apart = job.run_launcher_as_worker or not job.workers
     launcher = _party(job.launcher, job.slots_per_worker if apart else 0)
     worker = _party(job.worker, job.slots_per_worker) if job.worker is not None else None
-    return gangs.gang_of(job, now, launcher=launcher, worker=worker, launcher_apart=apart)
+    return Gang.of(job, now, launcher=launcher, worker=worker, launcher_apart=apart)
 
 
 def _party(role: Role, slots: int) -> Party:
     """Slots are processes, so a member takes as many as it may start; more, if it asks for more CPUs than that."""
-    asked = gangs.asked_of(role)
+    asked = asked_of(role)
     need = Capacity(gpu=asked["gpu"], slots=max(asked["cpu"], Decimal(slots)), memory=asked["memory"])
     selector = (role.template.get("spec") or {}).get("nodeSelector") or {}
     return Party(need=need, selector={str(label): str(value) for label, value in selector.items()})

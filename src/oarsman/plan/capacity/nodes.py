@@ -41,7 +41,7 @@ def preview(
     never, later = _by_quota(counted, quotas)
     if spots is not None:
         never = never or _never(gang, emptied(spot.machine for spot in spots))
-        later = later or (_short(gang, spots, shares) if pods_seen else "")
+        later = later or (_short(gang, spots, shares) if pods_seen and not never else "")
     unknown = UNSEEN_NODES if spots is None else "" if pods_seen else UNSEEN_PODS
     return Admission(admitted=not (never or later), impossible=bool(never), reason=never or later or unknown)
 

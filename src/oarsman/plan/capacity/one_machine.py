@@ -12,9 +12,8 @@ from functools import partial
 
 from oarsman.job.job import Job
 from oarsman.job.observed import Place
-from oarsman.plan.capacity import gang as gangs
 from oarsman.plan.capacity.amounts import held_by, named, number
-from oarsman.plan.capacity.gang import Gang, Party, Placed, Share
+from oarsman.plan.capacity.gang import Gang, Party, Placed, Share, needed_by
 from oarsman.plan.capacity.placement import Machine, Spot, way_out
 
 _RESOURCES = ("gpu", "cpu", "memory")  # in the order in which people hear of them
@@ -23,8 +22,8 @@ _RESOURCES = ("gpu", "cpu", "memory")  # in the order in which people hear of th
 def gang_of(job: Job, now: datetime, machines: Sequence[Machine]) -> Gang:
     """Launcher and workers together."""
     [machine] = machines
-    need = gangs.needed_by(job, cpus=machine.capacity.cpus)
-    return gangs.gang_of(job, now, launcher=Party(need=need), worker=None, launcher_apart=True)
+    need = needed_by(job, cpus=machine.capacity.cpus)
+    return Gang.of(job, now, launcher=Party(need=need), launcher_apart=True)
 
 
 def placed(gang: Gang, machine: Machine) -> Placed:

@@ -51,7 +51,7 @@ def admit(
     waiting: Iterable[Gang], running: Iterable[Placed], machines: Sequence[Machine], site: Site
 ) -> list[Decision]:
     """One decision per waiting job, in the order of the queue."""
-    room = Room(machines, site, running)
+    room = Room(machines, running, site)
     decisions: list[Decision] = []
     blocker: Gang | None = None  # passed over, and has waited long enough
     position = 0
@@ -95,7 +95,7 @@ def extend(placement: Sequence[Place], gang: Gang, others: Iterable[Placed], mac
     kept = tuple(seat for seat in placement if seat.member in known)
     placed = {seat.member for seat in kept}
     missing = [member for member in gang.workers if member not in placed]
-    room = Room(machines, hosts, [*others, Placed(gang=gang, placement=kept)])
+    room = Room(machines, [*others, Placed(gang=gang, placement=kept)])
     own = Counter(seat.machine for seat in kept if seat.member != gang.launcher or gang.launcher_apart)
     found = place_workers(gang, missing, [replace(spot, own=own[spot.machine.name]) for spot in room.usable()])
     if found is None:
@@ -106,7 +106,7 @@ def extend(placement: Sequence[Place], gang: Gang, others: Iterable[Placed], mac
 
 def room_left(running: Iterable[Placed], machines: Sequence[Machine]) -> tuple[Capacity, Capacity]:
     """What is free on the machines that can be used, and all that they have."""
-    usable = Room(machines, hosts, running).usable()
+    usable = Room(machines, running).usable()
     return total(spot.free.at_least_nothing for spot in usable), total(spot.machine.capacity for spot in usable)
 
 
@@ -122,7 +122,7 @@ class Room:
     Queues are long because many jobs ask for the same: that is gone through once.
     """
 
-    def __init__(self, machines: Sequence[Machine], site: Site, running: Iterable[Placed] = ()) -> None:
+    def __init__(self, machines: Sequence[Machine], running: Iterable[Placed], site: Site = hosts) -> None:
         self.shares: dict[str, list[Share]] = {}  # by machine
         self._site = site
         self._empty = emptied(machines)
