@@ -89,9 +89,7 @@ class Node:
 
     @property
     def spot(self) -> Spot:
-        has = self.machine.capacity
-        free = {name: max(amount - self.held[name], Decimal(0)) for name, amount in has.items()}
-        return Spot(machine=self.machine, free=Capacity(free))
+        return Spot(machine=self.machine, free=(self.machine.capacity - self.held).at_least_nothing)
 
     def record(self, used: Amounts | None) -> HostRecord:
         holdings = tuple(Holding(key=key, amounts=Amounts.of(held)) for key, held in sorted(self.jobs.items()))

@@ -17,7 +17,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Place
 from oarsman.plan.capacity import hosts as host_capacity
 from oarsman.plan.capacity import queue
-from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.hosts import gang_of
 from oarsman.store.paths import Paths
@@ -32,9 +32,7 @@ def hosts(
     check = last_check(inventory_facts.inventory, paths)
     found = []
     for machine in inventory_facts.machines():
-        holdings = tuple(
-            Holding(key=key, amounts=Amounts.of(share[machine.name])) for key, share in shares if machine.name in share
-        )
+        here = [(key, share[machine.name]) for key, share in shares if machine.name in share]
         facts, trouble = inventory_facts.facts.get(machine.name), inventory_facts.troubles.get(machine.name)
         used = None
         if facts is not None:
@@ -45,13 +43,9 @@ def hosts(
                 state="left out" if machine.left_out else "ready",
                 message=str(trouble) if trouble and trouble.message == machine.left_out else machine.left_out,
                 total=Amounts.of(machine.capacity),
-                held=Amounts(
-                    cpus=sum(holding.amounts.cpus for holding in holdings),
-                    memory_bytes=sum(holding.amounts.memory_bytes for holding in holdings),
-                    gpus=sum(holding.amounts.gpus for holding in holdings),
-                ),
+                held=Amounts.of(total(share for _, share in here)),
                 used=used,
-                holdings=holdings,
+                holdings=tuple(Holding(key=key, amounts=Amounts.of(share)) for key, share in here),
                 **_checked(machine.name, check),
             )
         )
