@@ -1,1 +1,0 @@
-"""The capacity arithmetic as it was, to compare the new one with."""
