@@ -6,10 +6,12 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from oarsman.control.admission import MachineAdmission
+from oarsman.control.admission import AdmissionControl, on_this_machine
 from oarsman.job.job import Job
+from oarsman.job.observed import Admission
 from oarsman.manifest import job_from_document
-from oarsman.plan.capacity.gang import Capacity
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.placement import Machine
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -28,15 +30,16 @@ def a_job(name: str, cpus: int | None) -> Job:
     return job_from_document(document)
 
 
-def admission_control(cpus: int) -> tuple[MachineAdmission, list[str]]:
+def admission_control(cpus: int) -> tuple[AdmissionControl, list[str]]:
     told: list[str] = []
-    return MachineAdmission(Capacity(cpus=Decimal(cpus), memory=Decimal(1 << 40)), told.append), told
+    machine = Machine(name="", capacity=Capacity(cpu=Decimal(cpus), memory=Decimal(1 << 40)))
+    return on_this_machine(machine, told.append), told
 
 
 def test_room_is_held_until_it_is_given_back() -> None:
     books, told = admission_control(4)
     first, second = a_job("first", 3), a_job("second", 2)
-    assert books.ask(first, NOW).admitted
+    assert books.ask(first, NOW) == Admission()  # on one machine nobody has to be told where
     waiting = books.ask(second, NOW)
     assert not waiting.admitted
     assert waiting.position == 1
@@ -79,3 +82,10 @@ def test_a_running_job_that_shrinks_makes_room() -> None:
     books.ask(a_job("wide", 1), NOW)
     assert told == ["uid-late"]
     assert books.ask(late, NOW).admitted
+
+
+def test_a_running_job_that_grows_beyond_the_machine_is_not_stopped_and_makes_others_wait() -> None:
+    books, _ = admission_control(4)
+    assert books.ask(a_job("wide", 2), NOW).admitted
+    assert books.ask(a_job("wide", 6), NOW) == Admission()
+    assert "0 of 4 are free (held by default/wide: 6)" in books.ask(a_job("late", 1), NOW).reason

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from oarsman import names
-from oarsman.control.admission import HostAdmission
+from oarsman.control.admission import AdmissionControl
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Answer, Ssh
 from oarsman.engines.hosts.ssh.host_facts import KnownInventories
@@ -17,6 +17,7 @@ from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
+from oarsman.plan.capacity import hosts
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -31,9 +32,8 @@ class Story:
         self.asked = 0
         self.concerned: list[str] = []
         self.placed: Mapping[str, str] = {}
-        self.admission_control = HostAdmission(
-            KnownInventories(left_out=lambda _: {}, keep=lambda *_: None), self.concerned.append, lambda _: self.placed
-        )
+        known = KnownInventories(left_out=lambda _: {}, keep=lambda *_: None)
+        self.admission_control = AdmissionControl(hosts, known.of, self.concerned.append, lambda _: self.placed)
         monkeypatch.setattr(Ssh, "run", self._answer)  # type: ignore[attr-defined]
         monkeypatch.setattr("oarsman.control.admission._AGAIN_SECONDS", 0.0)  # type: ignore[attr-defined]
 
@@ -112,7 +112,7 @@ def test_nothing_is_decided_anew_while_nothing_changed(tmp_path: Path, monkeypat
         await story.admitted(story.job("a", 3))
         waiting = story.job("b", 1)
         reason = story.admission_control.ask(waiting, NOW).reason
-        monkeypatch.setattr("oarsman.plan.capacity.hosts.admit", None)  # type: ignore[attr-defined]
+        monkeypatch.setattr("oarsman.plan.capacity.queue.admit", None)  # type: ignore[attr-defined]
         assert story.admission_control.ask(waiting, NOW).reason == reason
 
     told(tell)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from oarsman import names
-from oarsman.control.admission import MachineAdmission
+from oarsman.control.admission import on_this_machine
 from oarsman.control.loop import Loop
 from oarsman.control.queue import WorkQueue
 from oarsman.engines.contract import Assignment
@@ -19,7 +19,8 @@ from oarsman.errors import RetryableError
 from oarsman.job.observed import Observed
 from oarsman.job.state import Status
 from oarsman.plan.actions import Action
-from oarsman.plan.capacity.gang import Capacity
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.placement import Machine
 from oarsman.status.codec import from_wire
 from oarsman.store.jobs import JobStore
 
@@ -71,7 +72,8 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
 
 def turn(store: JobStore, at: datetime) -> Status:
     queue = WorkQueue()
-    admission_control = MachineAdmission(Capacity(cpus=Decimal(4), memory=Decimal(1 << 30)), queue.add)
+    machine = Machine(name="", capacity=Capacity(cpu=Decimal(4), memory=Decimal(1 << 30)))
+    admission_control = on_this_machine(machine, queue.add)
     loop = Loop(store, Powerless(), admission_control, queue, changed=lambda _uid: None, now=lambda: at)
     with pytest.raises(RetryableError):
         asyncio.run(loop.turn("u"))

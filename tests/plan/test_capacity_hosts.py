@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,22 +16,30 @@ from oarsman import names
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Place
 from oarsman.job.role import Container, Resources, Role
-from oarsman.plan.capacity import hosts
-from oarsman.plan.capacity.gang import Capacity
-from oarsman.plan.capacity.hosts import Gang, Machine, Placed, admit, extend, fit, gang_of, holds
+from oarsman.plan.capacity import hosts, queue
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.gang import Gang, Party, Placed
+from oarsman.plan.capacity.hosts import gang_of
+from oarsman.plan.capacity.placement import Machine
+from oarsman.plan.capacity.queue import Decision, extend, room_left
 from oarsman.service.spoken import in_chinese
 from tests.builders import a_job, at
 
 GIB = 1024**3
+NO_LABELS: Mapping[str, str] = {}
 WORDS_OF_OTHERS = ("no route to host", "its clock is wrong", "silent", "disk=ssd", "zone=b")
+
+
+def amounts(*, slots: int = 0, memory: int = 0, gpus: int = 0) -> Capacity:
+    return Capacity(gpu=Decimal(gpus), slots=Decimal(slots), memory=Decimal(memory))
 
 
 def rack(row: str, *, memory_gib: int = 16) -> list[Machine]:
     machines = []
     for number, written in enumerate(row.split(), 1):
         slots, _, gpus = written.partition("+")
-        gpu_count = int(gpus.removesuffix("g") or 0)
-        machines.append(Machine(name=f"node{number}", slots=int(slots), memory=memory_gib * GIB, gpus=gpu_count))
+        has = amounts(slots=int(slots), memory=memory_gib * GIB, gpus=int(gpus.removesuffix("g") or 0))
+        machines.append(Machine(name=f"node{number}", capacity=has))
     return machines
 
 
@@ -52,21 +61,18 @@ def ask(
     minutes: float = 0,
     launcher_slots: int = 0,
     apart: bool = False,
+    selector: Mapping[str, str] = NO_LABELS,
     **given: Any,
 ) -> Gang:
-    need = Capacity(cpus=Decimal(slots), memory=Decimal(memory_gib * GIB), gpus=gpus)
-    launcher = Capacity(cpus=Decimal(launcher_slots), memory=Decimal(0))
+    need = amounts(slots=slots, memory=memory_gib * GIB, gpus=gpus)
     return Gang(
         key=f"default/{name}",
         waited=timedelta(minutes=minutes),
         launcher=names.launcher_name(name),
         workers=tuple(names.worker_name(name, i) for i in range(workers)),
-        worker_need=need,
-        launcher_need=launcher,
+        worker=Party(need=need, selector=selector),
+        launcher_alone=Party(need=amounts(slots=launcher_slots)),
         launcher_apart=apart,
-        cpus=need.cpus * workers + launcher.cpus,
-        memory=need.memory * workers,
-        gpus=gpus * workers,
         **given,
     )
 
@@ -86,6 +92,10 @@ def where(placement: Sequence[Place], *, launcher: bool = False) -> str:
     """`1 1 2`: the nodes of the workers, in order."""
     seats = [seat for seat in placement if launcher or not seat.member.endswith("-launcher")]
     return " ".join(seat.machine.removeprefix("node") for seat in seats)
+
+
+def admit(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> list[Decision]:
+    return queue.admit(waiting, running, machines, hosts)
 
 
 def answer(gang: Gang, machines: Sequence[Machine], *running: Placed) -> Admission:
@@ -337,7 +347,7 @@ def test_a_job_waits_for_room_or_for_hosts_or_never_fits(machines: list[Machine]
     assert answer(ask(workers=workers), machines, runs("a", 1)).about == about
 
 
-UNKNOWN = [Machine(name="node1", slots=None, memory=None, gpus=None, left_out="silent")]
+UNKNOWN = [Machine(name="node1", capacity=Capacity(), unknown=("gpu", "slots", "memory"), left_out="silent")]
 
 
 @pytest.mark.parametrize("gang", [ask(), ask(slots=64), ask(gpus=8), ask(workers=100, memory_gib=500)])
@@ -345,11 +355,12 @@ def test_a_host_whose_size_is_not_known_turns_nobody_away_for_good(gang: Gang) -
     found = answer(gang, UNKNOWN)
     assert (found.admitted, found.impossible) == (False, False)
     assert found.reason == "no host can be used now; node1 is left out: silent"
-    assert fit(gang, [], [], UNKNOWN).total == Capacity(cpus=Decimal(0), memory=Decimal(0))
+    assert room_left([], UNKNOWN) == (Capacity(), Capacity())
 
 
 def test_a_known_size_counts_where_the_rest_is_not_known() -> None:
-    machine = Machine(name="node1", slots=2, memory=None, gpus=None, left_out="silent")
+    known = Capacity(slots=Decimal(2))
+    machine = Machine(name="node1", capacity=known, unknown=("gpu", "memory"), left_out="silent")
     assert answer(ask(slots=3), [machine]).impossible
     assert not answer(ask(slots=2, gpus=1), [machine]).impossible
 
@@ -464,7 +475,8 @@ def a_role(replicas: int = 1, template: dict[str, Any] | None = None, **requests
 
 
 def needs(gang: Gang) -> tuple[str, str]:
-    return tuple(f"{n.cpus} {n.memory} {n.gpus}" for n in (gang.launcher_need, gang.worker_need))  # type: ignore[return-value]
+    launcher, worker = (party.need for party in (gang.launcher_alone, gang.worker))
+    return f"{launcher.cpus} {launcher.memory} {launcher.gpus}", f"{worker.cpus} {worker.memory} {worker.gpus}"
 
 
 @pytest.mark.parametrize(
@@ -485,26 +497,23 @@ def test_a_gang_asks_member_by_member(
     gang = gang_of(job, at(0))
     assert needs(gang) == expected
     assert gang.launcher_apart == (as_worker or worker is None)
-    assert gang.cpus == gang.launcher_need.cpus + 3 * gang.worker_need.cpus
+    assert gang.whole.cpus == gang.launcher_alone.need.cpus + 3 * gang.worker.need.cpus
 
 
 def test_labels_and_the_way_of_placing_come_from_the_manifest() -> None:
     template = {"spec": {"nodeSelector": {"disk": "ssd"}}}
     job = replace(a_job(), worker=a_role(2, template), annotations={names.ANNOTATION_PLACEMENT: "node"}, owner="ada")
     gang = gang_of(job, at(90))
-    assert (gang.selector, gang.launcher_selector, gang.spread) == ({"disk": "ssd"}, {}, True)
+    assert (gang.worker.selector, gang.launcher_alone.selector, gang.spread) == ({"disk": "ssd"}, {}, True)
     assert (gang.key, gang.owner, gang.waited) == ("default/pi", "ada", timedelta(seconds=90))
     assert not gang_of(a_job(), at(0)).spread
 
 
 def test_what_a_job_holds_is_summed_by_machine() -> None:
     job = runs("pi", 1, 1, 2, slots=2, gpus=1, launcher_slots=1)
-    assert holds(job) == {
-        "node1": Capacity(cpus=Decimal(5), memory=Decimal(0), gpus=2),
-        "node2": Capacity(cpus=Decimal(2), memory=Decimal(0), gpus=1),
-    }
+    assert job.holds() == {"node1": amounts(slots=5, gpus=2), "node2": amounts(slots=2, gpus=1)}
     crowding = replace(job, gang=replace(job.gang, oversubscribe=True))
-    assert {name: (held.cpus, held.gpus) for name, held in holds(crowding).items()} == {
+    assert {name: (held.cpus, held.gpus) for name, held in crowding.holds().items()} == {
         "node1": (0, 2),
         "node2": (0, 1),
     }
@@ -512,32 +521,37 @@ def test_what_a_job_holds_is_summed_by_machine() -> None:
 
 def test_a_preview_says_what_the_queue_will() -> None:
     machines, running = left_out(rack("4 4 4"), node3="away"), [runs("r", 1, slots=3)]
-    found = fit(ask(workers=4), [], running, machines)
-    assert (found.now, found.ever, where(found.placement)) == (True, True, "2 2 2 2")
-    assert (found.wanted.cpus, found.free.cpus, found.total.cpus) == (4, 5, 8)
-    later = fit(ask(workers=4), [ask("before", 4, minutes=1)], running, machines)
-    assert (later.now, later.ever, later.placement) == (False, True, ())
+    found = queue.preview(ask(workers=4), [], running, machines, hosts)
+    assert (found.admitted, found.impossible, where(found.placement)) == (True, False, "2 2 2 2")
+    free, whole = room_left(running, machines)
+    assert (free.cpus, whole.cpus) == (5, 8)
+    later = queue.preview(ask(workers=4), [ask("before", 4, minutes=1)], running, machines, hosts)
+    assert (later.admitted, later.impossible, later.placement) == (False, False, ())
     assert later.reason.startswith("needs 4 workers with 1 slot each; 1 fits now: node2 has 0 of 4 slots free")
-    assert not fit(ask(slots=5), [], running, machines).ever
+    assert queue.preview(ask(slots=5), [], running, machines, hosts).impossible
 
 
 def test_what_many_jobs_ask_alike_is_gone_through_once_and_each_is_told_the_same_as_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    times = {"never": 0, "short": 0}
-    for name in times:
-        real = getattr(hosts, name)
+    times = {"fits": 0, "never": 0, "short": 0}
 
-        def counted(*given: Any, name: str = name, real: Any = real) -> Any:
+    def count(module: ModuleType, name: str) -> None:
+        real = getattr(module, name)
+
+        def counted(*given: Any) -> Any:
             times[name] += 1
             return real(*given)
 
-        monkeypatch.setattr(hosts, name, counted)
+        monkeypatch.setattr(module, name, counted)
+
+    for module, name in ((queue, "fits"), (hosts, "never"), (hosts, "short")):
+        count(module, name)
     machines, running = rack("4 4"), runs("big", 1, 1, 1, 2, 2, 2)
     crowd = [ask(f"job-{number:03}", 3) for number in range(100)] + [ask("small", 2), ask("huge", 99)]
     told = {decision.key: decision.admission for decision in admit(crowd, [running], machines)}
     assert [key for key, admission in told.items() if admission.admitted] == ["default/small"]
-    assert times == {"never": 3, "short": 1}
+    assert times == {"fits": 3, "never": 1, "short": 1}
     for gang in (crowd[0], crowd[99], crowd[101]):
         alone = answer(gang, machines, running)
         assert (told[gang.key].reason, told[gang.key].about) == (alone.reason, alone.about)

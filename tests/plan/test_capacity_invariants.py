@@ -12,18 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oarsman.job.observed import Place
-from oarsman.plan.capacity.gang import Capacity
-from oarsman.plan.capacity.hosts import Gang, Machine, Placed, admit, extend, holds
-from oarsman.plan.capacity.placement import NOTHING, minus
+from oarsman.plan.capacity import hosts, queue
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.gang import Gang, Party, Placed
+from oarsman.plan.capacity.placement import Machine
+from oarsman.plan.capacity.queue import Decision, extend
 
 LABELS = st.sampled_from([{}, {"disk": "ssd"}])
+
+
+def amounts(slots: int, memory: int = 0, gpus: int = 0) -> Capacity:
+    return Capacity(gpu=Decimal(gpus), slots=Decimal(slots), memory=Decimal(memory))
+
+
 machines_of_all_kinds = st.lists(
     st.builds(
         Machine,
         name=st.just(""),
-        slots=st.integers(0, 8),
-        memory=st.integers(0, 8),
-        gpus=st.integers(0, 2),
+        capacity=st.builds(amounts, st.integers(0, 8), st.integers(0, 8), st.integers(0, 2)),
         labels=LABELS,
         left_out=st.sampled_from(["", "", "", "away"]),
     ),
@@ -34,21 +40,14 @@ machines_of_all_kinds = st.lists(
 @st.composite
 def gangs(draw: st.DrawFn) -> Gang:
     name, workers = draw(st.uuids().map(str)), draw(st.integers(0, 6))
-    number = st.integers(0, 3)
-    need = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
-    launcher = Capacity(cpus=Decimal(draw(number)), memory=Decimal(draw(number)), gpus=draw(st.integers(0, 1)))
+    needs = st.builds(amounts, st.integers(0, 3), st.integers(0, 3), st.integers(0, 1))
     return Gang(
         key=name,
         launcher=f"{name}-launcher",
         workers=tuple(f"{name}-worker-{i}" for i in range(workers)),
-        worker_need=need,
-        launcher_need=launcher,
+        worker=Party(need=draw(needs), selector=draw(LABELS)),
+        launcher_alone=Party(need=draw(needs), selector=draw(LABELS)),
         launcher_apart=not workers or draw(st.booleans()),
-        cpus=launcher.cpus + need.cpus * workers,
-        memory=launcher.memory + need.memory * workers,
-        gpus=launcher.gpus + need.gpus * workers,
-        selector=draw(LABELS),
-        launcher_selector=draw(LABELS),
         spread=draw(st.booleans()),
         oversubscribe=draw(st.sampled_from([False, False, True])),
         priority=draw(st.integers(0, 1)),
@@ -57,6 +56,10 @@ def gangs(draw: st.DrawFn) -> Gang:
 
 
 queues = st.lists(gangs(), max_size=6, unique_by=lambda gang: gang.key)
+
+
+def admit(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> list[Decision]:
+    return queue.admit(waiting, running, machines, hosts)
 
 
 def started(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> list[Placed]:
@@ -70,7 +73,7 @@ def started(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequen
 
 def assert_within(machines: Sequence[Machine], jobs: Sequence[Placed]) -> None:
     for machine in machines:
-        shares = [holds(job).get(machine.name) for job in jobs]
+        shares = [job.holds().get(machine.name) for job in jobs]
         for what in ("cpus", "memory", "gpus"):
             assert sum(getattr(share, what) for share in shares if share) <= getattr(machine.capacity, what)
 
@@ -84,7 +87,7 @@ def test_no_machine_is_ever_given_more_than_it_has(machines: list[Machine], wait
     for job in later:
         for seat in job.placement:
             worker = seat.member != job.gang.launcher
-            labels = job.gang.selector if worker or not job.gang.launcher_apart else job.gang.launcher_selector
+            labels = (job.gang.worker if worker else job.gang.first).selector
             assert labels.items() <= usable[seat.machine].labels.items()
 
 
@@ -114,8 +117,7 @@ def test_whoever_fits_on_the_empty_rack_starts_in_the_end(machines: list[Machine
 
 
 def a_small_one(name: str) -> Gang:
-    need = Capacity(cpus=Decimal(1), memory=Decimal(0))
-    return Gang(key=name, cpus=need.cpus, launcher=f"{name}-launcher", workers=(f"{name}-0",), worker_need=need)
+    return Gang(key=name, launcher=f"{name}-launcher", workers=(f"{name}-0",), worker=Party(need=amounts(1)))
 
 
 @given(machines_of_all_kinds, gangs())
@@ -155,8 +157,8 @@ def every_placement(gang: Gang, machines: Sequence[Machine]) -> Iterator[tuple[P
     """All that are allowed, found by trying all there are."""
     beside = int(not gang.launcher_apart)
     for chosen in product([machine for machine in machines if not machine.left_out], repeat=1 + len(gang.others)):
-        selectors = [gang.first_selector, *([gang.selector] * len(gang.others))]
-        if not all(machine.takes(selector) for machine, selector in zip(chosen, selectors, strict=True)):
+        parties = [gang.first, *([gang.worker] * len(gang.others))]
+        if not all(machine.takes(party) for machine, party in zip(chosen, parties, strict=True)):
             continue
         seats = (chosen[0], *[chosen[0]] * beside, *chosen[1:])
         members = (gang.launcher, *gang.workers)
@@ -164,9 +166,9 @@ def every_placement(gang: Gang, machines: Sequence[Machine]) -> Iterator[tuple[P
 
 
 def is_within(machines: Sequence[Machine], job: Placed) -> bool:
-    held = holds(job)
-    free = [minus(machine.capacity, held.get(machine.name, NOTHING)) for machine in machines]
-    return all(min(left.cpus, left.memory, left.gpus) >= 0 for left in free)
+    held = job.holds()
+    free = [machine.capacity - held.get(machine.name, Capacity()) for machine in machines]
+    return all(amount >= 0 for left in free for amount in left.values())
 
 
 def used(placement: Sequence[Place]) -> int:

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple, Protocol
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
 from oarsman.job.job import Job
+from oarsman.job.observed import Admission
 from oarsman.job.state import Status
+from oarsman.plan.capacity.amounts import Capacity
 from oarsman.store.logs import LogLine
 
 __all__ = [
@@ -71,6 +73,10 @@ class Amounts:
     memory_bytes: int = 0
     gpus: int = 0
 
+    @staticmethod
+    def of(capacity: Capacity) -> Amounts:
+        return Amounts(cpus=float(capacity.cpus), memory_bytes=int(capacity.memory), gpus=capacity.gpus)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
@@ -115,6 +121,18 @@ class Fit:
     free: Amounts
     total: Amounts
     machines: Mapping[str, str] = field(default_factory=dict)  # host of the job -> machine, if it fits now
+
+    @staticmethod
+    def of(answer: Admission, *, wanted: Capacity, free: Capacity, total: Capacity) -> Fit:
+        return Fit(
+            now=answer.admitted,
+            ever=not answer.impossible,
+            reason=answer.reason,
+            wanted=Amounts.of(wanted),
+            free=Amounts.of(free),
+            total=Amounts.of(total),
+            machines={place.member: place.machine for place in answer.placement},
+        )
 
 
 class PlacedLine(NamedTuple):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from oarsman.control.host_state import Known
     from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
-    from oarsman.plan.capacity.gang import Capacity
+    from oarsman.plan.capacity.amounts import Capacity
 
 FRESH_SECONDS = 60.0  # so long an answer of a host is repeated
 LEFT_OUT = "left-out"

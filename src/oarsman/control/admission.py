@@ -4,96 +4,48 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from oarsman import names
-from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.errors import OarsmanError
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Place
-from oarsman.plan.capacity import gang, hosts
-from oarsman.plan.capacity.gang import Capacity, request_of
-from oarsman.plan.capacity.hosts import Placed, extend, gang_of
-
-
-class MachineAdmission:
-    """Decides only when something changed, and tells which jobs that concerns."""
-
-    def __init__(self, capacity: Capacity, concerned: Callable[[str], None]) -> None:
-        self._capacity = capacity
-        self._concerned = concerned
-        self._waiting: dict[str, Job] = {}
-        self._running: dict[str, Job] = {}
-        self._decisions: dict[str, Admission] = {}
-        self._stale = False
-
-    def hold(self, job: Job) -> None:
-        """It runs already: found so at start-up."""
-        self._waiting.pop(job.uid, None)
-        self._running[job.uid] = job
-
-    @property
-    def holders(self) -> tuple[str, ...]:
-        """The uids of the jobs that have room."""
-        return tuple(self._running)
-
-    def ask(self, job: Job, now: datetime) -> Admission:
-        if job.uid in self._running:
-            changed = self._running[job.uid] != job  # scaled, for one: it may need less than before
-            self._running[job.uid] = job
-            if changed:
-                self._reconsider()
-            return Admission()
-        if self._waiting.get(job.uid) != job:
-            self._waiting[job.uid] = job
-            self._stale = True
-        if self._stale:
-            self._decide(now)
-        return self._decisions.get(job.uid, Admission())
-
-    def release(self, uid: str) -> None:
-        if self._running.pop(uid, None) is not None or self._waiting.pop(uid, None) is not None:
-            self._decisions.pop(uid, None)
-            self._reconsider()
-
-    def _reconsider(self) -> None:
-        """Whoever waits asks again."""
-        self._stale = True
-        for waiting in self._waiting:
-            self._concerned(waiting)
-
-    def _decide(self, now: datetime) -> None:
-        self._stale = False
-        uids = {job.key: uid for uid, job in self._waiting.items()}
-        before = dict(self._decisions)
-        running = [request_of(job, now) for job in self._running.values()]
-        for decision in gang.admit([request_of(job, now) for job in self._waiting.values()], running, self._capacity):
-            uid = uids[decision.key]
-            self._decisions[uid] = decision.admission
-            if decision.admission.admitted:
-                self._running[uid] = self._waiting.pop(uid)
-            if before.get(uid) != decision.admission:
-                self._concerned(uid)
-
+from oarsman.plan.capacity import one_machine, queue
+from oarsman.plan.capacity.gang import Placed
+from oarsman.plan.capacity.placement import Machine
+from oarsman.plan.capacity.queue import Site
 
 log = logging.getLogger("oarsman")
 _AGAIN_SECONDS = 10.0  # between two looks at hosts that a job waits for
 
 
-class HostAdmission:
-    """As on one machine, decides only when something changed and tells which jobs that concerns. But hosts have to be
-    asked before anybody can be admitted, and may not answer."""
+class Facts(Protocol):
+    """What is known of the machines of one inventory. Hosts have to be asked first, and may not answer."""
+
+    @property
+    def fresh(self) -> bool: ...
+    @property
+    def troubles(self) -> Mapping[str, object]: ...
+    def machines(self) -> Sequence[Machine]: ...
+    async def look(self) -> None: ...
+
+
+class AdmissionControl:
+    """Decides only when something changed, and tells which jobs that concerns."""
 
     def __init__(
         self,
-        known_inventories: KnownInventories,
+        site: Site,
+        facts_of: Callable[[str], Facts],
         concerned: Callable[[str], None],
-        placed: Callable[[str], Mapping[str, str]],
+        placed: Callable[[Job], Mapping[str, str]],
     ) -> None:
-        """placed: where the members of a job were, when it was last prepared."""
-        self._known_inventories = known_inventories
+        """facts_of: of the machines of an inventory. placed: where the members of a job were, when it was last
+        prepared."""
+        self._site = site
+        self._facts_of = facts_of
         self._concerned = concerned
         self._placed = placed
         self._waiting: dict[str, Job] = {}
@@ -105,11 +57,12 @@ class HostAdmission:
     def hold(self, job: Job) -> None:
         """It runs already: found so at start-up."""
         self._waiting.pop(job.uid, None)
-        places = tuple(Place(member=member, machine=machine) for member, machine in self._placed(job.uid).items())
+        places = tuple(Place(member=member, machine=machine) for member, machine in self._placed(job).items())
         self._running[job.uid] = job, places
 
     @property
     def holders(self) -> tuple[str, ...]:
+        """The uids of the jobs that have room."""
         return tuple(self._running)
 
     def release(self, uid: str) -> None:
@@ -118,39 +71,48 @@ class HostAdmission:
             self._reconsider()
 
     def ask(self, job: Job, now: datetime) -> Admission:
+        inventory = _inventory(job)
         try:
-            inventory_facts = self._known_inventories.of(_inventory(job))
+            facts = self._facts_of(inventory)
             if job.uid in self._running:
-                return self._again(job, inventory_facts, now)
+                return self._again(job, facts, now)
             if self._waiting.get(job.uid) != job:
                 self._waiting[job.uid] = job
-                self._stale.add(_inventory(job))
-            if not inventory_facts.fresh and not (self._decisions.get(job.uid) and inventory_facts.troubles):
-                self._look(_inventory(job), inventory_facts)
+                self._stale.add(inventory)
+            if not facts.fresh and not (self._decisions.get(job.uid) and facts.troubles):
+                self._look(inventory, facts)
                 return self._decisions.get(job.uid) or _waits("its hosts are being asked")
-            if _inventory(job) in self._stale:
-                self._decide(_inventory(job), inventory_facts, now)
+            if inventory in self._stale:
+                self._decide(inventory, facts, now)
         except OarsmanError as error:
             return _waits(error.message)
         if job.uid in self._running:
-            return Admission(placement=self._running[job.uid][1])
+            return self._admitted(job.uid)
         return self._decisions.get(job.uid, Admission(admitted=False))
 
-    def _again(self, job: Job, inventory_facts: InventoryFacts, now: datetime) -> Admission:
+    def _again(self, job: Job, facts: Facts, now: datetime) -> Admission:
         """A job that runs keeps its places; one that was scaled gets more, or gives some back."""
         before, places = self._running[job.uid]
         if before == job:
-            return Admission(placement=places)
-        answer = extend(places, gang_of(job, now), self._placed_jobs(now, but=job.uid), inventory_facts.machines())
+            return self._admitted(job.uid)
+        machines = facts.machines()
+        others = self._placed_jobs(now, machines, but=job.uid)
+        answer = queue.extend(places, self._site.gang_of(job, now, machines), others, machines)
         if not answer.admitted:
-            return replace(answer, admitted=True, placement=places)
+            return self._admitted(job.uid, reason=answer.reason)
         self._running[job.uid] = job, answer.placement
         self._reconsider()
-        return answer
+        return self._admitted(job.uid)
 
-    def _placed_jobs(self, now: datetime, *, but: str = "") -> list[Placed]:
+    def _admitted(self, uid: str, reason: str = "") -> Admission:
+        """On a machine without a name all are together: there is nothing to tell."""
+        return Admission(placement=tuple(place for place in self._running[uid][1] if place.machine), reason=reason)
+
+    def _placed_jobs(self, now: datetime, machines: Sequence[Machine], *, but: str = "") -> list[Placed]:
         return [
-            Placed(gang=gang_of(job, now), placement=places) for job, places in self._running.values() if job.uid != but
+            Placed(gang=self._site.gang_of(job, now, machines), placement=places)
+            for job, places in self._running.values()
+            if job.uid != but
         ]
 
     def _reconsider(self) -> None:
@@ -159,12 +121,13 @@ class HostAdmission:
             self._stale.add(_inventory(job))
             self._concerned(uid)
 
-    def _decide(self, file: str, inventory_facts: InventoryFacts, now: datetime) -> None:
+    def _decide(self, inventory: str, facts: Facts, now: datetime) -> None:
         """For all who wait for hosts of the same inventory at once."""
-        self._stale.discard(file)
-        rivals = {job.key: job for job in self._waiting.values() if _inventory(job) == file}
-        gangs = [gang_of(job, now) for job in rivals.values()]
-        for decision in hosts.admit(gangs, self._placed_jobs(now), inventory_facts.machines()):
+        self._stale.discard(inventory)
+        rivals = {job.key: job for job in self._waiting.values() if _inventory(job) == inventory}
+        machines = facts.machines()
+        gangs = [self._site.gang_of(job, now, machines) for job in rivals.values()]
+        for decision in queue.admit(gangs, self._placed_jobs(now, machines), machines, self._site):
             uid = rivals[decision.key].uid
             changed = self._decisions.get(uid) != decision.admission
             self._decisions[uid] = decision.admission
@@ -172,26 +135,47 @@ class HostAdmission:
                 self._running[uid] = self._waiting.pop(uid), decision.admission.placement
             if changed:
                 self._concerned(uid)
-        if inventory_facts.troubles and any(_inventory(job) == file for job in self._waiting.values()):
-            self._look(file, inventory_facts, after=_AGAIN_SECONDS)
+        if facts.troubles and any(_inventory(job) == inventory for job in self._waiting.values()):
+            self._look(inventory, facts, after=_AGAIN_SECONDS)
 
-    def _look(self, file: str, inventory_facts: InventoryFacts, after: float = 0.0) -> None:
+    def _look(self, inventory: str, facts: Facts, after: float = 0.0) -> None:
         """Have the hosts asked, once for all who wait for them."""
-        if file not in self._looking:
-            self._looking[file] = asyncio.create_task(self._ask_hosts(file, inventory_facts, after))
+        if inventory not in self._looking:
+            self._looking[inventory] = asyncio.create_task(self._ask_hosts(inventory, facts, after))
 
-    async def _ask_hosts(self, file: str, inventory_facts: InventoryFacts, after: float) -> None:
+    async def _ask_hosts(self, inventory: str, facts: Facts, after: float) -> None:
         await asyncio.sleep(after)
         try:
-            await inventory_facts.look()
+            await facts.look()
         except Exception:
-            log.exception("the hosts of %s could not be asked", file)
+            log.exception("the hosts of %s could not be asked", inventory)
             await asyncio.sleep(_AGAIN_SECONDS)
-        del self._looking[file]
-        self._stale.add(file)
+        del self._looking[inventory]
+        self._stale.add(inventory)
         for uid, job in list(self._waiting.items()):
-            if _inventory(job) == file:
+            if _inventory(job) == inventory:
                 self._concerned(uid)
+
+
+def on_this_machine(machine: Machine, concerned: Callable[[str], None]) -> AdmissionControl:
+    """It is an inventory of one host, which is never away."""
+    return AdmissionControl(
+        one_machine, lambda _: _Measured(machine), concerned, lambda job: {job.launcher_host: machine.name}
+    )
+
+
+class _Measured:
+    fresh = True
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.troubles: Mapping[str, object] = {}
+
+    def machines(self) -> Sequence[Machine]:
+        return [self._machine]
+
+    async def look(self) -> None:
+        """All that there is to know of it was measured."""
 
 
 def _waits(reason: str) -> Admission:

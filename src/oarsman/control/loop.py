@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from oarsman import names
+from oarsman.control.admission import AdmissionControl
 from oarsman.control.environments import NOTHING, Attaching
 from oarsman.control.queue import WorkQueue
 from oarsman.control.turns import so_far
 from oarsman.engines.contract import Assignment, Engine
 from oarsman.errors import ManifestError, OarsmanError, RetryableError
 from oarsman.job.job import Job
-from oarsman.job.observed import Admission, Observed
+from oarsman.job.observed import Observed
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
 from oarsman.plan.actions import DeleteJob, Plan
@@ -36,16 +36,6 @@ _BUILD_SECONDS = 1.0  # between two looks at an environment that is being built
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
-
-
-class AdmissionControl(Protocol):
-    """Who may start, on one engine."""
-
-    @property
-    def holders(self) -> tuple[str, ...]: ...
-    def hold(self, job: Job) -> None: ...
-    def ask(self, job: Job, now: datetime) -> Admission: ...
-    def release(self, uid: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

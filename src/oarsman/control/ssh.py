@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from oarsman.control import host_state
-from oarsman.control.admission import HostAdmission
+from oarsman.control.admission import AdmissionControl
 from oarsman.control.loop import EngineSite
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.core.job_spec import read_spec
@@ -19,6 +19,8 @@ from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.transport import SshTransport
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError
+from oarsman.job.job import Job
+from oarsman.plan.capacity import hosts
 from oarsman.store.paths import Paths
 
 log = logging.getLogger("oarsman")
@@ -27,15 +29,15 @@ log = logging.getLogger("oarsman")
 def site_of_ssh_hosts(paths: Paths, concerned: Callable[[str], None]) -> EngineSite:
     known = known_inventories(paths)
 
-    def placed(uid: str) -> Mapping[str, str]:
+    def placed(job: Job) -> Mapping[str, str]:
         try:
-            spec: Mapping[str, Any] = read_spec(str(paths.job(uid)))
+            spec: Mapping[str, Any] = read_spec(str(paths.job(job.uid)))
         except (OSError, ValueError):
             return {}
         return dict(spec.get("placement", {}))
 
     engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=SshTransport(known))
-    return EngineSite(engine, HostAdmission(known, concerned, placed))
+    return EngineSite(engine, AdmissionControl(hosts, known.of, concerned, placed))
 
 
 def known_inventories(paths: Paths) -> KnownInventories:

@@ -15,7 +15,7 @@ import signal
 import sys
 from logging.handlers import RotatingFileHandler
 
-from oarsman.control.admission import MachineAdmission
+from oarsman.control.admission import on_this_machine
 from oarsman.control.environments import Attaching
 from oarsman.control.loop import Loop
 from oarsman.control.queue import WorkQueue
@@ -38,7 +38,7 @@ class Supervisor:
         self._store = JobStore(paths.database)
         self._queue = WorkQueue()
         self._engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run)
-        self._admission_control = MachineAdmission(capacity.measure(), self._queue.add)
+        self._admission_control = on_this_machine(capacity.measure(), self._queue.add)
         self._ssh = site_of_ssh_hosts(paths, self._queue.add)
         self._loop = Loop(
             self._store,

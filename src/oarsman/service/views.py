@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 
 from oarsman import names
 from oarsman.backends import base as backend
@@ -14,7 +13,7 @@ from oarsman.job.job import Job as DomainJob
 from oarsman.job.sweep import sweep_of
 from oarsman.manifest import to_yaml
 from oarsman.plan import placement
-from oarsman.plan.capacity.gang import request_of
+from oarsman.plan.capacity.gang import asked_by, needed_by, priority_of
 from oarsman.service.documents import as_given, completed
 from oarsman.service.models import (
     AmountsView,
@@ -40,14 +39,13 @@ from oarsman.service.models import (
 
 QUEUED_STEP = "queued"
 _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
-_LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
 # -- jobs -------------------------------------------------------------------------------------------
 def summary(record: backend.JobRecord) -> JobSummary:
     """A row of the jobs page. Cheap: ten thousand of them are made when a server starts."""
     job, status = record.job, record.status
-    wanted = request_of(job, _LONG_AGO)
+    asked = asked_by(job)
     condition = status.condition(status.phase)
     attempt = status.attempt
     return JobSummary(
@@ -66,16 +64,16 @@ def summary(record: backend.JobRecord) -> JobSummary:
         api_version=job.api_version.value,
         implementation=job.implementation.value,
         queue=_queue(job),
-        priority=wanted.priority,
+        priority=priority_of(job),
         queue_position=status.queue.position if status.queue is not None else None,
         workers=job.workers,
         workers_ready=status.worker.ready,
         slots_per_worker=job.slots_per_worker,
         ranks=ranks_asked_for(job),
         total_replicas=job.total_replicas,
-        cpus=0.0 if wanted.cpus_assumed else float(wanted.cpus),
-        memory_bytes=int(wanted.memory),
-        gpus=wanted.gpus,
+        cpus=float(asked.cpus),
+        memory_bytes=int(asked.memory),
+        gpus=asked.gpus,
         attempt=attempt.number if attempt is not None else 0,
         created=record.created_at,
         started=status.start_time,
@@ -123,15 +121,15 @@ def waiting(record: backend.JobRecord) -> QueueEntry | None:
     if place is None or record.status.finished or record.deleting:
         return None
     queued = record.status.condition(names.QUEUED)
-    request = request_of(record.job, _LONG_AGO)
+    wanted = needed_by(record.job)
     return QueueEntry(
         key=record.job.key,
         position=place.position,
-        priority=request.priority,
+        priority=priority_of(record.job),
         reason=place.reason,
         since=queued.last_transition_time if queued is not None else record.created_at,
         owner=record.owner,
-        wanted=AmountsView(cpus=float(request.cpus), memory_bytes=int(request.memory), gpus=request.gpus),
+        wanted=AmountsView(cpus=float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -16,11 +16,15 @@ from oarsman import names
 from oarsman.backends.base import Amounts, HostRecord
 from oarsman.backends.kube import fit, nodes
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.kube.nodes import Machine, Place, Taint
+from oarsman.backends.kube.nodes import Node, Seen
 from oarsman.engines.kube.client import load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating
 from oarsman.errors import ManifestError
 from oarsman.manifest import job_from_document
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.gang import Taint
+from oarsman.plan.capacity.nodes import UNSEEN_NODES, UNSEEN_PODS
+from oarsman.plan.capacity.placement import Machine
 
 from .played import a_document
 
@@ -163,7 +167,7 @@ def test_one_who_may_not_see_nodes_has_none_and_is_told_that_room_is_unknown(ser
     try:
         assert nobody.hosts() == []
         found = nobody.fit(asking(cpu="4000"))
-        assert (found.now, found.ever, found.reason) == (True, True, fit.UNSEEN_NODES)
+        assert (found.now, found.ever, found.reason) == (True, True, UNSEEN_NODES)
     finally:
         nobody.close()
 
@@ -185,77 +189,91 @@ def test_the_cluster_is_looked_at_once_for_several_questions(
     assert len(looks) == 1
 
 
+NO_JOBS: Mapping[str, Capacity] = {}
+
+
 # -- words -----------------------------------------------------------------------------------------------
-def machine(name: str, cpus: int, held: int = 0, memory: int = 64, **given: Any) -> Machine:
-    has = {"cpu": Decimal(cpus), "memory": Decimal(memory * GIB), "pods": Decimal(given.pop("pods", 100))}
-    told = {"state": "ready", "message": "", "labels": {}, "taints": (), "jobs": {}} | given
-    return Machine(name=name, has=has, held={"cpu": Decimal(held)}, **told)
+def node(
+    name: str,
+    cpus: int,
+    held: int = 0,
+    memory: int = 64,
+    *,
+    pods: int = 100,
+    state: str = "ready",
+    taints: tuple[Taint, ...] = (),
+    jobs: Mapping[str, Capacity] = NO_JOBS,
+) -> Node:
+    has = Capacity(cpu=Decimal(cpus), memory=Decimal(memory * GIB), pods=Decimal(pods))
+    left_out = "" if state == "ready" else state
+    machine = Machine(name=name, capacity=has, taints=taints, left_out=left_out)
+    return Node(machine=machine, state=state, message="", held=Capacity(cpu=Decimal(held)), jobs=jobs)
 
 
 TAINT = (Taint(key="control-plane", effect="NoSchedule"),)
-HELD = {"x/big": {"cpu": Decimal(6)}, "x/small": {"cpu": Decimal(1)}}
+HELD = {"x/big": Capacity(cpu=Decimal(6)), "x/small": Capacity(cpu=Decimal(1))}
 
 
 @pytest.mark.parametrize(
-    ("machines", "document", "now", "ever", "reason"),
+    ("nodes_", "document", "now", "ever", "reason"),
     [
-        ([machine("a", 8)], asking(cpu="4"), True, True, ""),
-        ([machine("a", 8), machine("b", 8)], asking(3, cpu="4"), True, True, ""),
+        ([node("a", 8)], asking(cpu="4"), True, True, ""),
+        ([node("a", 8), node("b", 8)], asking(3, cpu="4"), True, True, ""),
         (
-            [machine("a", 8, 7, jobs=HELD), machine("b", 2)],
+            [node("a", 8, 7, jobs=HELD), node("b", 2)],
             asking(cpu="2"),
             False,
             True,
             "needs 4 CPUs, 3 of 10 are free (held by x/big: 6, x/small: 1)",
         ),
         (
-            [machine("a", 8, 6), machine("b", 8, 6), machine("c", 8, 4)],
+            [node("a", 8, 6), node("b", 8, 6), node("c", 8, 4)],
             asking(1, cpu="5"),
             False,
             True,
             "8 CPUs are free, but no node has the 5 that the worker asks for",
         ),
         (
-            [machine("a", 8, 3), machine("b", 8, 5)],
+            [node("a", 8, 3), node("b", 8, 5)],
             asking(2, cpu="4"),
             False,
             True,
             "there is room for 1 of 2 workers: what is free is scattered over the nodes",
         ),
         (
-            [machine("a", 4, 0, memory=1), machine("b", 8, 8)],
+            [node("a", 4, 0, memory=1), node("b", 8, 8)],
             asking(1, cpu="2", memory="4Gi"),
             False,
             True,
             "no node has 2 CPUs and 4 GiB of memory free at the same time, which the worker asks for",
         ),
         (
-            [machine("a", 4, 0, memory=1), machine("b", 1)],
+            [node("a", 4, 0, memory=1), node("b", 1)],
             asking(1, cpu="2", memory="4Gi"),
             False,
             False,
             "no node has 2 CPUs and 4 GiB of memory together, which the worker asks for",
         ),
-        ([machine("a", 8)], asking(3, cpu="4"), False, False, "needs 12 CPUs, all nodes together have 8"),
+        ([node("a", 8)], asking(3, cpu="4"), False, False, "needs 12 CPUs, all nodes together have 8"),
         (
-            [machine("a", 6), machine("b", 6)],
+            [node("a", 6), node("b", 6)],
             asking(3, cpu="4"),
             False,
             False,
             "even with nothing else on them, the nodes have room for 2 of 3 workers",
         ),
-        ([machine("a", 8)], asking(nvidia_com__gpu="1"), False, False, "the worker asks for 1 GPU, no node has any"),
-        ([machine("a", 8, pods=2)], asking(2), False, False, "needs 3 pods, all nodes together have 2"),
-        ([machine("a", 8, state="unready")], asking(), False, True, "no node is ready"),
+        ([node("a", 8)], asking(nvidia_com__gpu="1"), False, False, "the worker asks for 1 GPU, no node has any"),
+        ([node("a", 8, pods=2)], asking(2), False, False, "needs 3 pods, all nodes together have 2"),
+        ([node("a", 8, state="unready")], asking(), False, True, "no node is ready"),
         (
-            [machine("a", 8, taints=TAINT)],
+            [node("a", 8, taints=TAINT)],
             asking(),
             False,
             False,
             "no node takes the launcher: none has the labels and taints that its template allows for",
         ),
         (
-            [machine("a", 8, taints=TAINT), machine("b", 2)],
+            [node("a", 8, taints=TAINT), node("b", 2)],
             asking(1, cpu="4"),
             False,
             False,
@@ -265,17 +283,17 @@ HELD = {"x/big": {"cpu": Decimal(6)}, "x/small": {"cpu": Decimal(1)}}
     ],
 )
 def test_why_it_does_not_fit_is_said_in_plain_words(
-    machines: list[Machine], document: dict[str, Any], now: bool, ever: bool, reason: str
+    nodes_: list[Node], document: dict[str, Any], now: bool, ever: bool, reason: str
 ) -> None:
-    found = fit.fit(fit.kinds_of(job_from_document(document)), Place(machines=tuple(machines)), ())
+    found = fit.fit(job_from_document(document), Seen(nodes=tuple(nodes_)), ())
     assert (found.reason, found.now, found.ever) == (reason, now, ever)
 
 
 def test_without_a_view_of_pods_only_what_could_ever_be_is_known() -> None:
-    kinds = fit.kinds_of(job_from_document(asking(cpu="4")))
-    found = fit.fit(kinds, Place(machines=(machine("a", 8),), pods_seen=False), ())
-    assert (found.now, found.ever, found.reason) == (True, True, fit.UNSEEN_PODS)
-    found = fit.fit(kinds, Place(machines=(machine("a", 2),), pods_seen=False), ())
+    job = job_from_document(asking(cpu="4"))
+    found = fit.fit(job, Seen(nodes=(node("a", 8),), pods=False), ())
+    assert (found.now, found.ever, found.reason) == (True, True, UNSEEN_PODS)
+    found = fit.fit(job, Seen(nodes=(node("a", 2),), pods=False), ())
     assert (found.now, found.ever) == (False, False)
 
 
@@ -289,5 +307,5 @@ def test_a_pod_needs_what_the_scheduler_counts() -> None:
         {"name": "before", "image": "x", "resources": {"requests": {"cpu": 2, "memory": "512Mi"}}},
     ]
     spec["overhead"] = {"memory": "1Gi"}
-    _, worker = fit.kinds_of(job_from_document(document))
-    assert dict(worker.needs) == {"cpu": Decimal("2.5"), "memory": Decimal(2 * GIB), "pods": Decimal(1)}
+    needed = fit.gang_of(job_from_document(document)).worker.need
+    assert needed == {"cpu": Decimal("2.5"), "memory": Decimal(2 * GIB), "pods": Decimal(1)}

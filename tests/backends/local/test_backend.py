@@ -16,7 +16,8 @@ from oarsman.backends.local.backend import LocalBackend
 from oarsman.engines.hosts.local import capacity
 from oarsman.errors import ManifestError, UserError
 from oarsman.job.state import Status
-from oarsman.plan.capacity.gang import Capacity
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.placement import Machine
 from oarsman.status.codec import to_wire
 from oarsman.store.paths import Paths
 from oarsman.store.samples import Moment, Sample, Series
@@ -30,7 +31,8 @@ GIB = 1 << 30
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
     monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
-    monkeypatch.setattr(capacity, "measure", lambda: Capacity(cpus=Decimal(4), memory=Decimal(8 * GIB), gpus=0))
+    machine = Machine(name="", capacity=Capacity(cpu=Decimal(4), memory=Decimal(8 * GIB)))
+    monkeypatch.setattr(capacity, "measure", lambda: machine)
     return LocalBackend(Paths(tmp_path / "state"))
 
 

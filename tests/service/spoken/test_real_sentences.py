@@ -10,13 +10,15 @@ from typing import Any
 import pytest
 
 from oarsman import names
-from oarsman.backends.kube import fit
-from oarsman.backends.kube.nodes import Machine, Place
 from oarsman.engines.hosts.core import host_spec
 from oarsman.errors import ManifestError
 from oarsman.job.observed import Admission, Exit, Observed, Phase
 from oarsman.manifest import job_from_document, load
-from oarsman.plan.capacity.gang import Capacity, Request, admit
+from oarsman.plan.capacity import nodes, one_machine, queue
+from oarsman.plan.capacity.amounts import Capacity, named, plain
+from oarsman.plan.capacity.gang import Gang, Party, Share
+from oarsman.plan.capacity.nodes import Quota
+from oarsman.plan.capacity.placement import Machine, Spot
 from oarsman.plan.reconcile import reconcile, reject
 from oarsman.service.preview import arithmetic
 from oarsman.service.spoken import in_chinese
@@ -26,7 +28,7 @@ from service.spoken.latin import english_words
 from tests.builders import T0, a_job, a_launcher, a_rank, a_status, a_worker, at, running, workers
 
 GIB = Decimal(1024**3)
-EIGHT = Capacity(cpus=Decimal(8), memory=16 * GIB, gpus=2)
+EIGHT = Machine(name="", capacity=Capacity(gpu=Decimal(2), cpu=Decimal(8), memory=16 * GIB))
 BROKEN = sorted((Path(__file__).parents[2] / "manifest" / "broken").glob("*.yaml"))
 
 
@@ -40,11 +42,13 @@ def spoken(sentence: str, *foreign: str) -> str:
 
 
 # -- room ------------------------------------------------------------------------------------------------
-def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, **given: Any) -> Request:
-    return Request(
+def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, gpus: int = 0, **given: Any) -> Gang:
+    need = Capacity(gpu=Decimal(gpus), cpu=Decimal(str(cpus)), memory=memory_gib * GIB)
+    return Gang(
         key=f"default/{key}",
-        cpus=Decimal(str(cpus)),
-        memory=memory_gib * GIB,
+        launcher=f"{key}-launcher",
+        launcher_alone=Party(need=need),
+        launcher_apart=True,
         waited=timedelta(minutes=minutes),
         **given,
     )
@@ -80,8 +84,9 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, *
         ),
     ],
 )
-def test_the_queue_says_what_is_waited_for(waiting: list[Request], running: list[Request], chinese: str) -> None:
-    reason = admit(waiting, running, EIGHT)[-1].admission.reason
+def test_the_queue_says_what_is_waited_for(waiting: list[Gang], running: list[Gang], chinese: str) -> None:
+    placed = [one_machine.placed(gang, EIGHT) for gang in running]
+    reason = queue.admit(waiting, placed, [EIGHT], one_machine)[-1].admission.reason
     assert spoken(reason) == chinese
     assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
 
@@ -142,48 +147,49 @@ def test_a_rack_says_what_is_waited_for(reason: str, chinese: str) -> None:
     assert spoken(messages.failed("default/a", reason)) == f"MPIJob default/a 失败：{chinese}"
 
 
-def a_node(name: str, *, cpu: int = 4, free: int = 4, gpus: int = 0, **given: Any) -> Machine:
-    has = {"cpu": Decimal(cpu), "memory": 8 * GIB, "pods": Decimal(10), "nvidia.com/gpu": Decimal(gpus)}
-    held = {"cpu": Decimal(cpu - free)}
-    given = {"state": "ready", "message": "", "labels": {}, "taints": (), "jobs": {"default/b": held}, **given}
-    return Machine(name=name, has=has, held=held, **given)
+def a_node(name: str, *, cpu: int = 4, free: int = 4, left_out: str = "") -> Spot:
+    has = Capacity(cpu=Decimal(cpu), memory=8 * GIB, pods=Decimal(10))
+    return Spot(
+        machine=Machine(name=name, capacity=has, left_out=left_out), free=Capacity(has | {"cpu": Decimal(free)})
+    )
 
 
-def pods(count: int = 2, **needs: Decimal) -> fit.Kind:
-    needs = {"cpu": Decimal(3), "pods": Decimal(1)} | {name.replace("_", "."): n for name, n in needs.items()}
-    return fit.Kind(word="worker", count=count, needs=needs, limits=needs, selector={}, tolerations=())
+def pods(count: int = 2, cpu: int = 3) -> Gang:
+    """A launcher that needs nothing, and workers."""
+    workers = tuple(f"w{n}" for n in range(count))
+    need = Capacity(cpu=Decimal(cpu), pods=Decimal(1))
+    return Gang(key="n/a", launcher="l", workers=workers, worker=Party(need=need), launcher_apart=True)
 
 
-def place(*machines: Machine) -> Place:
-    return Place(machines=machines)
-
-
-HIDDEN = Place(machines=None, pods_seen=False)
-
-
-def a_quota(hard: str, used: str) -> dict[str, Any]:
-    return {"metadata": {"name": "q", "namespace": "n"}, "status": {"hard": {"cpu": hard}, "used": {"cpu": used}}}
+def a_quota(hard: int, used: int) -> Quota:
+    return Quota(name="q", namespace="n", hard=Capacity(cpu=Decimal(hard)), used=Capacity(cpu=Decimal(used)))
 
 
 @pytest.mark.parametrize(
-    ("kind", "place", "quotas"),
+    ("gang", "spots", "quotas"),
     [
-        pytest.param(pods(), HIDDEN, [], id="nodes unseen"),
-        pytest.param(pods(1), Place(machines=(a_node("n"),), pods_seen=False), [], id="pods unseen"),
-        pytest.param(pods(), place(), [], id="no nodes"),
-        pytest.param(pods(), place(a_node("n", state="lost", cpu=9)), [], id="none ready"),
-        pytest.param(pods(cpu=Decimal(9)), place(a_node("n")), [], id="too large"),
-        pytest.param(pods(5), place(a_node("n")), [], id="too many"),
-        pytest.param(pods(2), place(a_node("n", cpu=4), a_node("m", cpu=2)), [], id="packed"),
-        pytest.param(pods(1), place(a_node("n", free=1)), [], id="held"),
-        pytest.param(pods(1), place(a_node("n", free=2), a_node("m", free=2)), [], id="scattered"),
-        pytest.param(pods(2), place(a_node("n", cpu=6, free=4), a_node("m", free=2)), [], id="some placed"),
-        pytest.param(pods(), HIDDEN, [a_quota("4", "0")], id="quota too small"),
-        pytest.param(pods(), HIDDEN, [a_quota("8", "4")], id="quota used"),
+        pytest.param(pods(), None, [], id="nodes unseen"),
+        pytest.param(pods(), [], [], id="no nodes"),
+        pytest.param(pods(), [a_node("n", left_out="lost", cpu=9)], [], id="none ready"),
+        pytest.param(pods(cpu=9), [a_node("n")], [], id="too large"),
+        pytest.param(pods(5), [a_node("n")], [], id="too many"),
+        pytest.param(pods(2), [a_node("n", cpu=4), a_node("m", cpu=2)], [], id="packed"),
+        pytest.param(pods(1), [a_node("n", free=1)], [], id="held"),
+        pytest.param(pods(1), [a_node("n", free=2), a_node("m", free=2)], [], id="scattered"),
+        pytest.param(pods(2), [a_node("n", cpu=6, free=4), a_node("m", free=2)], [], id="some placed"),
+        pytest.param(pods(), None, [a_quota(4, 0)], id="quota too small"),
+        pytest.param(pods(), None, [a_quota(8, 4)], id="quota used"),
     ],
 )
-def test_a_cluster_says_why_a_job_does_not_fit(kind: fit.Kind, place: Place, quotas: list[dict[str, Any]]) -> None:
-    spoken(fit.fit([kind], place, quotas).reason)
+def test_a_cluster_says_why_a_job_does_not_fit(gang: Gang, spots: list[Spot] | None, quotas: list[Quota]) -> None:
+    held = [Share(key="default/b", amounts=Capacity(cpu=Decimal(3)))]
+    shares = {spot.machine.name: held for spot in spots or ()}
+    spoken(nodes.preview(gang, spots, shares, counted=gang.whole, quotas=quotas).reason)
+
+
+def test_a_cluster_says_what_is_not_known() -> None:
+    gang = pods(1)
+    spoken(nodes.preview(gang, [a_node("n")], {}, counted=gang.whole, pods_seen=False).reason)
 
 
 @pytest.mark.parametrize(
@@ -199,7 +205,7 @@ def test_a_cluster_says_why_a_job_does_not_fit(kind: fit.Kind, place: Place, quo
     ],
 )
 def test_amounts_of_every_kind_are_named(name: str, amount: Decimal) -> None:
-    spoken(f"needs {fit.named(name, Decimal(amount))}, all nodes together have {fit.plain(name, Decimal(0))}")
+    spoken(f"needs {named(name, Decimal(amount))}, all nodes together have {plain(name, Decimal(0))}")
 
 
 # -- the story of a job ----------------------------------------------------------------------------------

@@ -276,12 +276,12 @@ class KubeBackend:
         return self._ask(self._looker.records)
 
     def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
-        kinds = fit.kinds_of(job_from_document(document))
+        job = job_from_document(document)
         namespace = document["metadata"].get("namespace") or self.home
 
         async def work(kube: Kube) -> Fit:
-            place, quotas = await asyncio.gather(self._looker.place(kube), fit.quotas(kube, namespace))
-            return fit.fit(kinds, place, quotas)
+            seen, quotas = await asyncio.gather(self._looker.look(kube), fit.quotas(kube, namespace))
+            return fit.fit(job, seen, quotas)
 
         return self._ask(work)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -16,12 +16,15 @@ from oarsman import names
 from oarsman.backends.base import Amounts, Holding, HostRecord
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Meta, Resource, resources
 from oarsman.manifest.quantity import parse
+from oarsman.plan.capacity.amounts import Capacity, total
+from oarsman.plan.capacity.gang import Taint
+from oarsman.plan.capacity.placement import Machine, Spot
 
+READY: Final = "ready"
 FRESH_SECONDS: Final = 3.0  # whoever types a manifest asks often whether it fits
 METRICS: Final = Resource("metrics.k8s.io", "v1beta1", "nodes", "NodeMetrics", namespaced=False)
 _NOT_ENDED: Final = "status.phase!=Succeeded,status.phase!=Failed"
 _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable")
-Needs = Mapping[str, Decimal]  # by the name of the resource
 
 
 # -- what is looked at of pods and nodes ---------------------------------------------------------------
@@ -52,12 +55,6 @@ class _Pod(_View, frozen=True):
     spec: PodSpec = PodSpec()
 
 
-class Taint(_View, frozen=True):
-    key: str
-    effect: str = ""
-    value: str = ""
-
-
 class _NodeSpec(_View, frozen=True):
     unschedulable: bool = False
     taints: list[Taint] | None = None
@@ -83,39 +80,36 @@ class _Node(_View, frozen=True):
 
 # -- what is made of them ------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
-    name: str
+class Node:
+    machine: Machine  # left out unless it is ready
     state: str
     message: str
-    labels: Mapping[str, str]
-    taints: Sequence[Taint]
-    has: Needs
-    held: Needs
-    jobs: Mapping[str, Needs]  # by their key
+    held: Capacity
+    jobs: Mapping[str, Capacity]  # by their key
 
     @property
-    def free(self) -> Needs:
-        return {name: max(amount - self.held.get(name, Decimal(0)), Decimal(0)) for name, amount in self.has.items()}
+    def spot(self) -> Spot:
+        return Spot(machine=self.machine, free=(self.machine.capacity - self.held).at_least_nothing)
 
     def record(self, used: Amounts | None) -> HostRecord:
-        holdings = tuple(Holding(key=key, amounts=amounts(needs)) for key, needs in sorted(self.jobs.items()))
+        holdings = tuple(Holding(key=key, amounts=Amounts.of(held)) for key, held in sorted(self.jobs.items()))
         return HostRecord(
-            name=self.name,
+            name=self.machine.name,
             state=self.state,
             message=self.message,
-            total=amounts(self.has),
-            held=amounts(self.held),
+            total=Amounts.of(self.machine.capacity),
+            held=Amounts.of(self.held),
             used=used,
             holdings=holdings,
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Seen:
     """The cluster as this user may see it."""
 
-    machines: tuple[Machine, ...] | None  # None: not to be seen
-    pods_seen: bool = True  # of all namespaces
+    nodes: tuple[Node, ...] | None  # None: not to be seen
+    pods: bool = True  # of all namespaces
 
 
 class Looker:
@@ -123,24 +117,24 @@ class Looker:
 
     def __init__(self) -> None:
         self._looking = asyncio.Lock()
-        self._seen: tuple[float, Place] | None = None
+        self._seen: tuple[float, Seen] | None = None
 
-    async def place(self, kube: Kube) -> Place:
+    async def look(self, kube: Kube) -> Seen:
         async with self._looking:
             if self._seen is None or time.monotonic() - self._seen[0] > FRESH_SECONDS:
                 self._seen = time.monotonic(), await _look(kube)
             return self._seen[1]
 
     async def records(self, kube: Kube) -> list[HostRecord]:
-        place, used = await asyncio.gather(self.place(kube), _used(kube))
-        return [machine.record(used.get(machine.name)) for machine in place.machines or ()]
+        seen, used = await asyncio.gather(self.look(kube), _used(kube))
+        return [node.record(used.get(node.machine.name)) for node in seen.nodes or ()]
 
 
-async def _look(kube: Kube) -> Place:
+async def _look(kube: Kube) -> Seen:
     try:
         nodes = await kube.list(resources.NODES, view=_Node)
     except Forbidden:
-        return Place(machines=None)
+        return Seen(nodes=None)
     try:
         pods = await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod)
         seen = True
@@ -149,8 +143,8 @@ async def _look(kube: Kube) -> Place:
     on: dict[str, list[_Pod]] = defaultdict(list)
     for pod in pods:
         on[pod.spec.node_name].append(pod)
-    found = [_machine(node, on[node.metadata.name]) for node in sorted(nodes, key=lambda node: node.metadata.name)]
-    return Place(machines=tuple(found), pods_seen=seen)
+    found = [_node(node, on[node.metadata.name]) for node in sorted(nodes, key=lambda node: node.metadata.name)]
+    return Seen(nodes=tuple(found), pods=seen)
 
 
 async def _used(kube: Kube) -> dict[str, Amounts]:
@@ -160,12 +154,12 @@ async def _used(kube: Kube) -> dict[str, Amounts]:
         found = await kube.list(METRICS)
     except ApiError:  # measured by somebody else than the server, who may be away
         return {}
-    return {item["metadata"]["name"]: amounts(read(item.get("usage"))) for item in found}
+    return {item["metadata"]["name"]: Amounts.of(read(item.get("usage"))) for item in found}
 
 
-def _machine(node: _Node, pods: Iterable[_Pod]) -> Machine:
-    held: list[Needs] = []
-    jobs: dict[str, list[Needs]] = defaultdict(list)
+def _node(node: _Node, pods: Iterable[_Pod]) -> Node:
+    held: list[Capacity] = []
+    jobs: dict[str, list[Capacity]] = defaultdict(list)
     for pod in pods:
         needs = needs_of_pod(pod.spec)
         held.append(needs)
@@ -173,13 +167,16 @@ def _machine(node: _Node, pods: Iterable[_Pod]) -> Machine:
         if names.LABEL_JOB in labels and names.LABEL_ROLE in labels and _ours(labels):
             jobs[f"{pod.metadata.namespace}/{labels[names.LABEL_JOB]}"].append(needs)
     state, message = _state(node)
-    return Machine(
-        name=node.metadata.name,
+    return Node(
+        machine=Machine(
+            name=node.metadata.name,
+            capacity=read(node.status.allocatable),
+            labels=node.metadata.labels,
+            taints=tuple(node.spec.taints or ()),
+            left_out="" if state == READY else state,
+        ),
         state=state,
         message=message,
-        labels=node.metadata.labels,
-        taints=tuple(node.spec.taints or ()),
-        has=read(node.status.allocatable),
         held=total(held),
         jobs={key: total(needs) for key, needs in jobs.items()},
     )
@@ -200,51 +197,34 @@ def _state(node: _Node) -> tuple[str, str]:
     for name in _PRESSURES:
         if (condition := conditions.get(name)) is not None and condition.status == "True":
             return "pressed", condition.message or name
-    return "ready", ""
+    return READY, ""
 
 
 # -- amounts -------------------------------------------------------------------------------------------
-def read(found: Mapping[str, Any] | None) -> dict[str, Decimal]:
-    return {name: parse(amount) for name, amount in (found or {}).items()}
+def read(found: Mapping[str, Any] | None) -> Capacity:
+    return Capacity({name: parse(amount) for name, amount in (found or {}).items()})
 
 
-def total(needs: Iterable[Needs]) -> dict[str, Decimal]:
-    found: dict[str, Decimal] = {}
-    for one in needs:
-        for name, amount in one.items():
-            found[name] = found.get(name, Decimal(0)) + amount
-    return found
-
-
-def needs_of_pod(spec: PodSpec) -> Needs:
+def needs_of_pod(spec: PodSpec) -> Capacity:
     """As the scheduler counts: what runs together is added, what runs before it only has to fit."""
     together = [_effective(one.resources) for one in spec.containers]
-    highest: dict[str, Decimal] = {}
-    beside: list[Needs] = []
+    highest = Capacity()
+    beside: list[Capacity] = []
     for one in spec.init_containers or ():
         needs = _effective(one.resources)
         if one.restart_policy == "Always":  # stays beside the others
             beside.append(needs)
-            needs = {}
+            needs = Capacity()
         for name, amount in total([*beside, needs]).items():
-            highest[name] = max(highest.get(name, Decimal(0)), amount)
+            highest[name] = max(highest[name], amount)
     needed = total([*together, *beside])
     for name, amount in highest.items():
-        needed[name] = max(needed.get(name, Decimal(0)), amount)
+        needed[name] = max(needed[name], amount)
     if spec.resources is not None:
         needed.update(_effective(spec.resources))
-    return total([needed, read(spec.overhead), {"pods": Decimal(1)}])
+    return total([needed, read(spec.overhead), Capacity(pods=Decimal(1))])
 
 
-def _effective(wanted: _Wanted) -> dict[str, Decimal]:
+def _effective(wanted: _Wanted) -> Capacity:
     """The request, or the limit where there is none."""
-    return {**read(wanted.limits), **read(wanted.requests)}
-
-
-def gpus(needs: Needs) -> int:
-    return int(sum(amount for name, amount in needs.items() if name.rsplit("/", 1)[-1] in ("gpu", "vgpu")))
-
-
-def amounts(needs: Needs) -> Amounts:
-    zero = Decimal(0)
-    return Amounts(cpus=float(needs.get("cpu", zero)), memory_bytes=int(needs.get("memory", zero)), gpus=gpus(needs))
+    return Capacity(read(wanted.limits) | read(wanted.requests))

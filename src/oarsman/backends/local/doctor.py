@@ -76,7 +76,7 @@ def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> Finding:
             message="no MPI was found on it",
             advice="install one there, or name its folder as `mpi` in the inventory",
         )
-    return Finding(subject=machine.name, level=OK, message=f"{machine.slots} slots, {', '.join(mpis)}")
+    return Finding(subject=machine.name, level=OK, message=f"{machine.capacity.cpus} slots, {', '.join(mpis)}")
 
 
 def _mpi() -> Iterator[Finding]:
@@ -157,7 +157,7 @@ def _compiler() -> Finding:
 
 
 def _machine() -> Finding:
-    has = capacity.measure()
+    has = capacity.measure().capacity
     return Finding(
         subject="machine",
         level=OK,

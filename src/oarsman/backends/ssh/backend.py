@@ -22,7 +22,7 @@ from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
-from oarsman.plan.capacity.gang import Capacity
+from oarsman.plan.capacity.amounts import Capacity
 from oarsman.store.paths import Paths
 
 if TYPE_CHECKING:

@@ -1,238 +1,195 @@
-"""Who may start, across jobs: a gang gets room for all its members at once, or it waits.
-
-Half a gang is worth nothing and blocks others, so launcher and workers are admitted together. Jobs are
-looked at by priority, then by how long they have waited. A job that does not fit is passed over and a
-later one that fits may start in the room that is left, as long as nobody passed over has waited
-`PATIENCE` or more. From then on nothing starts behind the one that waits, so room gathers for it:
-large jobs start late, but they start.
-
-A job that oversubscribes waits for no CPU and no memory and holds none; GPUs are never shared. A job that
-says nothing about CPUs needs one per slot, or all there are if that is less: many small jobs queue up
-instead of crowding each other out.
-"""
+"""A gang: all members of a job, which start together or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Final, Protocol, TypeVar
 
 from oarsman import names
 from oarsman.job.job import Job
-from oarsman.job.observed import Admission
+from oarsman.job.observed import Place
 from oarsman.job.role import Role
-
-PATIENCE: Final = timedelta(minutes=10)
-_GIB: Final = Decimal(1024**3)
-WAY_OUT: Final = "; --oversubscribe starts it all the same"
+from oarsman.plan.capacity.amounts import Capacity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Capacity:
-    """What there is. Memory in bytes."""
-
-    cpus: Decimal
-    memory: Decimal
-    gpus: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What one job needs, launcher and workers together."""
+class Taint:
+    """Keeps members off a node, unless they tolerate it."""
 
     key: str
-    cpus: Decimal = Decimal(0)
-    memory: Decimal = Decimal(0)
-    gpus: int = 0
+    effect: str = ""
+    value: str = ""
+
+    @property
+    def passing(self) -> bool:
+        """It comes and goes with the state of the node."""
+        return self.key.startswith("node.kubernetes.io/")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    key: str = ""  # empty: of every taint, if the operator is Exists
+    operator: str = ""
+    value: str = ""
+    effect: str = ""  # empty: of every effect
+
+    def covers(self, taint: Taint) -> bool:
+        if self.effect not in ("", taint.effect):
+            return False
+        if not self.key:
+            return self.operator == "Exists"
+        return self.key == taint.key and (self.operator == "Exists" or self.value == taint.value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Party:
+    """What has to be on one machine: a worker, the launcher, or both."""
+
+    need: Capacity = field(default_factory=Capacity)
+    selector: Mapping[str, str] = field(default_factory=dict)  # labels of the machines that take it
+    tolerations: tuple[Toleration, ...] = ()
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """Equal for two to whom the same machines have the same to say."""
+        return tuple(self.need.items()), tuple(sorted(self.selector.items())), self.tolerations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gang:
+    """What one job asks for, and its turn in the queue.
+
+    All workers are alike, and at most one party is not: the launcher, which sits beside the first worker or has a place
+    of its own.
+    """
+
+    key: str
     priority: int = 0
     waited: timedelta = timedelta(0)
-    oversubscribe: bool = False
-    cpus_assumed: bool = False  # nothing was said about them
+    oversubscribe: bool = False  # waits for no CPU and no memory and holds none; GPUs are never shared
     owner: str = ""  # others' jobs are not named to them; empty: to whoever it is, all are
+    launcher: str  # their names
+    workers: tuple[str, ...] = ()
+    launcher_alone: Party = field(default_factory=Party)
+    worker: Party = field(default_factory=Party)
+    launcher_apart: bool = False  # it has a place of its own; else it sits beside worker 0
+    spread: bool = False  # over as many machines as possible
 
-    def may_name(self, other: Request) -> bool:
-        return not self.owner or self.owner == other.owner
+    @staticmethod
+    def of(job: Job, now: datetime, *, launcher: Party, worker: Party | None = None, launcher_apart: bool) -> Gang:
+        """Its turn in the queue is the same everywhere; what its members need is not. Without `worker` the launcher
+        stands for all of them."""
+        return Gang(
+            key=job.key,
+            priority=priority_of(job),
+            waited=max(now - job.created_at, timedelta(0)) if job.created_at else timedelta(0),
+            oversubscribe=job.annotation(names.ANNOTATION_OVERSUBSCRIBE).lower() == "true",
+            owner=job.owner,
+            launcher=job.launcher_host,
+            workers=tuple(job.worker_host(i) for i in range(job.workers)) if worker is not None else (),
+            launcher_alone=launcher,
+            worker=worker if worker is not None else Party(),
+            launcher_apart=launcher_apart,
+            spread=job.annotation(names.ANNOTATION_PLACEMENT) == "node",
+        )
+
+    @property
+    def first(self) -> Party:
+        """The launcher, and who must be on one machine with it."""
+        if self.launcher_apart:
+            return self.launcher_alone
+        return replace(self.worker, need=self.launcher_alone.need + self.worker.need)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return self.workers if self.launcher_apart else self.workers[1:]
+
+    @property
+    def parties(self) -> int:
+        """How many places it takes."""
+        return 1 + len(self.others)
+
+    @property
+    def whole(self) -> Capacity:
+        """What all members need together."""
+        return self.launcher_alone.need + self.worker.need * len(self.workers)
+
+    def need_of(self, member: str) -> Capacity:
+        return self.launcher_alone.need if member == self.launcher else self.worker.need
+
+    def counted(self, need: Capacity) -> Capacity:
+        """What of it must be free."""
+        return need.not_shared if self.oversubscribe else need
+
+    @property
+    def asked(self) -> tuple[object, ...]:
+        """All but whose turn it is: many jobs ask for the same."""
+        parties = (self.launcher_alone.asked, self.worker.asked, self.launcher_apart, self.spread)
+        return len(self.workers), *parties, self.oversubscribe, self.owner
+
+    def may_name(self, owner: str) -> bool:
+        return not self.owner or self.owner == owner
+
+    def as_named_to(self, shares: Sequence[Share], resource: str) -> list[tuple[str, Decimal]]:
+        """Who has how much of a resource; jobs that it may not hear of are counted together."""
+        named = [(share.key, share.amounts[resource]) for share in shares if self.may_name(share.owner)]
+        others = [share.amounts[resource] for share in shares if not self.may_name(share.owner)]
+        return [*named, ("others", sum(others, Decimal(0)))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Share:
+    """What one job has of a machine."""
+
     key: str
-    admission: Admission
+    owner: str = ""
+    amounts: Capacity
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """One kind of what there is: how it is found in a request or a capacity, and how people hear of it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """A gang that has its places."""
 
-    name: str
-    one: str
-    many: str
-    shared: bool  # may be oversubscribed
-    show: Callable[[Decimal], str]
+    gang: Gang
+    placement: tuple[Place, ...]
 
-    def of(self, amounts: Request | Capacity) -> Decimal:
-        return Decimal(getattr(amounts, self.name))
-
-    def named(self, amount: Decimal) -> str:
-        shown = self.show(amount)
-        return f"{shown} {self.one if shown == '1' else self.many}"
+    def holds(self) -> Mapping[str, Capacity]:
+        """What it has of each machine."""
+        held: dict[str, Capacity] = {}
+        for seat in self.placement:
+            need = self.gang.counted(self.gang.need_of(seat.member))
+            held[seat.machine] = held.get(seat.machine, Capacity()) + need
+        return held
 
 
-def _plain(amount: Decimal) -> str:
-    return f"{amount.quantize(Decimal('0.01')).normalize():f}"
-
-
-def _gibibytes(amount: Decimal) -> str:
-    return _plain(amount / _GIB)
-
-
-GPUS: Final = Resource("gpus", "GPU", "GPUs", False, _plain)
-CPUS: Final = Resource("cpus", "CPU", "CPUs", True, _plain)
-SLOTS: Final = Resource("cpus", "slot", "slots", True, _plain)  # what the CPUs of an inventory are called
-MEMORY: Final = Resource("memory", "GiB of memory", "GiB of memory", True, _gibibytes)
-_RESOURCES: Final = (GPUS, CPUS, MEMORY)
-
-
-def request_of(job: Job, now: datetime) -> Request:
-    """What a job asks for, summed over its members."""
-    members: list[tuple[Role, int]] = [(job.launcher, 1)]
-    if job.worker is not None:
-        members.append((job.worker, job.worker.replicas))
+# -- what a job asks for ----------------------------------------------------------------------------------
+def priority_of(job: Job) -> int:
     priority = job.annotation(names.ANNOTATION_PRIORITY, "0")
-    cpus = sum((sum_of(role, "cpu") * count for role, count in members), Decimal(0))
-    return Request(
-        key=job.key,
-        cpus=cpus or Decimal(job.slots),
-        cpus_assumed=not cpus,
-        memory=sum((sum_of(role, "memory") * count for role, count in members), Decimal(0)),
-        gpus=sum(gpus_of(role) * count for role, count in members),
-        priority=int(priority) if priority.removeprefix("-").isdigit() else 0,
-        waited=max(now - job.created_at, timedelta(0)) if job.created_at else timedelta(0),
-        oversubscribe=job.annotation(names.ANNOTATION_OVERSUBSCRIBE).lower() == "true",
-        owner=job.owner,
-    )
+    return int(priority) if priority.removeprefix("-").isdigit() else 0
 
 
-def holds(request: Request, capacity: Capacity) -> Capacity:
-    """What a job has of the machine once it is admitted."""
-    gpus, cpus, memory = (_need(request, resource, capacity) for resource in _RESOURCES)
-    return Capacity(cpus=cpus, memory=memory, gpus=int(gpus))
+def needed_by(job: Job, *, cpus: Decimal | None = None) -> Capacity:
+    """What all members together need. Where nothing is said about CPUs it is one per slot, or all there are (`cpus`)
+    if that is less."""
+    need = asked_by(job)
+    if not need["cpu"]:
+        need["cpu"] = Decimal(job.slots) if cpus is None else min(Decimal(job.slots), cpus)
+    return need
 
 
-def admit(waiting: Sequence[Request], running: Sequence[Request], capacity: Capacity) -> list[Decision]:
-    """One decision per waiting job, in the order of the queue."""
-    return in_turn(waiting, _OneMachine(capacity, list(running)))
+def asked_by(job: Job) -> Capacity:
+    """What all members together say that they need."""
+    launcher = asked_of(job.launcher)
+    return launcher if job.worker is None else launcher + asked_of(job.worker) * job.worker.replicas
 
 
-# -- the queue, whatever the room is ----------------------------------------------------------------------
-Asker = TypeVar("Asker", bound=Request, contravariant=True)
-Waiting = TypeVar("Waiting", bound=Request)
-
-
-class AdmissionControl(Protocol[Asker]):
-    """What a queue is let into."""
-
-    def impossible(self, asker: Asker) -> str | None:
-        """Why it can never fit."""
-
-    def short_of(self, asker: Asker) -> str | None:
-        """Why it does not fit now."""
-
-    def gathers(self, asker: Asker) -> bool:
-        """Whether room for it gathers while nothing else starts."""
-
-    def take(self, asker: Asker) -> Admission:
-        """Lets it in; it fits."""
-
-
-def in_turn(waiting: Iterable[Waiting], room: AdmissionControl[Waiting]) -> list[Decision]:
-    decisions: list[Decision] = []
-    blocker: Request | None = None  # passed over, and has waited long enough
-    position = 0
-    for request in sorted(waiting, key=lambda r: (-r.priority, -r.waited, r.key)):
-        impossible = room.impossible(request)
-        short = None if impossible else room.short_of(request)
-        if impossible:
-            about = names.REASON_NEVER_FITS
-            admission = Admission(admitted=False, impossible=True, reason=impossible, about=about)
-        elif blocker is None and short is None:
-            admission = room.take(request)
-        else:
-            position += 1
-            gathers, reason = room.gathers(request), short or _behind(request, blocker)
-            about = names.REASON_WAITING if gathers else names.REASON_NO_HOSTS
-            admission = Admission(admitted=False, position=position, reason=reason, about=about)
-            if blocker is None and request.waited >= PATIENCE and gathers:
-                blocker = request
-        decisions.append(Decision(key=request.key, admission=admission))
-    return decisions
-
-
-def _behind(asker: Request, blocker: Request | None) -> str:
-    assert blocker is not None
-    who = blocker.key if asker.may_name(blocker) else "a job of somebody else"
-    return f"waits behind {who}, which has waited {int(blocker.waited.total_seconds() // 60)} min"
-
-
-def held_by(asker: Request, held: Iterable[tuple[Decimal, Request]], resource: Resource) -> str:
-    """Who has how much of it, the largest first."""
-    holders = [(amount, h) for amount, h in held if amount]
-    named = [(amount, h.key) for amount, h in holders if asker.may_name(h)]
-    others = sum((amount for amount, h in holders if not asker.may_name(h)), Decimal(0))
-    most = sorted([*named, *([(others, "others")] if others else [])], key=lambda h: (-h[0], h[1]))
-    if not most:
-        return ""
-    more = f" and {len(most) - 3} more" if len(most) > 3 else ""
-    return f" (held by {', '.join(f'{key}: {resource.show(amount)}' for amount, key in most[:3])}{more})"
-
-
-# -- one machine ------------------------------------------------------------------------------------------
-@dataclass(slots=True)
-class _OneMachine:
-    capacity: Capacity
-    holders: list[Request]
-
-    def impossible(self, asker: Request) -> str | None:
-        for resource in _RESOURCES:
-            whole = resource.of(self.capacity)
-            if _need(asker, resource, self.capacity) > whole:
-                way_out = WAY_OUT if resource.shared else ""
-                asked = resource.named(resource.of(asker))
-                return f"asks for {asked}, the machine has {resource.show(whole)}{way_out}"
-        return None
-
-    def short_of(self, asker: Request) -> str | None:
-        missing = []
-        for resource in _RESOURCES:
-            need, whole = _need(asker, resource, self.capacity), resource.of(self.capacity)
-            held = [(_need(h, resource, self.capacity), h) for h in self.holders]
-            free = max(whole - sum((amount for amount, _ in held), Decimal(0)), Decimal(0))
-            if need > free:
-                of = f"{resource.show(free)} of {resource.show(whole)} are free"
-                missing.append(f"needs {resource.named(need)}, {of}{held_by(asker, held, resource)}")
-        return "; ".join(missing) or None
-
-    def gathers(self, asker: Request) -> bool:
-        return True
-
-    def take(self, asker: Request) -> Admission:
-        self.holders.append(asker)
-        return Admission()
-
-
-def _need(request: Request, resource: Resource, capacity: Capacity) -> Decimal:
-    if request.oversubscribe and resource.shared:
-        return Decimal(0)
-    asked = resource.of(request)
-    return min(asked, resource.of(capacity)) if request.cpus_assumed and resource is CPUS else asked
-
-
-def sum_of(role: Role, resource: str) -> Decimal:
+def asked_of(role: Role) -> Capacity:
     """What one member asks for, all its containers together."""
-    return sum((c.resources.effective(resource) for c in role.containers), Decimal(0))
-
-
-def gpus_of(role: Role) -> int:
-    return sum(c.resources.gpus for c in role.containers)
+    resources = [container.resources for container in role.containers]
+    return Capacity(
+        gpu=Decimal(sum(one.gpus for one in resources)),
+        cpu=sum((one.effective("cpu") for one in resources), Decimal(0)),
+        memory=sum((one.effective("memory") for one in resources), Decimal(0)),
+    )

@@ -1,201 +1,211 @@
-"""Who may start on several hosts, and where: whole gangs only, each member on one machine.
+"""The SSH hosts of an inventory: what a job asks of them member by member, and why it does not start on them, in one
+line: what it needs, how much of it fits, and who has the rest.
 
-The queue is that of one machine (`gang.in_turn`): by priority, then by how long a job has waited; small jobs may pass
-large ones until those have waited `PATIENCE`. A worker needs its slots, or its CPUs where it asks for more of them, its
-memory and its GPUs on one machine. Slots are what the inventory says: a worker that wants more than any host has never
-starts, unless it oversubscribes. A machine that is left out counts as one that may come back: a job that needs it
-waits, holds nobody else up, and is told why.
+A worker needs its slots, or its CPUs where it asks for more of them, its memory and its GPUs on one machine. Slots are
+what the inventory says: a worker that wants more than any host has never starts, unless it oversubscribes.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
+from typing import Final
 
-from oarsman import names
 from oarsman.job.job import Job
-from oarsman.job.observed import Admission, Place
 from oarsman.job.role import Role
-from oarsman.plan.capacity.gang import Capacity, Decision, Request, gpus_of, in_turn, request_of, sum_of
-from oarsman.plan.capacity.placement import NOTHING, Gang, Machine, Spot, place, place_workers, plus, times, total
-from oarsman.plan.capacity.reasons import never, no_more, short
+from oarsman.plan.capacity.amounts import Capacity, held_by, named, number, total
+from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of
+from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, way_out
 
-_ASKED = tuple(
-    known.name for known in fields(Gang) if known.name not in ("key", "priority", "waited", "launcher", "workers")
-)
-__all__ = ["Fit", "Gang", "Machine", "Placed", "admit", "extend", "fit", "gang_of", "holds"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """A job that has its places."""
-
-    gang: Gang
-    placement: tuple[Place, ...]
+_RESOURCES: Final = ("gpu", "slots", "memory")  # what is looked at first is told first
+_AS_ASKED: Final = ("slots", "gpu", "memory")
+_MOST_NAMED: Final = 8  # of the machines that are left out
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
-    """Whether a job could start at once, could start later, or never could; and where it would."""
-
-    now: bool
-    ever: bool
-    reason: str = ""  # empty if it fits now
-    wanted: Capacity
-    free: Capacity
-    total: Capacity
-    placement: tuple[Place, ...] = ()
-
-
-def gang_of(job: Job, now: datetime) -> Gang:
-    """What a job asks for, member by member."""
-    asked = request_of(job, now)
+# -- what a job asks for ----------------------------------------------------------------------------------
+def gang_of(job: Job, now: datetime, _machines: Sequence[Machine] = ()) -> Gang:
+    """The same whatever the machines are."""
     apart = job.run_launcher_as_worker or not job.workers
-    launcher = _need(job.launcher, job.slots_per_worker if apart else 0)
-    worker = _need(job.worker, job.slots_per_worker) if job.worker is not None else NOTHING
-    whole = plus(launcher, times(worker, job.workers))
-    queued = {known.name: getattr(asked, known.name) for known in fields(Request)}
-    return Gang(
-        **{**queued, "cpus": whole.cpus, "memory": whole.memory, "gpus": whole.gpus},
-        launcher=job.launcher_host,
-        workers=tuple(job.worker_host(i) for i in range(job.workers)),
-        worker_need=worker,
-        launcher_need=launcher,
-        launcher_apart=apart,
-        selector=_selector(job.worker),
-        launcher_selector=_selector(job.launcher),
-        spread=job.annotation(names.ANNOTATION_PLACEMENT) == "node",
-    )
+    launcher = _party(job.launcher, job.slots_per_worker if apart else 0)
+    worker = _party(job.worker, job.slots_per_worker) if job.worker is not None else None
+    return Gang.of(job, now, launcher=launcher, worker=worker, launcher_apart=apart)
 
 
-def holds(job: Placed) -> Mapping[str, Capacity]:
-    """What a job has of each machine."""
-    held: dict[str, Capacity] = {}
-    for seat in job.placement:
-        need = job.gang.counted(job.gang.need_of(seat.member))
-        held[seat.machine] = plus(held.get(seat.machine, NOTHING), need)
-    return held
-
-
-def admit(waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> list[Decision]:
-    """One decision per waiting job, in the order of the queue."""
-    return in_turn(waiting, _Hosts(machines, running))
-
-
-def fit(asked: Gang, waiting: Sequence[Gang], running: Sequence[Placed], machines: Sequence[Machine]) -> Fit:
-    """What would become of one more job, behind those that wait."""
-    asked = replace(asked, key="")  # no job has this one
-    answers = {decision.key: decision.admission for decision in admit([*waiting, asked], running, machines)}
-    hosts = _Hosts(machines, running)
-    answer = answers[asked.key]
-    return Fit(
-        now=answer.admitted,
-        ever=not answer.impossible,
-        reason=answer.reason,
-        wanted=Capacity(cpus=asked.cpus, memory=asked.memory, gpus=asked.gpus),
-        free=total(_at_least_nothing(spot.free) for spot in hosts.usable()),
-        total=total(spot.machine.capacity for spot in hosts.usable()),
-        placement=answer.placement,
-    )
-
-
-def extend(placement: Sequence[Place], gang: Gang, others: Sequence[Placed], machines: Sequence[Machine]) -> Admission:
-    """The places of a running job whose number of workers was changed; `others` are all other jobs that run.
-
-    New workers all get a place, or none does and the reason is told; workers that are too many, those with the highest
-    numbers, lose theirs. Nobody is moved.
-    """
-    known = {gang.launcher, *gang.workers}
-    kept = tuple(seat for seat in placement if seat.member in known)
-    placed = {seat.member for seat in kept}
-    missing = [member for member in gang.workers if member not in placed]
-    hosts = _Hosts(machines, [*others, Placed(gang=gang, placement=kept)])
-    own = Counter(seat.machine for seat in kept if seat.member != gang.launcher or gang.launcher_apart)
-    spots = [replace(spot, own=own[spot.machine.name]) for spot in hosts.usable()]
-    found = place_workers(gang, missing, spots)
-    if found is None:
-        reason = no_more(gang, len(missing), hosts.spots(), hosts.holdings)
-        return Admission(admitted=False, placement=kept, reason=reason)
-    return Admission(placement=(*kept, *found))
-
-
-class _Hosts:
-    """The machines while a queue is gone through, and who has what of them."""
-
-    def __init__(self, machines: Sequence[Machine], running: Sequence[Placed]) -> None:
-        self.machines = machines
-        self.holdings: dict[str, list[tuple[Capacity, Gang]]] = {}
-        self._spots = {machine.name: Spot(machine=machine, free=machine.at_best) for machine in machines}
-        self._found: dict[str, tuple[Place, ...]] = {}
-        self._never: dict[object, str | None] = {}  # by how many machines there are, and what is asked of them
-        self._short: dict[object, str] = {}  # by what is asked, until somebody takes something
-        for job in running:
-            self._add(job)
-
-    def impossible(self, asker: Gang) -> str | None:
-        return self._never_on(self.machines, asker)
-
-    def short_of(self, asker: Gang) -> str | None:
-        known = _all_but_who(asker)
-        if known in self._short:
-            return self._short[known]
-        found = place(asker, self.usable())
-        if found is None:
-            return self._short.setdefault(known, short(asker, self.spots(), self.holdings))
-        self._found[asker.key] = found
-        return None
-
-    def gathers(self, asker: Gang) -> bool:
-        return self._never_on([machine for machine in self.machines if not machine.left_out], asker) is None
-
-    def _never_on(self, machines: Sequence[Machine], asker: Gang) -> str | None:
-        """Queues are long because many jobs ask for the same: that is gone through once."""
-        known = (len(machines), _all_but_who(asker))
-        if known not in self._never:
-            self._never[known] = never(asker, machines)
-        return self._never[known]
-
-    def take(self, asker: Gang) -> Admission:
-        placement = self._found[asker.key]
-        self._add(Placed(gang=asker, placement=placement))
-        return Admission(placement=placement)
-
-    def spots(self) -> list[Spot]:
-        return list(self._spots.values())
-
-    def usable(self) -> list[Spot]:
-        return [spot for spot in self._spots.values() if not spot.machine.left_out]
-
-    def _add(self, job: Placed) -> None:
-        self._short.clear()
-        for machine, held in holds(job).items():
-            self.holdings.setdefault(machine, []).append((held, job.gang))
-        for seat in job.placement:
-            spot = self._spots.get(seat.machine)  # None: it is no longer in the inventory
-            if spot is not None:
-                self._spots[seat.machine] = spot.holding(job.gang, job.gang.need_of(seat.member))
-
-
-def _all_but_who(gang: Gang) -> tuple[object, ...]:
-    """The same for all to whom the same machines have the same to say."""
-    asked = [getattr(gang, name) for name in _ASKED]
-    return (len(gang.workers), *(tuple(sorted(a.items())) if isinstance(a, Mapping) else a for a in asked))
-
-
-def _need(role: Role, slots: int) -> Capacity:
+def _party(role: Role, slots: int) -> Party:
     """Slots are processes, so a member takes as many as it may start; more, if it asks for more CPUs than that."""
-    cpus = max(sum_of(role, "cpu"), Decimal(slots))
-    return Capacity(cpus=cpus, memory=sum_of(role, "memory"), gpus=gpus_of(role))
+    asked = asked_of(role)
+    need = Capacity(gpu=asked["gpu"], slots=max(asked["cpu"], Decimal(slots)), memory=asked["memory"])
+    selector = (role.template.get("spec") or {}).get("nodeSelector") or {}
+    return Party(need=need, selector={str(label): str(value) for label, value in selector.items()})
 
 
-def _selector(role: Role | None) -> Mapping[str, str]:
-    """Labels that a machine must have, from the pod template."""
-    asked = ((role.template.get("spec") or {}).get("nodeSelector") or {}) if role is not None else {}
-    return {str(label): str(value) for label, value in asked.items()}
+# -- never ------------------------------------------------------------------------------------------------
+def never(gang: Gang, empty: Sequence[Spot]) -> str:
+    if not empty:
+        return "the inventory has no hosts"
+    reason = (
+        _no_labels(gang, empty)
+        or _too_large(gang, empty)
+        or _too_much(gang, empty)
+        or _not_together(gang, empty)
+        or f"even with nothing else on them, the hosts have room for {most_placed(gang, empty)} of {_counted(gang)}"
+    )
+    return f"{reason}{way_out(gang, empty)}"
 
 
-def _at_least_nothing(free: Capacity) -> Capacity:
-    return Capacity(cpus=max(free.cpus, Decimal(0)), memory=max(free.memory, Decimal(0)), gpus=max(free.gpus, 0))
+def _parties(gang: Gang) -> list[tuple[str, Capacity, Party]]:
+    """Who needs what on one machine."""
+    worker = ("one worker", gang.counted(gang.worker.need), gang.worker)
+    both = "the launcher" if gang.launcher_apart else "the launcher and a worker"
+    first = (both, gang.counted(gang.first.need), gang.first)
+    if not gang.workers:
+        return [first]
+    alike = first[1] == worker[1] and gang.first.selector == gang.worker.selector
+    return [worker] if alike else [worker, first]
+
+
+def _no_labels(gang: Gang, empty: Sequence[Spot]) -> str | None:
+    for who, _, party in _parties(gang):
+        if not _taking(empty, party):
+            wanted = ", ".join(f"{label}={value}" for label, value in sorted(party.selector.items()))
+            return f"no host has the labels for {who}: {wanted}"
+    return None
+
+
+def _too_large(gang: Gang, empty: Sequence[Spot]) -> str | None:
+    for who, need, party in _parties(gang):
+        those = _taking(empty, party)
+        for name in _RESOURCES:
+            largest = max(those, key=lambda spot: spot.free[name])
+            most = largest.free[name]
+            if need[name] > most:
+                has = f"{largest.machine.name} has most: {number(name, most)}" if most else "none has any"
+                return f"{_no_host(party)} {named(name, need[name])} for {who} ({has})"
+    return None
+
+
+def _too_much(gang: Gang, empty: Sequence[Spot]) -> str | None:
+    if gang.launcher_apart and gang.workers and gang.launcher_alone.selector != gang.worker.selector:
+        return None  # they do not share what they ask for
+    needs, whole = gang.counted(gang.whole), total(spot.free for spot in _taking(empty, gang.first))
+    for name in _RESOURCES:
+        if needs[name] > whole[name]:
+            have = "the hosts with its labels have" if gang.first.selector else "the hosts have"
+            return f"asks for {named(name, needs[name])}, {have} {number(name, whole[name])}"
+    return None
+
+
+def _not_together(gang: Gang, empty: Sequence[Spot]) -> str | None:
+    for who, need, party in _parties(gang):
+        if not any(spot.free.fitting(need) for spot in _taking(empty, party)):
+            return f"{_no_host(party)} {_amounts(need)} together for {who}"
+    return None
+
+
+def _no_host(party: Party) -> str:
+    return "no host with its labels has" if party.selector else "no host has"
+
+
+def _taking(spots: Sequence[Spot], party: Party) -> list[Spot]:
+    return [spot for spot in spots if spot.machine.takes(party)]
+
+
+# -- not now ----------------------------------------------------------------------------------------------
+def short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
+    usable = _usable(spots)
+    lasting = "" if len(usable) == len(spots) else _until_they_are_back(gang, usable)
+    fit = most_placed(gang, usable)
+    reason = lasting or _too_few(_asked(gang), fit, gang.parties == 1, _full(gang, gang.parties, usable, shares))
+    missed = _left_out(gang, spots) if lasting or fits(gang, spots) else []
+    return "; ".join([reason, *missed])
+
+
+def _until_they_are_back(gang: Gang, usable: Sequence[Spot]) -> str:
+    if not usable:
+        return "no host can be used now"
+    empty = emptied(spot.machine for spot in usable)
+    return "" if fits(gang, empty) else never(gang, empty)
+
+
+def no_more(gang: Gang, wanted: int, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
+    """Why so many more workers do not fit now."""
+    usable = _usable(spots)
+    more = f"{wanted} more worker{'s' * (wanted > 1)} with {_each(gang.counted(gang.worker.need), wanted)}"
+    reason = _too_few(more, most_workers(gang, wanted, usable), wanted == 1, _full(gang, wanted, usable, shares))
+    missed = _left_out(gang, spots) if most_workers(gang, wanted, spots) == wanted else []
+    return "; ".join([reason, *missed])
+
+
+def _usable(spots: Sequence[Spot]) -> list[Spot]:
+    return [spot for spot in spots if not spot.machine.left_out]
+
+
+def _too_few(asked: str, fit: int, single: bool, full: str) -> str:
+    if single:
+        fits = "it does not fit now"
+    else:
+        fits = f"{fit} fit now" if fit > 1 else "1 fits now" if fit else "none fits now"
+    return f"needs {asked}; {fits}: {full}" if full else f"needs {asked}; {fits}"
+
+
+def _full(gang: Gang, wanted: int, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
+    """The machine where most of the gang would have gone, but for others."""
+    for _, need, party in _parties(gang):
+        those = _taking(spots, party)
+        lost = [spot.machine.capacity.fitting(need, wanted) - spot.free.fitting(need, wanted) for spot in those]
+        if any(lost):
+            return _tells(gang, need, those[lost.index(max(lost))], shares)
+    return ""
+
+
+def _tells(gang: Gang, need: Capacity, spot: Spot, shares: Mapping[str, Sequence[Share]]) -> str:
+    machine, asked = spot.machine, [name for name in _RESOURCES if need[name]]
+    name = min(asked, key=lambda name: spot.free[name] // need[name])
+    free, whole = number(name, max(spot.free[name], Decimal(0))), named(name, machine.capacity[name])
+    holders = held_by(gang.as_named_to(shares.get(machine.name, ()), name), partial(number, name))
+    return f"{machine.name} has {free} of {whole} free{holders}"
+
+
+def _left_out(gang: Gang, spots: Sequence[Spot]) -> list[str]:
+    parties = _parties(gang)
+    missed = [
+        spot.machine
+        for spot in spots
+        if spot.machine.left_out
+        and any(spot.machine.takes(party) and spot.machine.at_best.capacity.fitting(need) for _, need, party in parties)
+    ]
+    told = [machine.why_left_out for machine in missed[:_MOST_NAMED]]
+    more = len(missed) - len(told)
+    counted = "1 more host is left out" if more == 1 else f"{more} more hosts are left out"
+    return [*told, counted] if more else told
+
+
+# -- what is asked for ------------------------------------------------------------------------------------
+def _asked(gang: Gang) -> str:
+    """4 workers with 2 slots and 1 GPU each."""
+    worker, launcher = gang.counted(gang.worker.need), gang.counted(gang.launcher_alone.need)
+    if not gang.workers:
+        return f"1 launcher with {_amounts(launcher)}"
+    if gang.launcher_apart and launcher == worker:
+        return f"{_counted(gang)} with {_each(worker, gang.parties)}"
+    number = len(gang.workers)
+    workers = f"{number} worker{'s' * (number > 1)} with {_each(worker, number)}"
+    return f"{workers} and 1 launcher with {_amounts(launcher)}" if any(launcher.values()) else workers
+
+
+def _counted(gang: Gang) -> str:
+    number = len(gang.workers)
+    workers = f"{number} worker{'s' * (number > 1)}"
+    if not gang.launcher_apart:
+        return workers
+    return f"1 launcher and {workers}" if number else "1 launcher"
+
+
+def _each(need: Capacity, number: int) -> str:
+    return f"{_amounts(need)} each" if number > 1 else _amounts(need)
+
+
+def _amounts(need: Capacity) -> str:
+    return " and ".join(named(name, need[name]) for name in _AS_ASKED if need[name])

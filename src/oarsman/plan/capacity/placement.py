@@ -1,7 +1,7 @@
-"""Where the members of a gang go on hosts: by slot, by node, or evenly where they crowd each other anyway.
+"""Where the members of a gang go: by slot, by node, or evenly where they crowd each other anyway.
 
-All workers of a job are alike, and at most one party is not: the launcher, which sits beside the first worker or has a
-place of its own. So whether a gang fits is known exactly: that party is tried on each machine, the others are counted.
+All workers of a job are alike, and at most one party is not: the launcher. So whether a gang fits is known exactly:
+that party is tried on each machine, the others are counted.
 """
 
 from __future__ import annotations
@@ -13,35 +13,30 @@ from decimal import Decimal
 from typing import Final
 
 from oarsman.job.observed import Place
-from oarsman.plan.capacity.gang import GPUS, MEMORY, SLOTS, Capacity, Request
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.gang import Gang, Party, Taint
 
-RESOURCES: Final = (GPUS, SLOTS, MEMORY)
-NOTHING: Final = Capacity(cpus=Decimal(0), memory=Decimal(0))
-_BOUNDLESS: Final = 10**18
+_BOUNDLESS: Final = Decimal(10**18)
 _NAME_LABEL: Final = "kubernetes.io/hostname"  # every node has it, so manifests use it
+_KEEPS_OFF: Final = ("NoSchedule", "NoExecute")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """One machine of an inventory. Memory in bytes; None is not known, as it did not answer yet."""
+    """This machine, an SSH host, a node."""
 
-    name: str
-    slots: Decimal | int | None
-    memory: Decimal | int | None
-    gpus: int | None = 0
+    name: str  # none for this machine: nobody has to be told that a job is on it
+    capacity: Capacity  # what is known of it
+    unknown: tuple[str, ...] = ()  # resources of which it did not say yet how much it has
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
     left_out: str = ""  # why it is not used, where it is not
 
     @property
-    def capacity(self) -> Capacity:
-        """What is known of it."""
-        return Capacity(cpus=Decimal(self.slots or 0), memory=Decimal(self.memory or 0), gpus=self.gpus or 0)
-
-    @property
-    def at_best(self) -> Capacity:
-        """What it may turn out to have: nobody is turned away for good because a machine is away."""
-        slots, memory, gpus = (_BOUNDLESS if n is None else n for n in (self.slots, self.memory, self.gpus))
-        return Capacity(cpus=Decimal(slots), memory=Decimal(memory), gpus=int(gpus))
+    def at_best(self) -> Machine:
+        """What it may turn out to be: nobody is turned away for good because a machine is away or not well now."""
+        capacity = Capacity(self.capacity | dict.fromkeys(self.unknown, _BOUNDLESS))
+        return replace(self, capacity=capacity, taints=tuple(taint for taint in self.taints if not taint.passing))
 
     @property
     def why_left_out(self) -> str:
@@ -49,51 +44,14 @@ class Machine:
         named = self.left_out.startswith((f"{self.name}: ", f"{self.name} ("))
         return self.left_out if named else f"{self.name} is left out: {self.left_out}"
 
-    def takes(self, selector: Mapping[str, str]) -> bool:
-        return not selector or {*self.labels.items(), (_NAME_LABEL, self.name)}.issuperset(selector.items())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gang(Request):
-    """What one job asks of an inventory; what it inherits is the sum over all members."""
-
-    launcher: str
-    workers: tuple[str, ...] = ()
-    worker_need: Capacity = NOTHING
-    launcher_need: Capacity = NOTHING
-    launcher_apart: bool = False  # it takes ranks itself and has a place of its own; else it sits beside worker 0
-    selector: Mapping[str, str] = field(default_factory=dict)  # labels of the machines that take its workers
-    launcher_selector: Mapping[str, str] = field(default_factory=dict)
-    spread: bool = False  # over as many machines as possible
-
-    @property
-    def first(self) -> tuple[str, ...]:
-        """Those who must be on one machine with the launcher."""
-        return (self.launcher,) if self.launcher_apart else (self.launcher, *self.workers[:1])
-
-    @property
-    def others(self) -> tuple[str, ...]:
-        return self.workers if self.launcher_apart else self.workers[1:]
-
-    @property
-    def first_need(self) -> Capacity:
-        return self.launcher_need if self.launcher_apart else plus(self.launcher_need, self.worker_need)
-
-    @property
-    def first_selector(self) -> Mapping[str, str]:
-        return self.launcher_selector if self.launcher_apart else self.selector
-
-    @property
-    def parties(self) -> int:
-        """How many places it takes: those who must be together have one."""
-        return 1 + len(self.others)
-
-    def need_of(self, member: str) -> Capacity:
-        return self.launcher_need if member == self.launcher else self.worker_need
-
-    def counted(self, need: Capacity) -> Capacity:
-        """What of it must be free: who oversubscribes waits for GPUs alone, and holds nothing else."""
-        return replace(NOTHING, gpus=need.gpus) if self.oversubscribe else need
+    def takes(self, party: Party) -> bool:
+        """Whether it may be there at all, room or not."""
+        if party.selector and not ({_NAME_LABEL: self.name, **self.labels}.items() >= party.selector.items()):
+            return False
+        return all(
+            taint.effect not in _KEEPS_OFF or any(one.covers(taint) for one in party.tolerations)
+            for taint in self.taints
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,35 +65,13 @@ class Spot:
 
     def holding(self, gang: Gang, need: Capacity, *, own: int = 0) -> Spot:
         """With this much less of it free."""
-        free = minus(self.free, gang.counted(need))
+        free = self.free - gang.counted(need)
         return Spot(machine=self.machine, free=free, crowd=self.crowd + need.cpus, own=self.own + own)
 
 
-def plus(one: Capacity, other: Capacity) -> Capacity:
-    return Capacity(cpus=one.cpus + other.cpus, memory=one.memory + other.memory, gpus=one.gpus + other.gpus)
-
-
-def minus(one: Capacity, other: Capacity) -> Capacity:
-    return Capacity(cpus=one.cpus - other.cpus, memory=one.memory - other.memory, gpus=one.gpus - other.gpus)
-
-
-def times(need: Capacity, count: int) -> Capacity:
-    return Capacity(cpus=need.cpus * count, memory=need.memory * count, gpus=need.gpus * count)
-
-
-def total(amounts: Iterable[Capacity]) -> Capacity:
-    result = NOTHING
-    for one in amounts:
-        result = plus(result, one)
-    return result
-
-
-def fitting(need: Capacity, free: Capacity, most: int) -> int:
-    """How many times `need` goes into what is free, up to `most`."""
-    for each, there in ((need.gpus, free.gpus), (need.cpus, free.cpus), (need.memory, free.memory)):
-        if each > 0:
-            most = min(most, int(max(there, 0) // each))
-    return most
+def emptied(machines: Iterable[Machine]) -> list[Spot]:
+    """As if nothing ran on them and all were well."""
+    return [Spot(machine=best, free=best.capacity) for best in (machine.at_best for machine in machines)]
 
 
 # -- a whole gang -----------------------------------------------------------------------------------------
@@ -145,11 +81,12 @@ def place(gang: Gang, spots: Sequence[Spot]) -> tuple[Place, ...] | None:
     if chosen is None:
         return None
     after = list(spots)
-    after[chosen] = after[chosen].holding(gang, gang.first_need, own=1)
+    after[chosen] = after[chosen].holding(gang, gang.first.need, own=1)
     others = place_workers(gang, gang.others, after)
     assert others is not None
+    beside = gang.workers[: len(gang.workers) - len(gang.others)]
     machine = spots[chosen].machine.name
-    return (*(Place(member=member, machine=machine) for member in gang.first), *others)
+    return (*(Place(member=member, machine=machine) for member in (gang.launcher, *beside)), *others)
 
 
 def place_workers(gang: Gang, members: Sequence[str], spots: Sequence[Spot]) -> tuple[Place, ...] | None:
@@ -166,52 +103,65 @@ def place_workers(gang: Gang, members: Sequence[str], spots: Sequence[Spot]) -> 
     return tuple(Place(member=m, machine=spots[i].machine.name) for m, i in zip(members, seats, strict=True))
 
 
+def fits(gang: Gang, spots: Sequence[Spot]) -> bool:
+    """Whether every member would have a place."""
+    return any(others == len(gang.others) for _, others in _firsts(gang, spots))
+
+
 def most_placed(gang: Gang, spots: Sequence[Spot]) -> int:
     """How many parties (workers, and the launcher where it is apart) have a place, as well as it can be done."""
-    wanted = len(gang.others)
-    return max((1 + min(sum(counts), wanted) for _, counts in _firsts(gang, spots)), default=0)
+    return max((1 + others for _, others in _firsts(gang, spots)), default=0)
 
 
 def most_workers(gang: Gang, wanted: int, spots: Sequence[Spot]) -> int:
     return min(sum(_worker_counts(gang, wanted, spots)), wanted)
 
 
-def crowded(gang: Gang) -> Gang:
-    return replace(gang, oversubscribe=True)
+def way_out(gang: Gang, empty: Sequence[Spot]) -> str:
+    """What helps a job that never fits, if it does."""
+    return "; --oversubscribe starts it all the same" if fits(replace(gang, oversubscribe=True), empty) else ""
 
 
 def _best_first(gang: Gang, spots: Sequence[Spot]) -> int | None:
     """The machine of the launcher, such that all others have a place too."""
     wanted = len(gang.others)
+    able = [index for index, others in _firsts(gang, spots) if others == wanted]
+    before = _worker_counts(gang, wanted, spots)
 
-    def liking(index: int, counts: Sequence[int]) -> int | Decimal:
+    def liking(index: int) -> int | Decimal:
         if gang.oversubscribe:
             return _crowding(gang, spots[index], 1)
         if gang.spread:
-            return -min(sum(1 for i, count in enumerate(counts) if count and i != index), wanted)
+            return -min(sum(1 for i, count in enumerate(before) if count and i != index), wanted)
+        counts = [*before[:index], *_beside_first(gang, spots[index]), *before[index + 1 :]]
         return _further_machines(counts, wanted, [index])
 
-    able = [(liking(index, counts), index) for index, counts in _firsts(gang, spots) if sum(counts) >= wanted]
-    return min(able)[1] if able else None
+    return min(able, key=liking, default=None)
 
 
-def _firsts(gang: Gang, spots: Sequence[Spot]) -> Iterable[tuple[int, list[int]]]:
-    """Machines that take the launcher, and how many of the other workers each machine takes then."""
-    wanted, need = len(gang.others), gang.counted(gang.first_need)
-    counts = _worker_counts(gang, wanted, spots)
+def _firsts(gang: Gang, spots: Sequence[Spot]) -> Iterable[tuple[int, int]]:
+    """Machines that take the launcher, and how many of the other workers have a place then."""
+    wanted, first = len(gang.others), gang.first
+    need, counts = gang.counted(first.need), _worker_counts(gang, wanted, spots)
+    everywhere = sum(counts)
     for index, spot in enumerate(spots):
-        if spot.machine.takes(gang.first_selector) and fitting(need, spot.free, 1):
-            there = _worker_counts(gang, wanted, [spot.holding(gang, gang.first_need, own=1)])
-            yield index, [*counts[:index], *there, *counts[index + 1 :]]
+        if spot.machine.takes(first) and spot.free.fitting(need):
+            [there] = _beside_first(gang, spot)
+            yield index, min(everywhere - counts[index] + there, wanted)
+
+
+def _beside_first(gang: Gang, spot: Spot) -> list[int]:
+    """How many of the other workers a machine takes that has the launcher already."""
+    return _worker_counts(gang, len(gang.others), [spot.holding(gang, gang.first.need, own=1)])
 
 
 def _worker_counts(gang: Gang, most: int, spots: Sequence[Spot]) -> list[int]:
-    need = gang.counted(gang.worker_need)
-    return [fitting(need, spot.free, most) if spot.machine.takes(gang.selector) else 0 for spot in spots]
+    need = gang.counted(gang.worker.need)
+    return [spot.free.fitting(need, most) if spot.machine.takes(gang.worker) else 0 for spot in spots]
 
 
 def _crowding(gang: Gang, spot: Spot, more: int) -> Decimal:
-    return (spot.crowd + gang.worker_need.cpus * more) / max(spot.machine.capacity.cpus, Decimal(1))
+    return (spot.crowd + gang.worker.need.cpus * more) / max(spot.machine.capacity.cpus, Decimal(1))
 
 
 # -- by slot, by node -------------------------------------------------------------------------------------

@@ -10,11 +10,13 @@ from functools import lru_cache
 
 import psutil
 
-from oarsman.plan.capacity.gang import Capacity
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.placement import Machine
 
 
-def measure() -> Capacity:
-    return Capacity(cpus=Decimal(cpu_count()), memory=Decimal(_memory()), gpus=len(gpus()))
+def measure() -> Machine:
+    has = Capacity(gpu=Decimal(len(gpus())), cpu=Decimal(cpu_count()), memory=Decimal(_memory()))
+    return Machine(name="", capacity=has)
 
 
 def cpu_count() -> int:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 
 from oarsman.engines.hosts.ssh import probe
@@ -15,6 +16,7 @@ from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import OarsmanError, RetryableError
+from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
 
 FRESH_SECONDS = 30.0  # so long an answer holds; a host that vanished meanwhile is noticed when it is to be used
@@ -124,17 +126,17 @@ class InventoryFacts:
         return [self._machine(host, left_out.get(host.name, "")) for host in self.inventory.hosts]
 
     def _machine(self, host: SshHost, left_out: str) -> Machine:
-        facts = self.facts.get(host.name)
-        slots = host.slots if host.slots is not None else facts.processors if facts else None
-        memory = host.memory if host.memory is not None else facts.memory if facts else None
-        gpus = host.gpus if host.gpus is not None else len(facts.gpus) if facts else None
-        trouble = self.troubles.get(host.name)
+        facts, trouble = self.facts.get(host.name), self.troubles.get(host.name)
+        has = {
+            "gpu": host.gpus if host.gpus is not None else len(facts.gpus) if facts else None,
+            "slots": host.slots if host.slots is not None else facts.processors if facts else None,
+            "memory": host.memory if host.memory is not None else facts.memory if facts else None,
+        }
         why = trouble.message if trouble else "" if facts else "it was not asked yet"
         return Machine(
             name=host.name,
-            slots=slots,
-            memory=memory,
-            gpus=gpus,
+            capacity=Capacity({name: Decimal(amount) for name, amount in has.items() if amount is not None}),
+            unknown=tuple(name for name, amount in has.items() if amount is None),
             labels=host.labels,
             left_out=left_out.removeprefix(f"{host.name}: ") or why,
         )

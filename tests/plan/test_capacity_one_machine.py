@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -11,20 +12,30 @@ from hypothesis import strategies as st
 from oarsman import names
 from oarsman.job.policies import RestartPolicy
 from oarsman.job.role import Container, Resources, Role
-from oarsman.plan.capacity.gang import Capacity, Decision, Request, admit, request_of
+from oarsman.plan.capacity import one_machine, queue
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.gang import Gang, Party
+from oarsman.plan.capacity.placement import Machine
+from oarsman.plan.capacity.queue import Decision
 from tests.builders import a_job, at
 
-EIGHT = Capacity(cpus=Decimal(8), memory=Decimal(16 * 1024**3), gpus=2)
+EIGHT = Machine(name="", capacity=Capacity(gpu=Decimal(2), cpu=Decimal(8), memory=Decimal(16 * 1024**3)))
 
 
-def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, **given: Any) -> Request:
-    return Request(
+def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, gpus: int = 0, **given: Any) -> Gang:
+    need = Capacity(gpu=Decimal(gpus), cpu=Decimal(str(cpus)), memory=Decimal(memory_gib * 1024**3))
+    return Gang(
         key=f"default/{key}",
-        cpus=Decimal(str(cpus)),
-        memory=Decimal(memory_gib * 1024**3),
+        launcher=f"{key}-launcher",
+        launcher_alone=Party(need=need),
+        launcher_apart=True,
         waited=timedelta(minutes=minutes),
         **given,
     )
+
+
+def admit(waiting: list[Gang], running: list[Gang]) -> list[Decision]:
+    return queue.admit(waiting, [one_machine.placed(gang, EIGHT) for gang in running], [EIGHT], one_machine)
 
 
 def admitted(decisions: list[Decision]) -> list[str]:
@@ -49,12 +60,12 @@ def admitted(decisions: list[Decision]) -> list[str]:
         pytest.param([ask("huge", 9, minutes=60), ask("b", 8)], [], ["b"], id="the impossible block nobody"),
     ],
 )
-def test_who_may_start(waiting: list[Request], running: list[Request], starts: list[str]) -> None:
-    assert admitted(admit(waiting, running, EIGHT)) == starts
+def test_who_may_start(waiting: list[Gang], running: list[Gang], starts: list[str]) -> None:
+    assert admitted(admit(waiting, running)) == starts
 
 
 def test_a_waiting_job_is_told_what_it_waits_for_and_who_has_it() -> None:
-    [decision] = admit([ask("a", 4)], [ask("train", 6), ask("eval", 0.5)], EIGHT)
+    [decision] = admit([ask("a", 4)], [ask("train", 6), ask("eval", 0.5)])
     assert decision.admission.position == 1
     assert decision.admission.reason == (
         "needs 4 CPUs, 1.5 of 8 are free (held by default/train: 6, default/eval: 0.5)"
@@ -63,21 +74,21 @@ def test_a_waiting_job_is_told_what_it_waits_for_and_who_has_it() -> None:
 
 def test_jobs_of_others_are_counted_and_not_named() -> None:
     mine, theirs = ask("mine", 2, owner="ada"), [ask("x", 2, owner="eve"), ask("y", 1, owner="bob")]
-    [decision] = admit([ask("a", 4, owner="ada")], [mine, *theirs], EIGHT)
+    [decision] = admit([ask("a", 4, owner="ada")], [mine, *theirs])
     assert decision.admission.reason == "needs 4 CPUs, 3 of 8 are free (held by others: 3, default/mine: 2)"
     waiting = [ask("big", 8, minutes=12, owner="eve"), ask("small", 1, owner="ada")]
-    reason = admit(waiting, [ask("r", 4, owner="eve")], EIGHT)[1].admission.reason
+    reason = admit(waiting, [ask("r", 4, owner="eve")])[1].admission.reason
     assert reason == "waits behind a job of somebody else, which has waited 12 min"
 
 
 def test_behind_a_long_wait_the_reason_names_it() -> None:
-    decisions = admit([ask("big", 8, minutes=12), ask("small", 1)], [ask("r", 4)], EIGHT)
+    decisions = admit([ask("big", 8, minutes=12), ask("small", 1)], [ask("r", 4)])
     assert [d.admission.position for d in decisions] == [1, 2]
     assert decisions[1].admission.reason == "waits behind default/big, which has waited 12 min"
 
 
 @pytest.mark.parametrize(
-    ("request_", "reason"),
+    ("gang", "reason"),
     [
         (ask("a", gpus=4), "asks for 4 GPUs, the machine has 2"),
         (ask("a", gpus=4, oversubscribe=True), "asks for 4 GPUs, the machine has 2"),
@@ -88,39 +99,39 @@ def test_behind_a_long_wait_the_reason_names_it() -> None:
         ),
     ],
 )
-def test_what_can_never_fit_is_impossible(request_: Request, reason: str) -> None:
-    [decision] = admit([request_], [], EIGHT)
+def test_what_can_never_fit_is_impossible(gang: Gang, reason: str) -> None:
+    [decision] = admit([gang], [])
     assert decision.admission.impossible
     assert decision.admission.reason == reason
 
 
-requests = st.builds(
-    Request,
-    key=st.uuids().map(str),
-    cpus=st.integers(0, 10).map(Decimal),
+gangs = st.builds(
+    ask,
+    st.uuids().map(str),
+    st.integers(0, 10),
     gpus=st.integers(0, 3),
     priority=st.integers(0, 2),
-    waited=st.integers(0, 20).map(lambda m: timedelta(minutes=m)),
+    minutes=st.integers(0, 20),
 )
 
 
-@given(st.lists(requests, max_size=8, unique_by=lambda r: r.key), st.lists(requests, max_size=4))
+@given(st.lists(gangs, max_size=8, unique_by=lambda gang: gang.key), st.lists(gangs, max_size=4))
 def test_never_more_is_given_than_there_is_and_everyone_gets_an_answer(
-    waiting: list[Request], running: list[Request]
+    waiting: list[Gang], running: list[Gang]
 ) -> None:
-    decisions = admit(waiting, running, EIGHT)
+    decisions = admit(waiting, running)
     assert sorted(d.key for d in decisions) == sorted(r.key for r in waiting)
     starting = [r for r in waiting if r.key in {d.key for d in decisions if d.admission.admitted}]
-    for name, whole in (("cpus", 8), ("gpus", 2)):
-        asked = sum(getattr(r, name) for r in starting)
-        held = sum(getattr(r, name) for r in running)
+    for name, whole in (("cpu", 8), ("gpu", 2)):
+        asked = sum(r.whole[name] for r in starting)
+        held = sum(r.whole[name] for r in running)
         assert asked == 0 or asked <= whole - held
     positions = [d.admission.position for d in decisions if not d.admission.admitted and not d.admission.impossible]
     assert positions == list(range(1, len(positions) + 1))
     assert all(d.admission.reason for d in decisions if not d.admission.admitted)
 
 
-def test_a_request_sums_launcher_and_workers() -> None:
+def test_a_gang_of_one_machine_is_the_sum_of_launcher_and_workers() -> None:
     resources = Resources(
         requests={"cpu": Decimal("0.5"), "memory": Decimal(1024)}, limits={"nvidia.com/gpu": Decimal(1)}
     )
@@ -134,6 +145,12 @@ def test_a_request_sums_launcher_and_workers() -> None:
         worker=worker,
         annotations={names.ANNOTATION_PRIORITY: "-3", names.ANNOTATION_OVERSUBSCRIBE: "true"},
     )
-    request = request_of(job, at(90))
-    assert (request.cpus, request.memory, request.gpus) == (Decimal("3.5"), Decimal(7168), 7)
-    assert (request.priority, request.oversubscribe, request.waited) == (-3, True, timedelta(seconds=90))
+    gang = one_machine.gang_of(job, at(90), [EIGHT])
+    assert gang.whole == Capacity(gpu=Decimal(7), cpu=Decimal("3.5"), memory=Decimal(7168))
+    assert (gang.priority, gang.oversubscribe, gang.waited) == (-3, True, timedelta(seconds=90))
+
+
+@pytest.mark.parametrize(("slots", "cpus"), [(3, 6), (5, 8)])
+def test_where_nothing_is_said_of_cpus_a_job_needs_one_per_slot_or_all_there_are(slots: int, cpus: int) -> None:
+    job = replace(a_job(workers=2), slots_per_worker=slots)
+    assert one_machine.gang_of(job, at(0), [EIGHT]).whole.cpus == cpus

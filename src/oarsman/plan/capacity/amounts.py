@@ -1,0 +1,105 @@
+"""Amounts of what machines have and jobs ask for, by the name of the resource; and how people hear of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from typing import Final
+
+_GIB: Final = Decimal(1024**3)
+_ONE: Final = {"cpu": "CPU", "slots": "slot", "pods": "pod", "limits.cpu": "CPU limit"}
+_MOST_HOLDERS: Final = 3  # that are named
+
+
+class Capacity(dict[str, Decimal]):
+    """So much of each resource: GPUs, CPUs (slots, on the hosts of an inventory), memory in bytes, ... What is not
+    named is zero."""
+
+    def __missing__(self, name: str) -> Decimal:
+        return Decimal(0)
+
+    def __add__(self, other: Capacity) -> Capacity:
+        return Capacity({name: self[name] + other[name] for name in self | other})
+
+    def __sub__(self, other: Capacity) -> Capacity:
+        return Capacity({name: self[name] - other[name] for name in self | other})
+
+    def __mul__(self, count: int) -> Capacity:
+        return Capacity({name: amount * count for name, amount in self.items()})
+
+    @property
+    def cpus(self) -> Decimal:
+        return self["cpu"] + self["slots"]
+
+    @property
+    def memory(self) -> Decimal:
+        return self["memory"]
+
+    @property
+    def gpus(self) -> int:
+        return int(sum(amount for name, amount in self.items() if is_gpu(name)))
+
+    @property
+    def not_shared(self) -> Capacity:
+        """What of it no two jobs may use at once, whatever they say."""
+        return Capacity({name: amount for name, amount in self.items() if is_gpu(name)})
+
+    @property
+    def at_least_nothing(self) -> Capacity:
+        return Capacity({name: max(amount, Decimal(0)) for name, amount in self.items()})
+
+    def fitting(self, need: Capacity, most: int = 1) -> int:
+        """How many times `need` goes into it, up to `most`."""
+        for name, each in need.items():
+            if each > 0:
+                most = min(most, int(max(self[name], Decimal(0)) // each))
+        return most
+
+
+def total(amounts: Iterable[Capacity]) -> Capacity:
+    found = Capacity()
+    for one in amounts:
+        for name, amount in one.items():
+            found[name] += amount
+    return found
+
+
+def is_gpu(name: str) -> bool:
+    """A whole device: gpu, nvidia.com/gpu, amd.com/gpu, ... but not its memory or cores."""
+    return name.rsplit("/", 1)[-1] in ("gpu", "vgpu")
+
+
+# -- words ------------------------------------------------------------------------------------------------
+def number(name: str, amount: Decimal) -> str:
+    """Without its unit; memory in GiB."""
+    shown = amount / _GIB if _is_memory(name) else amount
+    return f"{shown.quantize(Decimal('0.01')).normalize():f}"
+
+
+def plain(name: str, amount: Decimal) -> str:
+    """4, but 4 GiB."""
+    return f"{number(name, amount)} GiB" if _is_memory(name) else number(name, amount)
+
+
+def named(name: str, amount: Decimal) -> str:
+    """4 CPUs, 4 GiB of memory."""
+    if _is_memory(name):
+        what = "memory limits" if name.startswith("limits.") else name.partition(".")[0]
+        return f"{plain(name, amount)} of {what}"
+    one = "GPU" if is_gpu(name) else _ONE.get(name)
+    shown = number(name, amount)
+    return f"{shown} {one}{'' if shown == '1' else 's'}" if one else f"{shown} {name}"
+
+
+def _is_memory(name: str) -> bool:
+    return name.removeprefix("limits.") in ("memory", "ephemeral-storage") or name.startswith("hugepages-")
+
+
+def held_by(holders: Iterable[tuple[str, Decimal]], show: Callable[[Decimal], str], more: str = "more") -> str:
+    """Who has how much, the largest first."""
+    most = sorted(((amount, who) for who, amount in holders if amount), key=lambda one: (-one[0], one[1]))
+    if not most:
+        return ""
+    told = ", ".join(f"{who}: {show(amount)}" for amount, who in most[:_MOST_HOLDERS])
+    rest = f" and {len(most) - _MOST_HOLDERS} {more}" if len(most) > _MOST_HOLDERS else ""
+    return f" (held by {told}{rest})"

@@ -1,0 +1,146 @@
+"""The nodes of a cluster and the quotas of a namespace: why a job does not start there. Who starts when, the cluster's
+own scheduler decides; here is said whether it could now, later, or never."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from typing import Final
+
+from oarsman.job.observed import Admission
+from oarsman.plan.capacity.amounts import Capacity, held_by, named, plain, total
+from oarsman.plan.capacity.gang import Gang, Party, Share
+from oarsman.plan.capacity.placement import Spot, emptied, fits, most_placed
+
+UNSEEN_NODES: Final = "this user may not see the nodes; whether there is room is not known"
+UNSEEN_PODS: Final = "this user may not see what runs on the nodes; whether there is room now is not known"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What a namespace may have, of all that is counted there."""
+
+    name: str
+    namespace: str
+    hard: Capacity
+    used: Capacity
+
+
+def preview(
+    gang: Gang,
+    spots: Sequence[Spot] | None,
+    shares: Mapping[str, Sequence[Share]],
+    *,
+    counted: Capacity,
+    quotas: Iterable[Quota] = (),
+    pods_seen: bool = True,
+) -> Admission:
+    """Without spots the nodes are not to be seen. `counted` is what the job is for quotas."""
+    never, later = _by_quota(counted, quotas)
+    if spots is not None:
+        never = never or _never(gang, emptied(spot.machine for spot in spots))
+        later = later or (_short(gang, spots, shares) if pods_seen and not never else "")
+    unknown = UNSEEN_NODES if spots is None else "" if pods_seen else UNSEEN_PODS
+    return Admission(admitted=not (never or later), impossible=bool(never), reason=never or later or unknown)
+
+
+# -- nodes ------------------------------------------------------------------------------------------------
+def _never(gang: Gang, empty: Sequence[Spot]) -> str:
+    """Why it would not fit even if nothing else ran and every node were well; empty if it would."""
+    if fits(gang, empty):
+        return ""
+    if not empty:
+        return "the cluster has no nodes"
+    for word, party in _parties(gang):
+        those = [spot for spot in empty if spot.machine.takes(party)]
+        if not those:
+            return f"no node takes the {word}: none has the labels and taints that its template allows for"
+        if not any(spot.free.fitting(party.need) for spot in those):
+            return _too_large(word, party.need, those)
+    whole = total(spot.free for spot in empty)
+    for name, amount in gang.whole.items():
+        if amount > whole[name]:
+            return f"needs {named(name, amount)}, all nodes together have {plain(name, whole[name])}"
+    return f"even with nothing else on them, the nodes have room for {_some(gang, empty)}"
+
+
+def _parties(gang: Gang) -> list[tuple[str, Party]]:
+    launcher = ("launcher", gang.launcher_alone)
+    return [launcher, ("worker", gang.worker)] if gang.workers else [launcher]
+
+
+def _too_large(word: str, need: Capacity, those: Sequence[Spot]) -> str:
+    for name, amount in need.items():
+        most = max(spot.free[name] for spot in those)
+        if amount > most:
+            has = f"no node has more than {plain(name, most)}" if most else "no node has any"
+            return f"the {word} asks for {named(name, amount)}, {has}"
+    return f"no node has {_all_named(need)} together, which the {word} asks for"
+
+
+def _short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
+    """Why it does not fit into the room that is left; empty if it does."""
+    ready = [spot for spot in spots if not spot.machine.left_out]
+    if fits(gang, ready):
+        return ""
+    if not ready:
+        return "no node is ready"
+    free, whole = total(spot.free for spot in ready), total(spot.machine.capacity for spot in ready)
+    held = [share for spot in ready for share in shares.get(spot.machine.name, ())]
+    missing = [
+        f"needs {named(name, amount)}, {plain(name, free[name])} of {plain(name, whole[name])} are free"
+        f"{held_by(_by_key(held, name), partial(plain, name), 'more jobs')}"
+        for name, amount in gang.whole.items()
+        if amount > free[name]
+    ]
+    return "; ".join(missing) or _scattered(gang, ready, free, whole)
+
+
+def _by_key(held: Iterable[Share], name: str) -> Iterable[tuple[str, Decimal]]:
+    return total(Capacity({share.key: share.amounts[name]}) for share in held).items()
+
+
+def _scattered(gang: Gang, ready: Sequence[Spot], free: Capacity, whole: Capacity) -> str:
+    """There is enough, but not in one place."""
+
+    def share(one: tuple[str, Party]) -> Decimal:
+        return max((need / whole[name] for name, need in one[1].need.items() if whole[name]), default=Decimal(0))
+
+    for word, party in sorted(_parties(gang), key=share, reverse=True):  # of two, the larger one is told about
+        those = [spot for spot in ready if spot.machine.takes(party)]
+        if not those:
+            return f"no node that is ready takes the {word}"
+        for name, amount in party.need.items():
+            if all(spot.free[name] < amount for spot in those):
+                there = f"{named(name, free[name])} are free, but no node has"
+                return f"{there} the {plain(name, amount)} that the {word} asks for"
+        if not any(spot.free.fitting(party.need) for spot in those):
+            return f"no node has {_all_named(party.need)} free at the same time, which the {word} asks for"
+    return f"there is room for {_some(gang, ready)}: what is free is scattered over the nodes"
+
+
+def _some(gang: Gang, spots: Sequence[Spot]) -> str:
+    """The launcher has its place, some of the workers have not."""
+    number = len(gang.workers)
+    return f"{most_placed(gang, spots) - 1} of {number} worker{'' if number == 1 else 's'}"
+
+
+def _all_named(need: Capacity) -> str:
+    return " and ".join(named(name, amount) for name, amount in need.items() if amount and name != "pods")
+
+
+# -- quotas -----------------------------------------------------------------------------------------------
+def _by_quota(counted: Capacity, quotas: Iterable[Quota]) -> tuple[str, str]:
+    """Why the namespace never allows it, and why it does not now."""
+    later = ""
+    for quota in quotas:
+        for name, hard in quota.hard.items():
+            need, left, what = counted[name], hard - quota.used[name], name.removeprefix("requests.")
+            allows = f"the quota {quota.name} of namespace {quota.namespace} allows {plain(what, hard)}"
+            if need > hard:
+                return f"needs {named(what, need)}, {allows}", ""
+            if need > left and not later:
+                later = f"needs {named(what, need)}, {allows} and {plain(what, max(left, Decimal(0)))} of it are left"
+    return "", later

@@ -1,0 +1,49 @@
+"""One machine: an inventory of one host, on which a job is placed as a whole.
+
+A job that says nothing about CPUs needs one per slot, or all there are if that is less: many small jobs queue up
+instead of crowding each other out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+
+from oarsman.job.job import Job
+from oarsman.job.observed import Place
+from oarsman.plan.capacity.amounts import held_by, named, number
+from oarsman.plan.capacity.gang import Gang, Party, Placed, Share, needed_by
+from oarsman.plan.capacity.placement import Machine, Spot, way_out
+
+_RESOURCES = ("gpu", "cpu", "memory")  # in the order in which people hear of them
+
+
+def gang_of(job: Job, now: datetime, machines: Sequence[Machine]) -> Gang:
+    """Launcher and workers together."""
+    [machine] = machines
+    need = needed_by(job, cpus=machine.capacity.cpus)
+    return Gang.of(job, now, launcher=Party(need=need), launcher_apart=True)
+
+
+def placed(gang: Gang, machine: Machine) -> Placed:
+    return Placed(gang=gang, placement=(Place(member=gang.launcher, machine=machine.name),))
+
+
+def never(gang: Gang, empty: Sequence[Spot]) -> str:
+    [spot] = empty
+    need = gang.counted(gang.whole)
+    name = next(name for name in _RESOURCES if need[name] > spot.free[name])
+    asked, has = named(name, need[name]), number(name, spot.free[name])
+    return f"asks for {asked}, the machine has {has}{way_out(gang, empty)}"
+
+
+def short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
+    [spot] = spots
+    need, free, whole = gang.counted(gang.whole), spot.free.at_least_nothing, spot.machine.capacity
+    return "; ".join(
+        f"needs {named(name, need[name])}, {number(name, free[name])} of {number(name, whole[name])} are free"
+        + held_by(gang.as_named_to(shares.get(spot.machine.name, ()), name), partial(number, name))
+        for name in _RESOURCES
+        if need[name] > free[name]
+    )
