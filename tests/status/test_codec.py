@@ -29,8 +29,8 @@ counts = st.builds(ReplicaCount, active=small, succeeded=small, failed=small, re
 attempts = st.builds(
     Attempt,
     number=small,
-    started_at=st.none() | times,
-    finished_at=st.none() | times,
+    started=st.none() | times,
+    ended=st.none() | times,
     outcome=texts,
     cause=st.none() | causes,
     workers=st.none() | small,
@@ -42,7 +42,7 @@ conditions = st.builds(
     reason=texts,
     message=texts,
     last_update_time=times,
-    last_transition_time=times,
+    since=times,
 )
 statuses = st.builds(
     Status,

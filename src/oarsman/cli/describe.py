@@ -148,10 +148,7 @@ def _conditions(status: Status, now: datetime) -> None:
         render.heading(t("Conditions"))
         render.table(
             [t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")],
-            [
-                [c.type, str(c.status), age(c.last_transition_time, now), c.reason, of(c.message)]
-                for c in status.conditions
-            ],
+            [[c.type, str(c.status), age(c.since, now), c.reason, of(c.message)] for c in status.conditions],
             indent="  ",
         )
 
@@ -187,8 +184,8 @@ def _attempts(status: Status, now: datetime) -> None:
             [
                 [
                     str(a.number),
-                    local(a.started_at),
-                    humanise((a.finished_at or now) - a.started_at) if a.started_at else "",
+                    local(a.started),
+                    humanise((a.ended or now) - a.started) if a.started else "",
                     a.outcome or t("running"),
                     of(a.cause.summary) if a.cause else "",
                 ]

@@ -12,6 +12,7 @@ from oarsman import names
 from oarsman.client import notebook
 from oarsman.client.mpijob import MPIJob
 from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
+from oarsman.job.state import Cause
 from oarsman.service.models import CauseView, Clone, Job, JobSummary, LogFilter, LogLineView, LogPageView
 
 Until = Literal["finished", "succeeded", "failed", "running", "suspended", "deleted"]
@@ -65,7 +66,7 @@ class SeenJob:
         """Why it failed, with rank, host and last lines; None if it has not."""
         if self._job is not None:
             return self._job.cause
-        return CauseView(summary=self.summary.cause) if self.summary.cause else None
+        return CauseView.of(Cause(summary=self.summary.cause)) if self.summary.cause else None
 
     @property
     def finished(self) -> bool:

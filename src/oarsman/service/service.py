@@ -128,7 +128,7 @@ class JobService(EnvironmentService, SweepService):
 
     def hosts(self) -> Sequence[HostView]:
         require(self.identity, Action.LOOK)
-        found = [views.host(host) for host in self._jobs.hosts()]
+        found = [HostView.of(host) for host in self._jobs.hosts()]
         if may(self.identity, Action.SEE):
             return found
         sees = self.sees
@@ -141,7 +141,7 @@ class JobService(EnvironmentService, SweepService):
 
     def overview(self) -> Overview:
         found = glance(self._rows(), self.sees, self._viewer)
-        hosts = [views.host(host) for host in self._jobs.hosts()]
+        hosts = [HostView.of(host) for host in self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
             states=found.states,
@@ -311,7 +311,7 @@ class JobService(EnvironmentService, SweepService):
     # -- what a job said and did -----------------------------------------------------------------------
     def events(self, key: str) -> Sequence[EventView]:
         self._may_see(key)
-        return [views.event(found) for found in self._jobs.events(key)]
+        return [EventView.of(found) for found in self._jobs.events(key)]
 
     def log(
         self,
@@ -351,7 +351,7 @@ class JobService(EnvironmentService, SweepService):
 
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         self._may_see(key)
-        return [views.usage(sample) for sample in self._jobs.usage_series(key, since=since)]
+        return [UsagePoint.of(sample) for sample in self._jobs.usage_series(key, since=since)]
 
     def progress(self, key: str) -> Progress:
         return self._progress.of(self._jobs, self._seen(key), self._now())
