@@ -18,6 +18,7 @@ from oarsman.cli.progress import Progress
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import pad, safe
 from oarsman.cli.verbs import verb
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.diagnose import Diagnosis, Finding
@@ -184,7 +185,7 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def _rate(bytes_per_second: float | None) -> str:
-    return "" if bytes_per_second is None else f"{render.size(int(bytes_per_second))}/s"
+    return "" if bytes_per_second is None else f"{units.size(int(bytes_per_second))}/s"
 
 
 @verb(

@@ -13,9 +13,9 @@ from oarsman.cli.failures import note
 from oarsman.cli.inputs import Asked, WithCommand, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.times import age, humanise
 from oarsman.cli.verbs import family, verb
 from oarsman.errors import OarsmanError, UsageError
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.backends.base import JobRecord, Jobs
@@ -209,7 +209,7 @@ def _row(view: SweepView, session: Session) -> list[str]:
         f"{ended}/{view.total}",
         str(view.states.get("Failed", "")),
         ", ".join(view.parameters),
-        age(view.created, session.now()),
+        units.age(view.created, session.now()),
         view.owner,
     ]
 
@@ -307,7 +307,7 @@ def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
         str(point.index),
         *values,
         point.state,
-        "" if took is None else humanise(took),
+        "" if took is None else units.duration(took),
         *metric,
         point.cause,
     ]

@@ -14,6 +14,7 @@ from oarsman.client.mpijob import MPIJob
 from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
 from oarsman.job.state import Cause
 from oarsman.service.models import CauseView, Clone, Job, JobSummary, LogFilter, LogLineView, LogPageView
+from oarsman.text import units
 
 Until = Literal["finished", "succeeded", "failed", "running", "suspended", "deleted"]
 Wish = Until | Callable[[JobSummary], bool]
@@ -169,7 +170,7 @@ def happening(job: Job) -> str:
     """One line about what the job does now."""
     summary, steps = job.summary, {step.name for step in job.timeline}
     if ended(job):
-        took = notebook.duration(summary.started or summary.created, summary.ended or datetime.now(UTC))
+        took = units.took(summary.started or summary.created, summary.ended, datetime.now(UTC))
         if _holds(job, names.SUCCEEDED):
             return f"{summary.name}: succeeded after {took}"
         return f"{summary.name}: failed after {took}" + (f": {summary.cause}" if summary.cause else "")

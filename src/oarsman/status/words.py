@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from oarsman import names
-from oarsman.job.state import Status
+
+if TYPE_CHECKING:
+    from oarsman.job.state import Status
 
 PENDING: Final = "Pending"
 STOPPING: Final = "Stopping"

@@ -12,6 +12,7 @@ from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import amounts, widgets
 from oarsman.console.parts.charts import RankGrid, condition
 from oarsman.service.models import Job, RankProgress, UsagePoint
+from oarsman.text import units
 
 Row = dict[str, Any]
 _NOW = timedelta(minutes=1)  # what was measured before that says nothing of now
@@ -112,7 +113,7 @@ class Ranks(Tab):
             "state": self._word("running" if state == "unknown" and used is not None else state),
             "ranks": ranges(one.rank for one in ranks),
             "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
-            "memory": amounts.size(used.memory_bytes) if used is not None else "",
+            "memory": units.size(used.memory_bytes) if used is not None else "",
             "exit": _code(max(exits, default=None)),
         }
 
