@@ -65,21 +65,21 @@ def test_a_long_list_says_how_many_more_there_are() -> None:
 
 # -- progress ---------------------------------------------------------------------------------------
 def test_without_a_terminal_each_change_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with notebook.Progress() as progress:
+    with notebook.LiveLine() as progress:
         for text in ("a", "a", "b\x1b[2J"):
             progress.show(text)
     assert capsys.readouterr().err == "a\nb\\x1b[2J\n"
 
 
 def test_progress_that_is_not_wanted_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
-    with notebook.Progress(wanted=False) as progress:
+    with notebook.LiveLine(wanted=False) as progress:
         progress.show("a")
     assert capsys.readouterr() == ("", "")
 
 
 def test_on_a_terminal_the_last_line_stays(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    with notebook.Progress() as progress:
+    with notebook.LiveLine() as progress:
         progress.show("[bold]a")
         progress.show("[bold]b")
     assert capsys.readouterr().err.endswith("[bold]b\n")
@@ -100,7 +100,7 @@ def test_in_a_notebook_one_line_is_rewritten(monkeypatch: pytest.MonkeyPatch) ->
     ipython.display = display  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
-    with notebook.Progress() as progress:
+    with notebook.LiveLine() as progress:
         progress.show("<a>")
         progress.show("b")
     assert (shown, updated) == (["<pre>&lt;a&gt;</pre>"], ["<pre>b</pre>"])

@@ -9,7 +9,7 @@ import click
 
 from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.messages import of, t
-from oarsman.cli.progress import Progress
+from oarsman.cli.progress import StatusLine
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.times import rfc3339
 from oarsman.cli.verbs import verb
@@ -72,7 +72,7 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
     stale = [host for host in inventory.hosts if refresh or _is_stale(known[host.name], oldest)]
     if not stale:
         return
-    ssh, progress = Ssh(inventory), Progress(wanted=not session.quiet)
+    ssh, progress = Ssh(inventory), StatusLine(wanted=not session.quiet)
     left = {host.name for host in stale}
 
     async def one(host: SshHost) -> HostSeen:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from oarsman.manifest.problems import visible
-from oarsman.service.models import CauseView, HostView, Job, JobSummary, QueueEntry, SweepPoint, SweepView
+from oarsman.service.models import CauseView, HostView, JobSummary, JobView, QueueEntry, SweepPoint, SweepView
 from oarsman.status.words import for_people
 from oarsman.text import units
 
@@ -88,7 +88,7 @@ def _row(row: JobSummary) -> Sequence[str]:
     )
 
 
-def job_html(key: str, summary: JobSummary | None, job: Job | None) -> str:
+def job_html(key: str, summary: JobSummary | None, job: JobView | None) -> str:
     if summary is None:
         return f"<p>{escape(key)}</p>"
     facts = [_shape(summary), summary.implementation, summary.engine, _took(summary)]
@@ -218,7 +218,7 @@ class Table(Sequence[T]):
 
 
 # -- progress ---------------------------------------------------------------------------------------
-class Progress:
+class LiveLine:
     """What a job does now: one live line in a notebook or on a terminal, otherwise a line for each change."""
 
     def __init__(self, *, wanted: bool = True) -> None:
@@ -231,7 +231,7 @@ class Progress:
             with suppress(OSError):  # nobody reads it any more; the job matters
                 self._show.line(visible(text))
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> LiveLine:
         return self
 
     def __exit__(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from oarsman import names
 from oarsman.backends import base as backend
 from oarsman.job import state as domain
-from oarsman.job.job import Job as DomainJob
+from oarsman.job.job import Job
 from oarsman.job.sweep import sweep_of
 from oarsman.manifest import to_yaml
 from oarsman.plan import placement
@@ -19,8 +19,8 @@ from oarsman.service.models import (
     AttemptView,
     CauseView,
     ConditionView,
-    Job,
     JobSummary,
+    JobView,
     LogFilter,
     LogLineView,
     LogPageView,
@@ -75,7 +75,7 @@ def summary(record: backend.JobRecord) -> JobSummary:
     )
 
 
-def ranks_asked_for(job: DomainJob) -> int | None:
+def ranks_asked_for(job: Job) -> int | None:
     """How many the launch line starts; None where only the launcher knows."""
     line = job.launch
     if line is None:
@@ -88,7 +88,7 @@ def ranks_asked_for(job: DomainJob) -> int | None:
     return hosts * (line.per_node or job.slots_per_worker)
 
 
-def _queue(job: DomainJob) -> str:
+def _queue(job: Job) -> str:
     scheduling = job.run_policy.scheduling
     return scheduling.queue if scheduling is not None else ""
 
@@ -111,9 +111,9 @@ def waiting(record: backend.JobRecord) -> QueueEntry | None:
     )
 
 
-def whole_job(record: backend.JobRecord) -> Job:
+def whole_job(record: backend.JobRecord) -> JobView:
     status = record.status
-    return Job(
+    return JobView(
         summary=summary(record),
         conditions=[ConditionView.of(found) for found in status.conditions],
         timeline=_timeline(status),
@@ -153,7 +153,7 @@ def ranks(record: backend.JobRecord) -> Iterator[RankView]:
         )
 
 
-def planned_ranks(job: DomainJob, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def planned_ranks(job: Job, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Host of each rank, where the launch line says enough to know."""
     return placement.planned(job, machines)
 

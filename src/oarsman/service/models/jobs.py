@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from oarsman.job import state
 from oarsman.service.models.base import Name, Value, derived
@@ -75,8 +75,11 @@ class RankView(Value):
     exit_code: int | None = None
 
 
-class Job(Value):
+class JobView(Value):
     """All that is known of one job, but for its log, its events and its usage."""
+
+    __qualname__ = "Job"  # as the API calls it
+    model_config = ConfigDict(title="Job")
 
     summary: JobSummary
     conditions: Sequence[ConditionView] = ()

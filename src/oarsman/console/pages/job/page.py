@@ -19,7 +19,7 @@ from oarsman.console.parts import amounts
 from oarsman.console.parts.widgets import said, state_badge
 from oarsman.console.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
-from oarsman.service.models import CauseView, Job
+from oarsman.service.models import CauseView, JobView
 from oarsman.status.words import for_people
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def register(console: Console) -> None:
 
 
 class _Page:
-    def __init__(self, context: PageContext, key: str, job: Job) -> None:
+    def __init__(self, context: PageContext, key: str, job: JobView) -> None:
         self.context = context
         self.key = key
         self.job = job

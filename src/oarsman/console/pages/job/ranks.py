@@ -11,7 +11,7 @@ from nicegui import ui
 from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import amounts, widgets
 from oarsman.console.parts.charts import RankGrid, condition
-from oarsman.service.models import Job, RankProgress, UsagePoint
+from oarsman.service.models import JobView, RankProgress, UsagePoint
 from oarsman.text import units
 
 Row = dict[str, Any]
@@ -132,7 +132,7 @@ class Ranks(Tab):
         }.get(state, say("unknown"))
 
 
-def _as_known(job: Job) -> list[RankProgress]:
+def _as_known(job: JobView) -> list[RankProgress]:
     """What the job itself says of its ranks, where no line of them was read."""
     return [RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in job.ranks]
 
