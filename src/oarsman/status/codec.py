@@ -105,7 +105,7 @@ def _reader(cls: type) -> Convert:
     found = described(cls)
     groups = {one.wire.partition(".")[0] for one in found if "." in one.wire}
     plain = [(one.name, one.wire) for one in found if _reading(one) is None]
-    converted = [(one.name, one.wire, convert) for one in found if (convert := _reading(one)) is not None]
+    converted = [(one.name, one.wire, convert, _may_be_empty(one)) for one in found if (convert := _reading(one))]
     needed = [(one.name, _stand_in(one)) for one in found if not one.has_default]
 
     def read(document: Mapping[str, Any]) -> Any:
@@ -116,8 +116,8 @@ def _reader(cls: type) -> Convert:
         for name, wire in plain:
             if (value := document.get(wire)) is not None:
                 values[name] = value
-        for name, wire, convert in converted:
-            if value := document.get(wire):
+        for name, wire, convert, may_be_empty in converted:
+            if (value := document.get(wire)) or (may_be_empty and value is not None):
                 values[name] = convert(value)
         if len(values) < len(found):
             for name, stand_in in needed:
@@ -128,15 +128,24 @@ def _reader(cls: type) -> Convert:
     return read
 
 
+def _may_be_empty(one: Described) -> bool:
+    """Whether an empty mapping is one, too: a cause of which nothing is known is a cause."""
+    return is_dataclass(one.type) and not any(_must_be_there(part) for part in described(one.type))  # type: ignore[arg-type]
+
+
+def _must_be_there(one: Described) -> bool:
+    return not one.has_default and (one.says.required or one.type is int)
+
+
 def _stand_in(one: Described) -> Convert:
     """What is taken for a field that is missing and has no default."""
+    if _must_be_there(one) and one.type is not bool:
+        return lambda document: document[one.wire]  # an error: without it there is none
     if one.type is datetime:
         return lambda document: _read_time(document.get(one.says.otherwise) or "") or _LONG_AGO
     if one.type is bool:
         return lambda document: False
-    if one.type is str and not one.says.required:
-        return lambda document: ""
-    return lambda document: document[one.wire]  # an error: without it there is none
+    return lambda document: ""
 
 
 def _reading(one: Described) -> Convert | None:
