@@ -100,7 +100,7 @@ def _succeeded(name: str, created: datetime) -> Status:
             reason=f"MPIJob{kind}",
             message=f"{name}: {kind}",
             last_update_time=end,
-            last_transition_time=end,
+            since=end,
         )
         for kind in (names.CREATED, names.RUNNING, names.SUCCEEDED)
     )
@@ -109,7 +109,7 @@ def _succeeded(name: str, created: datetime) -> Status:
         conditions=conditions,
         start_time=created,
         completion_time=end,
-        attempts=(Attempt(number=1, started_at=created, finished_at=end, outcome="Succeeded", workers=4),),
+        attempts=(Attempt(number=1, started=created, ended=end, outcome="Succeeded", workers=4),),
         timeline=dict.fromkeys(steps, end),
         placement={rank: names.worker_name(name, rank // 4) for rank in range(16)},
     )

@@ -86,7 +86,7 @@ def a_condition(type_: str, status: bool = True, *, reason: str = "", when: floa
         reason=reason or f"MPIJob{type_}",
         message="said before",
         last_update_time=at(when),
-        last_transition_time=at(when),
+        since=at(when),
     )
 
 
@@ -98,7 +98,7 @@ def a_status(*, true: tuple[str, ...] = (names.CREATED,), started: float | None 
 
 def launched(number: int = 1, *, when: float = 1, workers: int = 2, before: tuple[Attempt, ...] = ()) -> Status:
     """The status of a job whose attempt `number` runs."""
-    attempt = Attempt(number=number, started_at=at(when), workers=workers)
+    attempt = Attempt(number=number, started=at(when), workers=workers)
     return a_status(true=(names.CREATED, names.RUNNING), attempts=(*before, attempt))
 
 

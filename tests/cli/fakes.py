@@ -65,7 +65,7 @@ def a_status(*true: str, attempts: int = 1, cause: Cause | None = None, **given:
             reason=f"MPIJob{kind}",
             message=f"it is {kind.lower()}",
             last_update_time=at(1),
-            last_transition_time=at(1),
+            since=at(1),
         )
         for kind in (names.CREATED, *true)
     )
@@ -73,7 +73,7 @@ def a_status(*true: str, attempts: int = 1, cause: Cause | None = None, **given:
     given.setdefault("completion_time", at(4.5) if ended else None)
     return Status(
         conditions=conditions,
-        attempts=tuple(Attempt(number=n + 1, started_at=at(1)) for n in range(attempts)),
+        attempts=tuple(Attempt(number=n + 1, started=at(1)) for n in range(attempts)),
         cause=cause,
         **given,
     )

@@ -47,7 +47,7 @@ def waiting(message: str, *, attempts: tuple[Attempt, ...] = ()) -> Status:
         reason=names.REASON_BARRIER,
         message=message,
         last_update_time=at(1),
-        last_transition_time=at(1),
+        since=at(1),
     )
     return Status(conditions=(queued,), attempts=attempts, timeline={"submitted": at(0)})
 

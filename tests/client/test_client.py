@@ -260,7 +260,7 @@ def test_progress_is_one_plain_line_per_change_where_nobody_watches(
     client.run(MANIFEST)
     thread.join()
     lines = capsys.readouterr().err.splitlines()
-    assert lines[-1] == "pi: succeeded after 1m 30s"
+    assert lines[-1] == "pi: succeeded after 1m30s"
     assert len(lines) == len(set(lines))
 
 

@@ -21,7 +21,7 @@ def test_a_step_that_was_passed_over_takes_no_time_and_the_next_counts_from_the_
     told = {mark.name: (mark.time is not None, mark.took) for mark in marks(steps)}
     assert told["submitted"] == (True, "")
     assert told["queued"] == (False, "")
-    assert told["admitted"] == (True, "2.0 s")
+    assert told["admitted"] == (True, "2s")
     assert told["ended"] == (False, "")
 
 

@@ -29,7 +29,7 @@ def test_a_new_place_in_the_queue_renews_the_message_without_an_event() -> None:
     queued = plan.status.condition(names.QUEUED)
     assert queued is not None
     assert queued.message.startswith("number 1 in the queue")
-    assert queued.last_transition_time == T0
+    assert queued.since == T0
     assert plan.events == ()
 
 

@@ -48,7 +48,7 @@ def test_a_worker_that_is_going_away_is_waited_for_without_a_limit() -> None:
 
 
 def test_in_a_retry_the_five_minutes_count_from_the_end_of_the_back_off() -> None:
-    status = a_status(attempts=(Attempt(number=1, started_at=at(1), outcome="Failed"),), retry_at=at(1000))
+    status = a_status(attempts=(Attempt(number=1, started=at(1), outcome="Failed"),), retry_at=at(1000))
     seen = Observed(status=status, workers=(a_worker(0), a_worker(1, Phase.PENDING)), published_hosts=())
     assert not reconcile(a_job(), seen, at(1299)).status.finished
     assert reconcile(a_job(), seen, at(1300)).status.finished

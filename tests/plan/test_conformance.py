@@ -13,7 +13,7 @@ from oarsman.plan.reconcile import reconcile
 from tests.builders import a_condition, a_job, a_launcher, a_status, at, launched, running, workers
 
 NEVER_RAN = "MPIJob default/pi is finished; it was over before it was seen running."
-NOT_SEEN_RUNNING = a_status(attempts=(Attempt(number=1, started_at=at(1), workers=2),))
+NOT_SEEN_RUNNING = a_status(attempts=(Attempt(number=1, started=at(1), workers=2),))
 
 
 def test_c7_a_launcher_that_succeeded_unseen() -> None:
@@ -25,7 +25,7 @@ def test_c7_a_launcher_that_succeeded_unseen() -> None:
     never = status.condition(names.RUNNING)
     assert never is not None
     assert (never.status, never.reason, never.message) == (False, "MPIJobRunning", NEVER_RAN)
-    assert never.last_transition_time == never.last_update_time == status.completion_time == at(5)
+    assert never.since == never.last_update_time == status.completion_time == at(5)
 
 
 def test_c8_running_turns_false_at_the_end_and_stays_so() -> None:
@@ -38,8 +38,8 @@ def test_c8_running_turns_false_at_the_end_and_stays_so() -> None:
 
 
 def test_c9_a_launcher_that_failed_for_good() -> None:
-    before = (Attempt(number=1, started_at=at(1), outcome="Failed"),)
-    status = a_status(attempts=(*before, Attempt(number=2, started_at=at(20), workers=2)))
+    before = (Attempt(number=1, started=at(1), outcome="Failed"),)
+    status = a_status(attempts=(*before, Attempt(number=2, started=at(20), workers=2)))
     seen = running(status=status, launcher=a_launcher(Phase.FAILED, code=1, attempt=2), launcher_lines=("boom",))
     status = reconcile(a_job(backoff_limit=1), seen, at(30)).status
     failed, never = status.condition(names.FAILED), status.condition(names.RUNNING)
@@ -62,7 +62,7 @@ def test_c15_all_workers_go_after_the_end() -> None:
 
 def test_c22_a_launcher_without_its_workers_is_not_running() -> None:
     job = a_job(workers=8, elastic=True)
-    status = a_status(attempts=(Attempt(number=1, started_at=at(1), workers=8),))
+    status = a_status(attempts=(Attempt(number=1, started=at(1), workers=8),))
     seen = running(job, status=status, workers=workers(8, Phase.PENDING))
     found = reconcile(job, seen, at(9)).status
     assert (found.launcher.active, found.worker.active) == (1, 0)
@@ -91,4 +91,4 @@ def test_running_is_never_later_than_the_completion(phase: Phase) -> None:
     ended = a_launcher(phase, code=int(phase is Phase.FAILED), finished_at=at(50))  # by a clock that is behind
     status = reconcile(job, running(job, status=late, launcher=ended), at(101)).status
     assert status.completion_time is not None
-    assert all(c.last_transition_time <= status.completion_time for c in status.conditions)
+    assert all(c.since <= status.completion_time for c in status.conditions)

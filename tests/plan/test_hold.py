@@ -23,7 +23,7 @@ PENDING = Phase.PENDING
 def held(job: Job | None = None, **given: Any) -> Observed:
     """Workers on their way, the launcher made and waiting, its attempt on record."""
     job = job or a_job()
-    status = a_status(attempts=(Attempt(number=1, started_at=at(0), workers=job.workers, launcher="pi-launcher-a"),))
+    status = a_status(attempts=(Attempt(number=1, started=at(0), workers=job.workers, launcher="pi-launcher-a"),))
     seen = Observed(
         status=status,
         workers=workers(job.workers, PENDING),

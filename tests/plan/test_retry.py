@@ -16,7 +16,7 @@ from tests.builders import a_job, a_launcher, a_status, a_worker, at, launched, 
 
 
 def failed_attempts(count: int) -> tuple[Attempt, ...]:
-    return tuple(Attempt(number=n, started_at=at(n), outcome="Failed") for n in range(1, count + 1))
+    return tuple(Attempt(number=n, started=at(n), outcome="Failed") for n in range(1, count + 1))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_gang_restarts_as_one_attempt() -> None:
     seen = running(job, launcher=a_launcher(Phase.FAILED, code=1, finished_at=at(19)))
     verdict = reconcile(job, seen, at(20))
     assert verdict.status.retry_at == at(30)
-    assert verdict.status.attempts[0].finished_at == at(19)
+    assert verdict.status.attempts[0].ended == at(19)
     seen = replace(seen, status=verdict.status)
     assert reconcile(job, seen, at(20)).actions == (DeleteLauncher(1),)
     gone = replace(seen, launcher=None)
@@ -115,7 +115,7 @@ def test_a_launcher_whose_start_was_never_written_down_is_adopted() -> None:
     )
     plan = reconcile(job, seen, at(5))
     assert plan.actions == ()
-    assert plan.status.attempts == (Attempt(number=1, started_at=at(4), workers=2),)
+    assert plan.status.attempts == (Attempt(number=1, started=at(4), workers=2),)
 
 
 @pytest.mark.parametrize(

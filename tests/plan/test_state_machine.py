@@ -195,7 +195,7 @@ class Worlds(RuleBasedStateMachine):
         if status.completion_time is not None:
             assert not any(status.is_true(t) for t in (names.RUNNING, names.RESTARTING, names.QUEUED))
             assert all(a.outcome for a in status.attempts)
-            assert all(c.last_transition_time <= status.completion_time for c in status.conditions)
+            assert all(c.since <= status.completion_time for c in status.conditions)
         if status.is_true(names.FAILED):
             assert status.cause is not None
             assert "\n" not in status.cause.summary

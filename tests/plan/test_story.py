@@ -40,7 +40,7 @@ def test_the_launcher_comes_when_every_worker_is_ready_and_the_hosts_are_publish
     plan = reconcile(job, replace(half, workers=workers(2)), at(2))
     assert plan.actions == (Prepare(), PublishHosts(hosts(0, 1)), CreateLauncher(1))
     assert plan.status.attempt is not None
-    assert plan.status.attempt.started_at == at(2)
+    assert plan.status.attempt.started == at(2)
 
 
 def test_a_launcher_only_job_starts_at_once() -> None:

@@ -81,7 +81,7 @@ def test_work_that_is_done_stays_done() -> None:
 
 
 def test_a_launcher_that_outlived_its_suspended_attempt_is_removed_before_the_next() -> None:
-    status = a_status(attempts=(Attempt(number=1, started_at=at(1), outcome="Suspended"),))
+    status = a_status(attempts=(Attempt(number=1, started=at(1), outcome="Suspended"),))
     seen = Observed(status=status, workers=workers(2), launcher=a_launcher(), published_hosts=())
     assert reconcile(a_job(), seen, at(10)).actions == (DeleteLauncher(1),)
     assert reconcile(a_job(), replace(seen, launcher=None), at(11)).actions[-1] == CreateLauncher(2)

@@ -21,7 +21,7 @@ Waiting = Callable[[Callable[[], bool]], None]
 class MemoryService:
     def __init__(self) -> None:
         self.change = threading.Condition()
-        self.kept: dict[str, m.Job] = {}
+        self.kept: dict[str, m.JobView] = {}
         self.lines: dict[str, list[m.LogLineView]] = {}
         self.created: list[m.Create] = []
         self.asked: list[str] = []  # the names of the methods called
@@ -38,7 +38,7 @@ class MemoryService:
                 summary["ended"] = NOON + timedelta(seconds=90)
             if state == "Running":
                 summary["started"] = NOON
-            fields = {name: more.pop(name) for name in list(more) if name in m.Job.model_fields}
+            fields = {name: more.pop(name) for name in list(more) if name in m.JobView.model_fields}
             condition = m.ConditionView(type=state, status=True, reason=state, message="", since=NOON)
             self.kept[key] = job.model_copy(
                 update={
@@ -89,7 +89,7 @@ class MemoryService:
         with self.change:
             if job.key in self.kept:
                 raise ConflictError(f"there is a job {job.key} already", field="metadata.name", hint="another name")
-            self.kept[job.key] = m.Job(summary=summary, manifest=text, completed=text)
+            self.kept[job.key] = m.JobView(summary=summary, manifest=text, completed=text)
             self.lines[job.key] = []
             self.change.notify_all()
         return job.key
@@ -114,7 +114,7 @@ class MemoryService:
         end = start + query.limit
         return m.JobList(items=found[start:end], total=len(found), next=str(end) if end < len(found) else None)
 
-    def job(self, key: str) -> m.Job:
+    def job(self, key: str) -> m.JobView:
         with self.change:
             self.asked.append("job")
             self.change.notify_all()
@@ -122,7 +122,7 @@ class MemoryService:
             raise NotFoundError(f"there is no job {key}", hint="look at the list")
         return self.kept[key]
 
-    def create(self, wanted: m.Create) -> m.Job:
+    def create(self, wanted: m.Create) -> m.JobView:
         self.created.append(wanted)
         if wanted.manifest is not None:
             (document,) = documents(wanted.manifest, "manifest")
@@ -136,33 +136,33 @@ class MemoryService:
             del self.kept[key]
             self.change.notify_all()
 
-    def scale(self, key: str, workers: int) -> m.Job:
+    def scale(self, key: str, workers: int) -> m.JobView:
         self.become(key, self.job(key).summary.state, workers=workers)
         return self.kept[key]
 
-    def suspend(self, key: str) -> m.Job:
+    def suspend(self, key: str) -> m.JobView:
         self.become(key, "Suspended")
         return self.kept[key]
 
-    def resume(self, key: str) -> m.Job:
+    def resume(self, key: str) -> m.JobView:
         self.become(key, "Running")
         return self.kept[key]
 
-    def stop(self, key: str) -> m.Job:
+    def stop(self, key: str) -> m.JobView:
         self.asked.append("stop")
         if self.job(key).summary.state in ENDS:
             raise ConflictError(f"{key} has ended")
         self.become(key, "Failed", reason="StoppedByUser", message="it was stopped")
         return self.kept[key]
 
-    def rerun(self, key: str) -> m.Job:
+    def rerun(self, key: str) -> m.JobView:
         if self.job(key).summary.state not in ENDS:
             raise ConflictError(f"{key} has not ended", hint="stop it first")
         document = self._document(key)
         self.delete(key)
         return self.kept[self._add(document)]
 
-    def clone(self, key: str, wanted: m.Clone) -> m.Job:
+    def clone(self, key: str, wanted: m.Clone) -> m.JobView:
         document = _merged(self._document(key), wanted.patch)
         document["metadata"]["name"] = wanted.name or f"{document['metadata']['name']}-2"
         return self.kept[self._add(document)]
@@ -176,8 +176,8 @@ class MemoryService:
         for job in list(self.kept.values()):
             yield m.JobChange(changed=job.summary)
 
-    def watch(self, key: str) -> Iterator[m.Job]:
-        last: m.Job | None = self.job(key)
+    def watch(self, key: str) -> Iterator[m.JobView]:
+        last: m.JobView | None = self.job(key)
         while last is not None:
             yield last
             before = last

@@ -65,7 +65,7 @@ class CountingJobs(MemoryJobs):
         """Another attempt, whose log is empty."""
         self.attempt += 1
         self._lines[key] = []
-        attempts = tuple(Attempt(number=number, started_at=at(number)) for number in range(1, self.attempt + 1))
+        attempts = tuple(Attempt(number=number, started=at(number)) for number in range(1, self.attempt + 1))
         self.become(key, replace(self.get(key).status, attempts=attempts))
 
 

@@ -1,16 +1,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import is_dataclass
 from datetime import UTC, datetime
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oarsman.job.described import described
 from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, ReplicaCount, Status
 from oarsman.status.codec import from_wire, to_wire
 from oarsman.status.timeline import STEPS
 from tests.builders import T0, a_status, at
 
+EPOCH = datetime.fromtimestamp(0, UTC)
 times = st.datetimes(datetime(1970, 1, 2), datetime(2200, 1, 1), timezones=st.just(UTC))
 texts = st.text(max_size=20)
 small = st.integers(0, 300)
@@ -29,8 +33,8 @@ counts = st.builds(ReplicaCount, active=small, succeeded=small, failed=small, re
 attempts = st.builds(
     Attempt,
     number=small,
-    started_at=st.none() | times,
-    finished_at=st.none() | times,
+    started=st.none() | times,
+    ended=st.none() | times,
     outcome=texts,
     cause=st.none() | causes,
     workers=st.none() | small,
@@ -42,7 +46,7 @@ conditions = st.builds(
     reason=texts,
     message=texts,
     last_update_time=times,
-    last_transition_time=times,
+    since=times,
 )
 statuses = st.builds(
     Status,
@@ -112,3 +116,37 @@ def test_times_of_other_zones_and_finer_clocks_are_read() -> None:
     read = from_wire({"startTime": "2026-01-01T01:00:00+01:00", "completionTime": "2026-01-01T00:00:00.123456789Z"})
     assert read.start_time == T0
     assert read.completion_time == at(0.123456)
+
+
+def test_what_is_null_or_empty_is_read_as_missing() -> None:
+    found: dict[str, object] = {
+        "conditions": [{"type": "Running", "status": True, "reason": None, "lastUpdateTime": "", "message": None}],
+        "replicaStatuses": {"Launcher": None, "Worker": {"ready": None, "active": 2}},
+        "attempts": [{"number": 1, "startedAt": "", "outcome": None, "cause": {}, "workers": 0, "launcher": None}],
+        "cause": {"summary": None, "rank": 0, "lastLines": None, "memoryLimitHit": None},
+        "queue": {},
+        "timeline": {"submitted": "", "admitted": None},
+        "placement": None,
+    }
+    status = from_wire(found)
+    assert status == Status(
+        conditions=(
+            Condition(type="Running", status=False, reason="", message="", last_update_time=EPOCH, since=EPOCH),
+        ),
+        worker=ReplicaCount(active=2),
+        attempts=(Attempt(number=1, cause=Cause(summary=""), workers=0),),
+        cause=Cause(summary="", rank=0),
+    )
+
+
+@pytest.mark.parametrize("found", [{"conditions": [{"status": "True"}]}, {"attempts": [{"outcome": "Failed"}]}])
+def test_what_has_no_name_or_number_is_no_condition_and_no_attempt(found: dict[str, object]) -> None:
+    with pytest.raises(KeyError):
+        from_wire(found)
+
+
+@pytest.mark.parametrize("cls", [Status, Condition, ReplicaCount, Attempt, Cause, QueuePlace])
+def test_every_field_of_a_status_says_what_it_is(cls: type) -> None:
+    assert [one.name for one in described(cls) if not (one.says.what or is_dataclass(one.type))] == []
+    stand_ins = {one.says.otherwise for one in described(cls)} - {""}
+    assert stand_ins <= {one.wire for one in described(cls)}

@@ -13,7 +13,7 @@ def test_what_already_stands_is_left_alone() -> None:
 def test_a_refresh_renews_the_message_but_not_the_transition() -> None:
     changed = put(HERE, "Created", True, reason="MPIJobCreated", message="other words", at=at(9), refresh=True)
     assert changed[-1].message == "other words"
-    assert (changed[-1].last_update_time, changed[-1].last_transition_time) == (at(9), at(0))
+    assert (changed[-1].last_update_time, changed[-1].since) == (at(9), at(0))
     again = put(changed, "Created", True, reason="MPIJobCreated", message="other words", at=at(10), refresh=True)
     assert again is changed
 
@@ -21,17 +21,17 @@ def test_a_refresh_renews_the_message_but_not_the_transition() -> None:
 def test_a_new_reason_keeps_the_time_of_the_transition_and_moves_to_the_end() -> None:
     changed = put(HERE, "Created", True, reason="Other", message="m", at=at(9))
     assert [c.type for c in changed] == ["Running", "Created"]
-    assert (changed[-1].last_update_time, changed[-1].last_transition_time) == (at(9), at(0))
+    assert (changed[-1].last_update_time, changed[-1].since) == (at(9), at(0))
 
 
 def test_a_new_status_is_a_transition() -> None:
     changed = put(HERE, "Created", False, reason="Other", message="m", at=at(9))
-    assert changed[-1].last_transition_time == at(9)
+    assert changed[-1].since == at(9)
 
 
 def test_lowering_says_why_and_leaves_the_unsaid_unsaid() -> None:
     lowered = lower(HERE, "Running", reason="MPIJobSucceeded", message="finished", at=at(9))
-    assert (lowered[-1].status, lowered[-1].reason, lowered[-1].last_transition_time) == (
+    assert (lowered[-1].status, lowered[-1].reason, lowered[-1].since) == (
         False,
         "MPIJobSucceeded",
         at(9),

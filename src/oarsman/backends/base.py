@@ -106,7 +106,7 @@ class HostRecord:
     held: Amounts  # promised to jobs
     used: Amounts | None = None  # really used, where that is known
     holdings: tuple[Holding, ...] = ()
-    checked_at: datetime | None = None  # by `oarsman hosts check`; None: never
+    checked: datetime | None = None  # by `oarsman hosts check`; None: never
     findings: tuple[HostFinding, ...] = ()  # of that check
 
 

@@ -14,9 +14,10 @@ from oarsman.cli import events, lookups, options, render
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.text import ranges
-from oarsman.cli.times import age, humanise, local
+from oarsman.cli.times import local
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import never_started
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.backends.base import EventRecord, JobRecord
@@ -80,7 +81,7 @@ def _waited_for(status: Status, happened: list[EventRecord]) -> str:
 
 
 def _submitted(record: JobRecord, now: datetime) -> str:
-    time, since = local(record.created_at), age(record.created_at, now)
+    time, since = local(record.created_at), units.age(record.created_at, now)
     if not record.owner:  # made with another tool, which leaves no name
         return t("{time} ({age} ago)", time=time, age=since)
     return t("{time} ({age} ago) by {owner}", time=time, age=since, owner=record.owner)
@@ -127,16 +128,21 @@ def _asked_for(job: Job) -> list[tuple[str, str]]:
         ),
         (t("Restart"), f"{job.launcher.restart_policy.value}" + _limit(t(", at most {n} times"), policy.backoff_limit)),
         (t("Clean-up"), policy.clean_pod_policy.value),
-        (t("Deadline"), humanise(float(policy.active_deadline_seconds)) if policy.active_deadline_seconds else ""),
+        (
+            t("Deadline"),
+            units.duration(float(policy.active_deadline_seconds)) if policy.active_deadline_seconds else "",
+        ),
         (
             t("Kept after the end"),
-            humanise(float(policy.ttl_seconds_after_finished)) if policy.ttl_seconds_after_finished is not None else "",
+            units.duration(float(policy.ttl_seconds_after_finished))
+            if policy.ttl_seconds_after_finished is not None
+            else "",
         ),
     ]
 
 
 def _amount(name: str, amount: float) -> str:
-    return render.size(int(amount)) if name in ("memory", "ephemeral-storage") else f"{amount:g}"
+    return units.size(int(amount)) if name in ("memory", "ephemeral-storage") else f"{amount:g}"
 
 
 def _limit(text: str, count: int | None) -> str:
@@ -148,10 +154,7 @@ def _conditions(status: Status, now: datetime) -> None:
         render.heading(t("Conditions"))
         render.table(
             [t("TYPE"), t("STATUS"), t("SINCE"), t("REASON"), t("MESSAGE")],
-            [
-                [c.type, str(c.status), age(c.last_transition_time, now), c.reason, of(c.message)]
-                for c in status.conditions
-            ],
+            [[c.type, str(c.status), units.age(c.since, now), c.reason, of(c.message)] for c in status.conditions],
             indent="  ",
         )
 
@@ -162,7 +165,7 @@ def _timeline(status: Status) -> None:
     if not seen:
         return
     render.heading(t("Timeline"))
-    took = ["", *(f"+{humanise(later - earlier)}" for (_, earlier), (_, later) in pairwise(seen))]
+    took = ["", *(f"+{units.duration(later - earlier)}" for (_, earlier), (_, later) in pairwise(seen))]
     rows = [[_step(name), local(moment), gap] for (name, moment), gap in zip(seen, took, strict=True)]
     render.table([t("STEP"), t("TIME"), t("TOOK")], rows, indent="  ")
 
@@ -187,8 +190,8 @@ def _attempts(status: Status, now: datetime) -> None:
             [
                 [
                     str(a.number),
-                    local(a.started_at),
-                    humanise((a.finished_at or now) - a.started_at) if a.started_at else "",
+                    local(a.started),
+                    units.took(a.started, a.ended, now),
                     a.outcome or t("running"),
                     of(a.cause.summary) if a.cause else "",
                 ]

@@ -16,6 +16,7 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.times import local
 from oarsman.cli.verbs import family
 from oarsman.errors import OarsmanError
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.backends.base import Environments
@@ -86,7 +87,7 @@ def _row(one: EnvironmentRecord) -> list[str]:
         one.python or one.wanted.python or "",
         one.wanted.mpi or "",
         packages,
-        render.size(one.size_bytes),
+        units.size(one.size_bytes),
         str(len(one.used_by) or ""),
         one.owner,
     ]
@@ -198,7 +199,7 @@ def show(session: Session, name: str, output: str | None) -> None:
             (t("Image"), wanted.image or ""),
             (t("Owner"), found.owner),
             (t("Built"), local(found.built_at)),
-            (t("Size"), render.size(found.size_bytes)),
+            (t("Size"), units.size(found.size_bytes)),
             ("Digest", found.digest),
             (t("Used by"), ", ".join(found.used_by)),
         ]

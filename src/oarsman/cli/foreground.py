@@ -22,7 +22,7 @@ from oarsman.cli import lookups
 from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
 from oarsman.cli.messages import t
-from oarsman.cli.progress import Progress, waiting_for
+from oarsman.cli.progress import StatusLine, waiting_for
 from oarsman.cli.session import Session, short
 from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens, waits_for_hosts
 from oarsman.errors import ConflictError, NotFoundError
@@ -101,7 +101,7 @@ class Foreground:
 
     session: Session
     printer: Printer
-    progress: Progress
+    progress: StatusLine
     key: str = ""
     record: JobRecord | None = None  # as last seen
     gone: bool = False

@@ -14,10 +14,11 @@ import click
 from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.failures import note
 from oarsman.cli.messages import of, t
-from oarsman.cli.progress import Progress
+from oarsman.cli.progress import StatusLine
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.text import pad, safe
 from oarsman.cli.verbs import verb
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.diagnose import Diagnosis, Finding
@@ -30,7 +31,7 @@ _WIDEST = len("skipped")
 
 
 class Shown:
-    def __init__(self, *, every_step: bool, quiet: bool, progress: Progress) -> None:
+    def __init__(self, *, every_step: bool, quiet: bool, progress: StatusLine) -> None:
         self._every_step, self._quiet, self._progress = every_step, quiet, progress
         self._advised: set[str] = set()
 
@@ -184,7 +185,7 @@ def _milliseconds(seconds: float | None) -> str:
 
 
 def _rate(bytes_per_second: float | None) -> str:
-    return "" if bytes_per_second is None else f"{render.size(int(bytes_per_second))}/s"
+    return "" if bytes_per_second is None else f"{units.size(int(bytes_per_second))}/s"
 
 
 @verb(
@@ -217,7 +218,7 @@ def command(session: Session, names: tuple[str, ...], leave_out: bool, network: 
 
     inventory = host_arguments.inventory_of(session)
     hosts = host_arguments.chosen(inventory, names)
-    progress = Progress(wanted=not session.quiet)
+    progress = StatusLine(wanted=not session.quiet)
     shown = Shown(every_step=output == "wide", quiet=session.quiet, progress=progress)
     diagnosis = Diagnosis(
         Ssh(inventory),
@@ -252,7 +253,9 @@ def _stage(name: str) -> str:
             return t("running mpirun over all hosts")
 
 
-async def _go(diagnosis: Diagnosis, *, network: bool, progress: Progress) -> tuple[Sequence[Finding], Sequence[Speed]]:
+async def _go(
+    diagnosis: Diagnosis, *, network: bool, progress: StatusLine
+) -> tuple[Sequence[Finding], Sequence[Speed]]:
     from oarsman.engines.hosts.ssh.diagnose import OK
     from oarsman.engines.hosts.ssh.diagnose.network import measure
 

@@ -9,10 +9,11 @@ import click
 
 from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.messages import of, t
-from oarsman.cli.progress import Progress
+from oarsman.cli.progress import StatusLine
 from oarsman.cli.session import Session, pass_session
-from oarsman.cli.times import age, rfc3339
+from oarsman.cli.times import rfc3339
 from oarsman.cli.verbs import verb
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
     stale = [host for host in inventory.hosts if refresh or _is_stale(known[host.name], oldest)]
     if not stale:
         return
-    ssh, progress = Ssh(inventory), Progress(wanted=not session.quiet)
+    ssh, progress = Ssh(inventory), StatusLine(wanted=not session.quiet)
     left = {host.name for host in stale}
 
     async def one(host: SshHost) -> HostSeen:
@@ -139,7 +140,7 @@ class Row:
 
     def cells(self, now: datetime, *, wide: bool) -> list[str]:
         facts = self.facts
-        memory = f"{render.size(facts.memory_available)}/{render.size(facts.memory)}" if facts else ""
+        memory = f"{units.size(facts.memory_available)}/{units.size(facts.memory)}" if facts else ""
         mpi = self.mpi if wide else self.mpi.partition(" (")[0]
         at = datetime.fromtimestamp(self.known.at, UTC) if self.known.at else None
         cells = [
@@ -152,7 +153,7 @@ class Row:
             memory,
             _text(self.gpus),
             mpi,
-            age(at, now),
+            units.age(at, now),
         ]
         if wide:
             who = f"{facts.user} ({facts.uid})" if facts else self.host.user

@@ -12,7 +12,7 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.backends.kube.install import Step
+    from oarsman.backends.kube.install import InstallStep
 
 
 @verb(
@@ -90,7 +90,7 @@ def command(
             show(step, session)
 
 
-def show(step: Step, session: Session) -> None:
+def show(step: InstallStep, session: Session) -> None:
     words = {
         "created": t("created"),
         "configured": t("configured"),

@@ -32,7 +32,8 @@ def command(session: Session, state: str | None, output: str | None) -> None:
 
         raise no_namespace(session.scope)
     if state is not None:
-        records = [record for record in records if render.state(record).lower() == state.lower()]
+        wanted = state.lower()
+        records = [one for one in records if wanted in (render.state(one).lower(), render.plain_state(one).lower())]
     if output in (None, "wide"):
         if records:
             render.job_table(records, session.now(), wide=output == "wide")

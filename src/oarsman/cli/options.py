@@ -112,8 +112,10 @@ def complete_job(ctx: click.Context, _: click.Parameter, incomplete: str) -> lis
         records = session.jobs.list(session.scope)
     except (OarsmanError, OSError, ImportError):
         return []
-    known = [(short(record.job.key), record.status.phase) for record in records]
-    return [CompletionItem(name, help=phase) for name, phase in known if name.startswith(incomplete)]
+    from oarsman.cli.render import state
+
+    known = [(short(record.job.key), state(record)) for record in records]
+    return [CompletionItem(name, help=word) for name, word in known if name.startswith(incomplete)]
 
 
 job = click.argument("name", metavar="NAME", shell_complete=complete_job)

@@ -42,7 +42,7 @@ def waiting_for(record: JobRecord) -> str | None:
     return t("{name}: running, no output yet", name=job.name)
 
 
-class Progress:
+class StatusLine:
     """A spinner on stderr. Any thread may end it; once ended it stays so, once paused until there is news."""
 
     def __init__(self, *, wanted: bool) -> None:

@@ -17,7 +17,8 @@ from oarsman import names
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import short
 from oarsman.cli.text import pad, safe, width
-from oarsman.cli.times import age, humanise
+from oarsman.status import words
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.backends.base import EventRecord, JobRecord
@@ -107,9 +108,9 @@ def _job_row(record: JobRecord, now: datetime) -> list[str]:
         short(record.job.key),
         state(record),
         workers,
-        age(record.created_at, now),
+        units.age(record.created_at, now),
         duration(status, now),
-        reason(status),
+        words.reason(status),
     ]
 
 
@@ -133,17 +134,12 @@ def where(record: JobRecord) -> str:
 
 
 def state(record: JobRecord) -> str:
-    """One word; what the user has just asked for comes before what still is."""
-    if record.deleting:
-        return "Deleting"
-    if record.stop_requested and not record.status.finished:
-        return "Stopping"
-    return record.status.phase
+    return words.for_people(plain_state(record), words.reason(record.status))
 
 
-def reason(status: Status) -> str:
-    condition = status.condition(status.phase)
-    return condition.reason if condition is not None else ""
+def plain_state(record: JobRecord) -> str:
+    """As programs are told it."""
+    return words.state(record.status, deleting=record.deleting, stop_requested=record.stop_requested)
 
 
 def message(status: Status) -> str:
@@ -155,8 +151,7 @@ def message(status: Status) -> str:
         if not queue.position:
             return of(queue.reason)
         return t("place {position} in the queue: {reason}", position=queue.position, reason=of(queue.reason))
-    condition = status.condition(status.phase)
-    return of(condition.message) if condition is not None else ""
+    return of(words.message(status))
 
 
 def kept_workers(count: int, name: str) -> str:
@@ -168,15 +163,13 @@ def kept_workers(count: int, name: str) -> str:
 
 
 def duration(status: Status, now: datetime) -> str:
-    if status.start_time is None:
-        return ""
-    return humanise((status.completion_time or now) - status.start_time)
+    return units.took(status.start_time, status.completion_time, now)
 
 
 def event_table(events: Iterable[tuple[str, EventRecord]], now: datetime, *, with_job: bool, indent: str = "") -> None:
     """(job, event) pairs, oldest first."""
     headers = [t("AGE"), t("KIND"), t("NAME"), t("REASON"), t("MESSAGE")]
-    rows = [[age(event.time, now), event.severity, job, event.reason, _times(event)] for job, event in events]
+    rows = [[units.age(event.time, now), event.severity, job, event.reason, _times(event)] for job, event in events]
     if not with_job:
         for row in (headers, *rows):
             del row[2]
@@ -198,25 +191,13 @@ def usage_table(usages: Iterable[tuple[str, HostUsage]]) -> None:
                 use.role,
                 "" if use.processes is None else str(use.processes),
                 f"{use.cpu_percent:.0f}%",
-                size(use.memory_bytes),
-                size(use.memory_limit_bytes),
+                units.size(use.memory_bytes),
+                units.size(use.memory_limit_bytes),
                 ",".join(map(str, use.gpus)),
             ]
             for job, use in usages
         ],
     )
-
-
-def size(amount: int | None) -> str:
-    """Bytes in the unit that leaves one to four digits."""
-    if amount is None:
-        return ""
-    value = float(amount)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024:
-            return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return f"{value:.1f} TiB"
 
 
 # -- why it failed -----------------------------------------------------------------------------------

@@ -48,11 +48,11 @@ if TYPE_CHECKING:
 def command(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
-    from oarsman.cli.progress import Progress
+    from oarsman.cli.progress import StatusLine
 
     document = asked.document(session, "run")
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
-    watched = Foreground(session=session, printer=printer, progress=Progress(wanted=not session.quiet))
+    watched = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
     with watched.signals() as signals, printer:
         record = hand_in(session, document, replace=replace)
         signals.waiting = False

@@ -14,9 +14,9 @@ from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.sweep_view import service_of, show_results
-from oarsman.cli.times import age
 from oarsman.cli.verbs import family, verb
 from oarsman.errors import OarsmanError, UsageError
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.service.models import SweepView
@@ -183,7 +183,7 @@ def _row(view: SweepView, session: Session) -> list[str]:
         f"{ended}/{view.total}",
         str(view.states.get("Failed", "")),
         ", ".join(view.parameters),
-        age(view.created, session.now()),
+        units.age(view.created, session.now()),
         view.owner,
     ]
 

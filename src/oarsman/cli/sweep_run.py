@@ -19,7 +19,7 @@ import click
 from oarsman.cli.failures import note
 from oarsman.cli.foreground import Signals
 from oarsman.cli.messages import t
-from oarsman.cli.progress import Progress
+from oarsman.cli.progress import StatusLine
 from oarsman.cli.session import Session, short
 from oarsman.cli.sweep_view import service_of, show_results
 from oarsman.errors import NotFoundError, UserError
@@ -98,7 +98,7 @@ class _Watched:
     def __init__(self, session: Session, drive: Drive) -> None:
         self._session, self._drive = session, drive
         self._news: SimpleQueue[Any] = SimpleQueue()
-        self._progress = Progress(wanted=not session.quiet)
+        self._progress = StatusLine(wanted=not session.quiet)
         self._ended = threading.Event()
 
     def follow(self) -> int | None:

@@ -10,7 +10,7 @@ import click
 from oarsman.cli import documents, render
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
-from oarsman.cli.times import humanise
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.backends.base import JobRecord, Jobs
@@ -68,7 +68,7 @@ def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
         str(point.index),
         *values,
         point.state,
-        "" if took is None else humanise(took),
+        "" if took is None else units.duration(took),
         *metric,
         point.cause,
     ]

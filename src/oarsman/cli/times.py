@@ -39,25 +39,6 @@ def parse_moment(text: str, now: datetime) -> datetime:
     return now - timedelta(seconds=parse_duration(text))
 
 
-def humanise(span: timedelta | float) -> str:
-    """At most two units: 0.4s, 12s, 3m5s, 2h10m, 4d3h."""
-    seconds = span.total_seconds() if isinstance(span, timedelta) else span
-    seconds = max(seconds, 0.0)
-    if seconds < 9.95:
-        return f"{seconds:.1f}".removesuffix(".0") + "s"
-    whole = round(seconds)
-    for big, small, big_unit, small_unit in ((86400, 3600, "d", "h"), (3600, 60, "h", "m"), (60, 1, "m", "s")):
-        if whole >= big:
-            rest = whole % big // small
-            return f"{whole // big}{big_unit}" + (f"{rest}{small_unit}" if rest else "")
-    return f"{whole}s"
-
-
-def age(then: datetime | None, now: datetime) -> str:
-    """Whole seconds and up: ages in a table should not flicker in tenths."""
-    return "-" if then is None else humanise(float(int((now - then).total_seconds())))
-
-
 def local(moment: datetime | None) -> str:
     """For people: their own zone, to the second."""
     return "-" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -78,7 +78,7 @@ def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
                 note(text)
             if reached(record.status, goal):
                 if not session.quiet:
-                    click.echo(t("{name} is {state}", name=short(key), state=render.state(record)))
+                    click.echo(t("{name} is {state}", name=short(key), state=render.plain_state(record)))
                 return MET
             if record.status.finished:
                 note(

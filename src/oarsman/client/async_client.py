@@ -25,9 +25,9 @@ from oarsman.service.contract import Service
 from oarsman.service.models import (
     Create,
     HostView,
-    Job,
     JobChange,
     JobQuery,
+    JobView,
     Overview,
     Parameter,
     PreviewView,
@@ -103,7 +103,7 @@ class AsyncClient:
         handle = await self.submit(job, replace=replace, environment=environment, folder=folder, **changes)
         if not wait:
             return handle
-        with notebook.Progress(wanted=progress) as shown:
+        with notebook.LiveLine(wanted=progress) as shown:
             return await handle.wait_or_stop(
                 timeout, check=check, seeing=lambda state: shown.show(job_view.happening(state))
             )
@@ -202,7 +202,7 @@ class AsyncClient:
         home = "" if "/" in name else self._namespace or (await self.info()).home
         return inputs.key_of(name, home)
 
-    def _handle(self, job: Job) -> AsyncJobHandle:
+    def _handle(self, job: JobView) -> AsyncJobHandle:
         return AsyncJobHandle(self._carrier, job.summary.key, job=job)
 
     # -- the place -------------------------------------------------------------------------------------

@@ -14,7 +14,16 @@ from oarsman.client.job_view import SeenJob, Wish
 from oarsman.client.threads import Carrier
 from oarsman.errors import ConflictError, NotFoundError
 from oarsman.service import operations
-from oarsman.service.models import EventView, Job, JobSummary, LogFilter, LogLineView, LogPageView, Progress, UsagePoint
+from oarsman.service.models import (
+    EventView,
+    JobSummary,
+    JobView,
+    LogFilter,
+    LogLineView,
+    LogPageView,
+    Progress,
+    UsagePoint,
+)
 from oarsman.service.operations import Call
 
 if TYPE_CHECKING:
@@ -25,12 +34,12 @@ class AsyncJobHandle(SeenJob):
     """Made by an `AsyncClient`. What it says is what was last seen; `await refresh()` looks again."""
 
     def __init__(
-        self, carrier: Carrier, key: str, *, job: Job | None = None, summary: JobSummary | None = None
+        self, carrier: Carrier, key: str, *, job: JobView | None = None, summary: JobSummary | None = None
     ) -> None:
         super().__init__(key, job=job, summary=summary)
         self._carrier = carrier
 
-    async def _changed(self, call: Call[Job]) -> AsyncJobHandle:
+    async def _changed(self, call: Call[JobView]) -> AsyncJobHandle:
         self._see(await self._carrier.do(call))
         return self
 
@@ -44,7 +53,7 @@ class AsyncJobHandle(SeenJob):
         until: Wish = "finished",
         *,
         check: bool = True,
-        seeing: Callable[[Job], None] = lambda _: None,
+        seeing: Callable[[JobView], None] = lambda _: None,
     ) -> AsyncJobHandle:
         """Return when the job is as wished. See `JobHandle.wait`."""
         job_view.check_wish(until)
@@ -58,7 +67,7 @@ class AsyncJobHandle(SeenJob):
             raise TimeoutError(f"{self._key} is {state} after {timeout:g} seconds") from None
         return self
 
-    async def _wait(self, until: Wish, check: bool, seeing: Callable[[Job], None]) -> None:
+    async def _wait(self, until: Wish, check: bool, seeing: Callable[[JobView], None]) -> None:
         try:
             async with aclosing(self._carrier.stream(operations.watch(self._key))) as states:
                 async for job in states:
@@ -79,7 +88,7 @@ class AsyncJobHandle(SeenJob):
         timeout: float | None,  # noqa: ASYNC109 - the same as without an event loop
         *,
         check: bool,
-        seeing: Callable[[Job], None],
+        seeing: Callable[[JobView], None],
     ) -> AsyncJobHandle:
         """Wait for the end; if that is cancelled, stop the job first."""
         try:

@@ -22,9 +22,9 @@ from oarsman.service.contract import Service
 from oarsman.service.models import (
     Create,
     HostView,
-    Job,
     JobChange,
     JobQuery,
+    JobView,
     Overview,
     Parameter,
     PreviewView,
@@ -124,7 +124,7 @@ class Client:
         handle = self.submit(job, replace=replace, environment=environment, folder=folder, **changes)
         if not wait:
             return handle
-        with notebook.Progress(wanted=progress) as shown:
+        with notebook.LiveLine(wanted=progress) as shown:
             try:
                 return handle.wait(timeout, check=check, seeing=lambda state: shown.show(job_view.happening(state)))
             except KeyboardInterrupt:
@@ -226,7 +226,7 @@ class Client:
     def _key(self, name: str) -> str:
         return inputs.key_of(name, "" if "/" in name else self._namespace or self._service.info().home)
 
-    def _handle(self, job: Job) -> JobHandle:
+    def _handle(self, job: JobView) -> JobHandle:
         return JobHandle(self._service, job.summary.key, job=job)
 
     # -- the place -------------------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from oarsman.service.contract import Service
 from oarsman.service.models import (
     CauseView,
     EventView,
-    Job,
     JobSummary,
+    JobView,
     LogFilter,
     LogLineView,
     LogPageView,
@@ -35,11 +35,11 @@ class JobHandle(SeenJob):
     """Made by a `Client`. What it says is what was last seen; `refresh()` looks again."""
 
     def __init__(
-        self, service: Service, key: str, *, job: Job | None = None, summary: JobSummary | None = None
+        self, service: Service, key: str, *, job: JobView | None = None, summary: JobSummary | None = None
     ) -> None:
         super().__init__(key, job=job, summary=summary)
         self._service = service
-        self._watching: Pump[Job] | None = None  # kept when a wait ran out of time: the next one goes on with it
+        self._watching: Pump[JobView] | None = None  # kept when a wait ran out of time: the next one goes on with it
 
     def refresh(self) -> JobHandle:
         self._see(self._service.job(self._key))
@@ -51,7 +51,7 @@ class JobHandle(SeenJob):
             self.refresh()
         return super().cause
 
-    def _details(self) -> Job:
+    def _details(self) -> JobView:
         if self._job is None:
             self.refresh()
         return super()._details()
@@ -63,7 +63,7 @@ class JobHandle(SeenJob):
         until: Wish = "finished",
         *,
         check: bool = True,
-        seeing: Callable[[Job], None] = lambda _: None,
+        seeing: Callable[[JobView], None] = lambda _: None,
     ) -> JobHandle:
         """Return when the job is as wished: finished, succeeded, failed, running, suspended, deleted, or what a
         function of its summary says. Raises JobFailed for one that failed, ConflictError for one that ended otherwise,
@@ -87,7 +87,7 @@ class JobHandle(SeenJob):
         job_view.gone(self._key, until, check=check)
         return self
 
-    def _states(self, timeout: float | None) -> Generator[Job, None, None]:
+    def _states(self, timeout: float | None) -> Generator[JobView, None, None]:
         if timeout is None:
             states = self._service.watch(self._key)
             try:
@@ -112,7 +112,7 @@ class JobHandle(SeenJob):
             self._forget(pump)
             raise
 
-    def _forget(self, pump: Pump[Job]) -> None:
+    def _forget(self, pump: Pump[JobView]) -> None:
         pump.close()
         self._watching = None
 

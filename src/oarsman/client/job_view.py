@@ -12,7 +12,9 @@ from oarsman import names
 from oarsman.client import notebook
 from oarsman.client.mpijob import MPIJob
 from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
-from oarsman.service.models import CauseView, Clone, Job, JobSummary, LogFilter, LogLineView, LogPageView
+from oarsman.job.state import Cause
+from oarsman.service.models import CauseView, Clone, JobSummary, JobView, LogFilter, LogLineView, LogPageView
+from oarsman.text import units
 
 Until = Literal["finished", "succeeded", "failed", "running", "suspended", "deleted"]
 Wish = Until | Callable[[JobSummary], bool]
@@ -23,15 +25,15 @@ _ENDS = (names.SUCCEEDED, names.FAILED)
 class SeenJob:
     """A job as it was when last looked at. `refresh` and `wait` look again; reading a property never does."""
 
-    def __init__(self, key: str, *, job: Job | None = None, summary: JobSummary | None = None) -> None:
+    def __init__(self, key: str, *, job: JobView | None = None, summary: JobSummary | None = None) -> None:
         self._key = key
         self._job = job
         self._summary = job.summary if job is not None else summary
 
-    def _see(self, job: Job) -> None:
+    def _see(self, job: JobView) -> None:
         self._job, self._summary = job, job.summary
 
-    def _is_another(self, job: Job) -> bool:
+    def _is_another(self, job: JobView) -> bool:
         """Whether this is a job that somebody else made under the same name, after ours was deleted."""
         return self._summary is not None and self._summary.uid != job.summary.uid
 
@@ -65,13 +67,13 @@ class SeenJob:
         """Why it failed, with rank, host and last lines; None if it has not."""
         if self._job is not None:
             return self._job.cause
-        return CauseView(summary=self.summary.cause) if self.summary.cause else None
+        return CauseView.of(Cause(summary=self.summary.cause)) if self.summary.cause else None
 
     @property
     def finished(self) -> bool:
         return (self._job is not None and ended(self._job)) or self.state in _ENDS
 
-    def _details(self) -> Job:
+    def _details(self) -> JobView:
         if self._job is None:
             raise ConflictError(
                 f"only the summary of {self._key} has been looked at", hint="refresh() fetches the rest"
@@ -79,7 +81,7 @@ class SeenJob:
         return self._job
 
     @property
-    def details(self) -> Job:
+    def details(self) -> JobView:
         """All that was seen: conditions, timeline, attempts, ranks, completed manifest."""
         return self._details()
 
@@ -96,11 +98,11 @@ class SeenJob:
 
 
 # -- waiting ----------------------------------------------------------------------------------------
-def ended(job: Job) -> bool:
+def ended(job: JobView) -> bool:
     return _holds(job, names.SUCCEEDED) or _holds(job, names.FAILED)
 
 
-def _holds(job: Job, condition: str) -> bool:
+def _holds(job: JobView, condition: str) -> bool:
     return job.summary.state == condition or any(c.type == condition and c.status for c in job.conditions)
 
 
@@ -113,7 +115,7 @@ def check_wish(wish: Wish) -> None:
         )
 
 
-def reached(job: Job, wish: Wish) -> bool:
+def reached(job: JobView, wish: Wish) -> bool:
     if callable(wish):
         return wish(job.summary)
     if wish == "finished":
@@ -123,7 +125,7 @@ def reached(job: Job, wish: Wish) -> bool:
     return wish != "deleted" and _holds(job, _CONDITIONS[wish])
 
 
-def settled(job: Job, wish: Wish, *, check: bool) -> bool:
+def settled(job: JobView, wish: Wish, *, check: bool) -> bool:
     """Whether there is nothing more to wait for. Raises if the job failed, or can no longer become as wished."""
     met, over = reached(job, wish), ended(job) and wish != "deleted"
     if not check or not (met or over):
@@ -142,7 +144,7 @@ def gone(key: str, wish: Wish, *, check: bool) -> None:
         raise NotFoundError(f"{key} was deleted")
 
 
-def failure(job: Job) -> JobFailed:
+def failure(job: JobView) -> JobFailed:
     """The cause in one line: which rank, where, why."""
     cause, name = job.cause, job.summary.name
     why = cause.summary if cause is not None else job.summary.cause or job.summary.message or "nobody knows why"
@@ -164,11 +166,11 @@ def failure(job: Job) -> JobFailed:
     )
 
 
-def happening(job: Job) -> str:
+def happening(job: JobView) -> str:
     """One line about what the job does now."""
     summary, steps = job.summary, {step.name for step in job.timeline}
     if ended(job):
-        took = notebook.duration(summary.started or summary.created, summary.ended or datetime.now(UTC))
+        took = units.took(summary.started or summary.created, summary.ended, datetime.now(UTC))
         if _holds(job, names.SUCCEEDED):
             return f"{summary.name}: succeeded after {took}"
         return f"{summary.name}: failed after {took}" + (f": {summary.cause}" if summary.cause else "")
@@ -220,7 +222,7 @@ def pinned(only: LogFilter, page: LogPageView) -> LogFilter:
     return only.model_copy(update={"attempt": page.attempt or None})
 
 
-def clone_of(job: Job, name: str | None, changes: dict[str, Any]) -> Clone:
+def clone_of(job: JobView, name: str | None, changes: dict[str, Any]) -> Clone:
     """The difference that `changes` make, as the merge patch the service takes."""
     if not changes:
         return Clone(name=name)

@@ -15,27 +15,22 @@ from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from oarsman.manifest.problems import visible
-from oarsman.service.models import CauseView, HostView, Job, JobSummary, QueueEntry, SweepPoint, SweepView
+from oarsman.service.models import CauseView, HostView, JobSummary, JobView, QueueEntry, SweepPoint, SweepView
+from oarsman.status.words import for_people
+from oarsman.text import units
 
 T = TypeVar("T")
 ROWS = 50  # of a long list that are shown
 _MARKS = {"Succeeded": "#2e7d32", "Failed": "#c62828", "Running": "#1565c0", "Restarting": "#ef6c00"}
-_GIB = 1 << 30
 
 
 # -- words ------------------------------------------------------------------------------------------
-def duration(start: datetime, end: datetime) -> str:
-    """As people say it: 8s, 3m 20s, 2h 5m, 3d 4h."""
-    seconds = max(int((end - start).total_seconds()), 0)
-    for unit, size, smaller, small in (("d", 86400, "h", 3600), ("h", 3600, "m", 60), ("m", 60, "s", 1)):
-        if seconds >= size:
-            rest = seconds % size // small
-            return f"{seconds // size}{unit} {rest}{smaller}" if rest else f"{seconds // size}{unit}"
-    return f"{seconds}s"
-
-
 def _took(summary: JobSummary) -> str:
-    return duration(summary.started, summary.ended or datetime.now(UTC)) if summary.started is not None else ""
+    return units.took(summary.started, summary.ended, datetime.now(UTC))
+
+
+def _word(summary: JobSummary) -> str:
+    return for_people(summary.state, summary.reason)
 
 
 def _shape(summary: JobSummary) -> str:
@@ -46,7 +41,7 @@ def _shape(summary: JobSummary) -> str:
 def job_text(key: str, summary: JobSummary | None) -> str:
     if summary is None:
         return f"<job {visible(key)}>"
-    parts = [f"<job {visible(key)} {summary.state}", _shape(summary), _took(summary)]
+    parts = [f"<job {visible(key)} {_word(summary)}", _shape(summary), _took(summary)]
     if summary.cause or (summary.reason and summary.state not in ("Running", "Succeeded")):
         parts.append(visible(summary.cause or summary.message or summary.reason))
     return ", ".join(part for part in parts if part) + ">"
@@ -83,7 +78,7 @@ def jobs_html(rows: Sequence[JobSummary], total: int) -> str:
 def _row(row: JobSummary) -> Sequence[str]:
     return (
         escape(row.key),
-        _state(row.state),
+        _state(_word(row)),
         f"{row.workers_ready}/{row.workers}",
         "" if row.ranks is None else str(row.ranks),
         escape(row.owner),
@@ -93,11 +88,11 @@ def _row(row: JobSummary) -> Sequence[str]:
     )
 
 
-def job_html(key: str, summary: JobSummary | None, job: Job | None) -> str:
+def job_html(key: str, summary: JobSummary | None, job: JobView | None) -> str:
     if summary is None:
         return f"<p>{escape(key)}</p>"
     facts = [_shape(summary), summary.implementation, summary.engine, _took(summary)]
-    head = f"<p><b>{escape(key)}</b> {_state(summary.state)} {escape(', '.join(f for f in facts if f))}</p>"
+    head = f"<p><b>{escape(key)}</b> {_state(_word(summary))} {escape(', '.join(f for f in facts if f))}</p>"
     if job is not None and job.cause is not None:
         return head + cause_html(job.cause)
     why = summary.cause or summary.message
@@ -132,8 +127,8 @@ def _host_row(host: HostView) -> Sequence[str]:
     return (
         escape(host.name),
         state,
-        f"{host.held.cpus:g} of {host.total.cpus:g}",
-        f"{host.held.memory_bytes / _GIB:.1f} of {host.total.memory_bytes / _GIB:.1f} GiB",
+        f"{units.number(host.held.cpus)} of {units.number(host.total.cpus)}",
+        f"{units.size(host.held.memory_bytes)} of {units.size(host.total.memory_bytes)}",
         f"{host.held.gpus} of {host.total.gpus}",
         escape(", ".join(h.key for h in host.holdings)),
     )
@@ -145,7 +140,7 @@ def _queue_row(entry: QueueEntry) -> Sequence[str]:
         escape(entry.key),
         str(entry.priority),
         escape(entry.owner),
-        duration(entry.since, datetime.now(UTC)),
+        units.age(entry.since, datetime.now(UTC)),
         escape(entry.reason),
     )
 
@@ -168,7 +163,7 @@ def sweep_html(view: SweepView) -> str:
 
 
 def _point_row(view: SweepView, point: SweepPoint) -> Sequence[str]:
-    took = duration(point.started, point.ended or datetime.now(UTC)) if point.started is not None else ""
+    took = units.took(point.started, point.ended, datetime.now(UTC))
     values = (escape(str(point.parameters.get(name, ""))) for name in view.parameters)
     metric = "" if point.metric is None else f"{point.metric:g}"
     return (str(point.index), *values, _state(point.state), metric, took, escape(point.cause))
@@ -223,7 +218,7 @@ class Table(Sequence[T]):
 
 
 # -- progress ---------------------------------------------------------------------------------------
-class Progress:
+class LiveLine:
     """What a job does now: one live line in a notebook or on a terminal, otherwise a line for each change."""
 
     def __init__(self, *, wanted: bool = True) -> None:
@@ -236,7 +231,7 @@ class Progress:
             with suppress(OSError):  # nobody reads it any more; the job matters
                 self._show.line(visible(text))
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> LiveLine:
         return self
 
     def __exit__(

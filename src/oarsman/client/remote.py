@@ -80,37 +80,37 @@ class RemoteService:
     def jobs(self, query: models.JobQuery = ALL_JOBS) -> models.JobList:
         return self._do(operations.jobs(query))
 
-    def job(self, key: str) -> models.Job:
+    def job(self, key: str) -> models.JobView:
         return self._do(operations.job(key))
 
-    def create(self, wanted: models.Create) -> models.Job:
+    def create(self, wanted: models.Create) -> models.JobView:
         return self._do(operations.create(wanted))
 
     def delete(self, key: str) -> None:
         self._do(operations.delete(key))
 
-    def scale(self, key: str, workers: int) -> models.Job:
+    def scale(self, key: str, workers: int) -> models.JobView:
         return self._do(operations.scale(key, workers))
 
-    def suspend(self, key: str) -> models.Job:
+    def suspend(self, key: str) -> models.JobView:
         return self._do(operations.suspend(key))
 
-    def resume(self, key: str) -> models.Job:
+    def resume(self, key: str) -> models.JobView:
         return self._do(operations.resume(key))
 
-    def stop(self, key: str) -> models.Job:
+    def stop(self, key: str) -> models.JobView:
         return self._do(operations.stop(key))
 
-    def rerun(self, key: str) -> models.Job:
+    def rerun(self, key: str) -> models.JobView:
         return self._do(operations.rerun(key))
 
-    def clone(self, key: str, wanted: models.Clone) -> models.Job:
+    def clone(self, key: str, wanted: models.Clone) -> models.JobView:
         return self._do(operations.clone(key, wanted))
 
     def changes(self, query: models.JobQuery = ALL_JOBS) -> Iterator[models.JobChange]:
         return self._stream(operations.changes(query))
 
-    def watch(self, key: str) -> Iterator[models.Job]:
+    def watch(self, key: str) -> Iterator[models.JobView]:
         return self._stream(operations.watch(key))
 
     def events(self, key: str) -> Sequence[models.EventView]:

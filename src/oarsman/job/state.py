@@ -1,6 +1,7 @@
 """What a job has become: the status, as frozen values. How it is derived is `status/`'s business.
 
-The Kubernetes wire form (camelCase, RFC 3339) is written and read by `status/codec.py`.
+This is the one description of it. What stands in Kubernetes and in the stores, the CRD's schema and the REST API's
+models are derived from these classes, with the names, the descriptions and (for the CRD) the docstrings here.
 """
 
 from __future__ import annotations
@@ -8,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Annotated
 
 from oarsman import names
+from oarsman.job.described import Says
 
 _STRONGEST_FIRST = (
     names.SUCCEEDED,
@@ -24,71 +27,102 @@ _STRONGEST_FIRST = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    type: str
-    status: bool
-    reason: str
-    message: str
-    last_update_time: datetime
-    last_transition_time: datetime
+    """One thing that is, was or is not true of the job."""
+
+    type: Annotated[
+        str,
+        Says("Created, Queued, Running, Restarting, Suspended, Succeeded or Failed.", required=True, filled=True),
+    ]
+    status: Annotated[bool, Says("Whether it is true.", required=True, words=("True", "False", "Unknown"))]
+    reason: Annotated[str, Says("Why, in one word for programs.")]
+    message: Annotated[str, Says("Why, in a sentence for people.")]
+    last_update_time: Annotated[
+        datetime, Says("When this condition was last written.", otherwise="lastTransitionTime", api=False)
+    ]
+    since: Annotated[
+        datetime, Says("When its status last changed.", wire="lastTransitionTime", otherwise="lastUpdateTime")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaCount:
-    active: int = 0
-    succeeded: int = 0
-    failed: int = 0
-    ready: int = 0
+    active: Annotated[int, Says("Pods that exist and have not ended.")] = 0
+    ready: Annotated[int, Says("Pods that are ready.")] = 0
+    succeeded: Annotated[int, Says("Pods that ended well.")] = 0
+    failed: Annotated[int, Says("Pods that ended badly.")] = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """Why it failed, in one line (`summary`) and in parts."""
+    """Why the job failed."""
 
-    summary: str
-    rank: int | None = None
-    host: str | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    memory_limit_hit: bool = False
-    last_lines: tuple[str, ...] = ()
-    hint: str | None = None
+    summary: Annotated[str, Says("The cause in one line.")]
+    rank: Annotated[int | None, Says("The rank that failed first.")] = None
+    host: Annotated[str | None, Says("The host it ran on.")] = None
+    exit_code: Annotated[int | None, Says("The code it ended with, as a shell counts.")] = None
+    signal: Annotated[int | None, Says("The signal that ended it.")] = None
+    memory_limit_hit: Annotated[bool, Says("True when it was ended for using too much memory.")] = False
+    last_lines: Annotated[tuple[str, ...], Says("The last lines it wrote.")] = ()
+    hint: Annotated[str | None, Says("What may help.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One run of the whole gang. Attempts are counted from 1."""
+    """One run of the whole job."""
 
-    number: int
-    started_at: datetime | None = None
-    finished_at: datetime | None = None
-    outcome: str = ""  # "", Succeeded, Failed, Suspended, NotStarted
+    number: Annotated[int, Says("Counted from 1.")]
+    started: Annotated[datetime | None, Says("When it started.", wire="startedAt")] = None
+    ended: Annotated[datetime | None, Says("When it ended.", wire="finishedAt")] = None
+    outcome: Annotated[str, Says("Succeeded, Failed, Suspended, NotStarted, or nothing while it runs.")] = ""
     cause: Cause | None = None
-    workers: int | None = None  # how many it was launched with; a later scaling does not change it
-    launcher: str = ""  # which one served it, where an engine might put another of the same name in its place
+    # how many it was launched with; a later scaling does not change it
+    workers: Annotated[int | None, Says("Workers it ran with.")] = None
+    # which one served it, where an engine might put another of the same name in its place
+    launcher: Annotated[str, Says("The pod that served it.", filled=True, api=False)] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePlace:
-    position: int  # 1 is next
-    reason: str  # what the job waits for, in plain words
+    """The place in the queue, while the job waits for room."""
+
+    position: Annotated[int, Says("1 is next.")]
+    reason: Annotated[str, Says("What the job waits for.")]  # in plain words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    conditions: tuple[Condition, ...] = ()
-    launcher: ReplicaCount = ReplicaCount()
-    worker: ReplicaCount = ReplicaCount()
-    start_time: datetime | None = None
-    completion_time: datetime | None = None
-    observed_generation: int = 0
-    attempts: tuple[Attempt, ...] = ()
+    """What became of the job; written by the controller."""
+
+    conditions: Annotated[tuple[Condition, ...], Says("What is true of the job.", always=True, key="type")] = ()
+    launcher: Annotated[
+        ReplicaCount,
+        Says(
+            "How many of the launcher's pods are in which state.",
+            wire="replicaStatuses.Launcher",
+            always=True,
+        ),
+    ] = ReplicaCount()
+    worker: Annotated[
+        ReplicaCount,
+        Says("How many of the workers' pods are in which state.", wire="replicaStatuses.Worker", always=True),
+    ] = ReplicaCount()
+    start_time: Annotated[datetime | None, Says("When the job was first taken up, or resumed.")] = None
+    completion_time: Annotated[datetime | None, Says("When it ended.")] = None
+    observed_generation: Annotated[int, Says("The generation this status is about.", bits=64)] = 0
+    attempts: Annotated[tuple[Attempt, ...], Says("Every run of the job, oldest first.")] = ()
     cause: Cause | None = None
     queue: QueuePlace | None = None
     # step -> first time it was seen: submitted, admitted, hostsUp, launched, firstOutput, ended
-    timeline: Mapping[str, datetime] = field(default_factory=dict)
-    placement: Mapping[int, str] = field(default_factory=dict)  # rank -> host, as seen
-    machines: Mapping[str, str] = field(default_factory=dict)  # host -> machine, where it is not one of its own
-    retry_at: datetime | None = None
+    timeline: Annotated[Mapping[str, datetime], Says("When each step was first seen.")] = field(default_factory=dict)
+    # rank -> host, as seen
+    placement: Annotated[Mapping[int, str], Says("Which ranks ran on which host, as ranges.")] = field(
+        default_factory=dict
+    )
+    # host -> machine
+    machines: Annotated[Mapping[str, str], Says("Which machine each host is on, where it is not one of its own.")] = (
+        field(default_factory=dict)
+    )
+    retry_at: Annotated[datetime | None, Says("When a failed launcher is tried again.")] = None
 
     def condition(self, type_: str) -> Condition | None:
         return next((c for c in self.conditions if c.type == type_), None)
@@ -108,4 +142,5 @@ class Status:
     @property
     def phase(self) -> str:
         """One word for a table: the strongest condition that is true."""
-        return next((type_ for type_ in _STRONGEST_FIRST if self.is_true(type_)), "Pending")
+        said = {condition.type: condition.status for condition in reversed(self.conditions)}
+        return next((type_ for type_ in _STRONGEST_FIRST if said.get(type_)), "Pending")

@@ -1,138 +1,91 @@
-"""The schema of what the controller writes back. Names follow `status/codec.py` and, before it, upstream."""
+"""The schema of what the controller writes back, derived from `job/state.py`. Upstream's names are kept."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import is_dataclass
+from datetime import datetime
+from typing import Any, get_args, get_origin
+
+from oarsman.job.described import Described, described
+from oarsman.job.state import ReplicaCount, Status
 
 Schema = dict[str, Any]
+
+# of a text; an API server compiled with a newer Go than its own takes an empty one for null
+_MAY_BE_EMPTY = {"nullable": True}
+_GROUPS = {"replicaStatuses": "Counts per role."}
 
 
 def _text(description: str, **more: Any) -> Schema:
     return {"type": "string", "description": description, **more}
 
 
-def _words(description: str) -> Schema:
-    """A text that may be empty: an API server compiled with a newer Go than its own takes an empty text for null."""
-    return _text(description, nullable=True)
-
-
-def _time(description: str) -> Schema:
-    return _text(description, format="date-time")
-
-
-def _whole(description: str) -> Schema:
-    return {"type": "integer", "format": "int32", "description": description}
-
-
-def _mapping(description: str, **properties: Schema) -> Schema:
-    return {"type": "object", "description": description, "properties": properties}
-
-
-def _list(description: str, items: Schema, **more: Any) -> Schema:
-    return {"type": "array", "description": description, "items": items, **more}
-
-
-def _condition() -> Schema:
-    condition = _mapping(
-        "One thing that is, was or is not true of the job.",
-        type=_text("Created, Queued, Running, Restarting, Suspended, Succeeded or Failed."),
-        status=_text("Whether it is true.", enum=["True", "False", "Unknown"]),
-        reason=_words("Why, in one word for programs."),
-        message=_words("Why, in a sentence for people."),
-        lastUpdateTime=_time("When this condition was last written."),
-        lastTransitionTime=_time("When its status last changed."),
-    )
-    return {**condition, "required": ["type", "status"]}
-
-
-def _cause() -> Schema:
-    return _mapping(
-        "Why the job failed.",
-        summary=_words("The cause in one line."),
-        rank=_whole("The rank that failed first."),
-        host=_words("The host it ran on."),
-        exitCode=_whole("The code it ended with, as a shell counts."),
-        signal=_whole("The signal that ended it."),
-        memoryLimitHit={"type": "boolean", "description": "True when it was ended for using too much memory."},
-        lastLines=_list("The last lines it wrote.", {"type": "string", "nullable": True}),
-        hint=_words("What may help."),
-    )
-
-
-def _count(role: str) -> Schema:
-    return _mapping(
-        f"How many of the {role} are in which state.",
-        active=_whole("Pods that exist and have not ended."),
-        ready=_whole("Pods that are ready."),
-        succeeded=_whole("Pods that ended well."),
-        failed=_whole("Pods that ended badly."),
-        selector=_text("Selector that finds the pods, for whatever scales them."),
-        labelSelector={
-            "type": "object",
-            "description": "The older form of selector; accepted and not used.",
-            "x-kubernetes-preserve-unknown-fields": True,
-        },
-    )
-
-
-def _attempt() -> Schema:
-    return _mapping(
-        "One run of the whole job.",
-        number=_whole("Counted from 1."),
-        startedAt=_time("When it started."),
-        finishedAt=_time("When it ended."),
-        outcome=_words("Succeeded, Failed, Suspended, NotStarted, or nothing while it runs."),
-        cause=_cause(),
-        workers=_whole("Workers it ran with."),
-        launcher=_text("The pod that served it."),
-    )
+# What stands in a status and is nothing a job's state has: after which property, and its schema.
+_MORE: dict[type, dict[str, tuple[str, Schema]]] = {
+    Status: {
+        "phase": ("", _text("The strongest condition that is true, in one word.")),
+        "lastReconcileTime": (
+            "completionTime",
+            _text("Written by some other operators; accepted and not used.", format="date-time"),
+        ),
+        "writtenAs": ("retryAt", _text("The API version the job was written in, whichever it is read in.")),
+    },
+    ReplicaCount: {
+        "selector": ("failed", _text("Selector that finds the pods, for whatever scales them.")),
+        "labelSelector": (
+            "selector",
+            {
+                "type": "object",
+                "description": "The older form of selector; accepted and not used.",
+                "x-kubernetes-preserve-unknown-fields": True,
+            },
+        ),
+    },
+}
 
 
 def status_schema() -> Schema:
-    texts: Schema = {"type": "string"}
-    status = _mapping(
-        "What became of the job; written by the controller.",
-        phase=_text("The strongest condition that is true, in one word."),
-        conditions=_list(
-            "What is true of the job.",
-            _condition(),
-            **{"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
-        ),
-        replicaStatuses=_mapping(
-            "Counts per role.", Launcher=_count("launcher's pods"), Worker=_count("workers' pods")
-        ),
-        startTime=_time("When the job was first taken up, or resumed."),
-        completionTime=_time("When it ended."),
-        lastReconcileTime=_time("Written by some other operators; accepted and not used."),
-        observedGeneration={
-            "type": "integer",
-            "format": "int64",
-            "description": "The generation this status is about.",
-        },
-        attempts=_list("Every run of the job, oldest first.", _attempt()),
-        cause=_cause(),
-        queue=_mapping(
-            "The place in the queue, while the job waits for room.",
-            position=_whole("1 is next."),
-            reason=_words("What the job waits for."),
-        ),
-        timeline={
-            "type": "object",
-            "description": "When each step was first seen.",
-            "additionalProperties": {"type": "string", "format": "date-time"},
-        },
-        placement={
-            "type": "object",
-            "description": "Which ranks ran on which host, as ranges.",
-            "additionalProperties": texts,
-        },
-        machines={
-            "type": "object",
-            "description": "Which machine each host is on, where it is not one of its own.",
-            "additionalProperties": texts,
-        },
-        retryAt=_time("When a failed launcher is tried again."),
-        writtenAs=_text("The API version the job was written in, whichever it is read in."),
-    )
     # Another operator's status may hold more; it is not ours to drop.
-    return {**status, "x-kubernetes-preserve-unknown-fields": True}
+    return {**_of_class(Status), "x-kubernetes-preserve-unknown-fields": True}
+
+
+def _of_class(cls: type, description: str = "") -> Schema:
+    properties: Schema = {}
+    for one in described(cls):
+        group, _, name = one.wire.rpartition(".")
+        into = properties.setdefault(group, _mapping(_GROUPS[group], {}))["properties"] if group else properties
+        into[name] = _of_field(one)
+    for name, (after, schema) in _MORE.get(cls, {}).items():
+        place = list(properties).index(after) + 1 if after else 0
+        properties = dict([*list(properties.items())[:place], (name, schema), *list(properties.items())[place:]])
+    required = [one.wire for one in described(cls) if one.says.required]
+    return _mapping(description or cls.__doc__ or "", properties) | ({"required": required} if required else {})
+
+
+def _mapping(description: str, properties: Schema) -> Schema:
+    return {"type": "object", "description": description, "properties": properties}
+
+
+def _of_field(one: Described) -> Schema:
+    description, type_ = one.says.what, one.type
+    if is_dataclass(type_):
+        return _of_class(type_, description)  # type: ignore[arg-type]
+    if type_ is int:
+        return {"type": "integer", "format": f"int{one.says.bits}", "description": description}
+    if one.says.words:
+        return _text(description, enum=list(one.says.words))
+    if type_ is bool:
+        return {"type": "boolean", "description": description}
+    if type_ is datetime:
+        return _text(description, format="date-time")
+    if type_ is str:
+        return _text(description, **({} if one.says.filled else _MAY_BE_EMPTY))
+    if get_origin(type_) is tuple:
+        (item, _) = get_args(type_)
+        items = (
+            _of_class(item) if isinstance(item, type) and is_dataclass(item) else {"type": "string", **_MAY_BE_EMPTY}
+        )
+        keys = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [one.says.key]} if one.says.key else {}
+        return {"type": "array", "description": description, "items": items, **keys}
+    values = {"type": "string", "format": "date-time"} if get_args(type_)[1] is datetime else {"type": "string"}
+    return {"type": "object", "description": description, "additionalProperties": values}

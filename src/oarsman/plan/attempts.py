@@ -35,7 +35,7 @@ def failures(turn: Turn) -> int:
 def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool = False) -> Turn:
     """Enter a new attempt. Older ones keep their cause but not its lines: a status has to stay small."""
     earlier = tuple(replace(a, cause=_brief(a.cause)) for a in _worth_keeping(turn.status.attempts))
-    attempt = Attempt(number=number, started_at=at, workers=workers)
+    attempt = Attempt(number=number, started=at, workers=workers)
     turn = turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None)
     return turn if held else turn.mark(timeline.HOSTS_UP, at).mark(timeline.LAUNCHED, at)
 
@@ -51,7 +51,7 @@ def close(turn: Turn, outcome: str, *, at: datetime | None = None, cause: Cause 
     attempt = turn.open_attempt
     if attempt is None:
         return turn
-    closed = replace(attempt, outcome=outcome, finished_at=at or turn.now, cause=cause)
+    closed = replace(attempt, outcome=outcome, ended=at or turn.now, cause=cause)
     return turn.become(attempts=(*turn.status.attempts[:-1], closed))
 
 

@@ -202,17 +202,17 @@ def jobs(query: models.JobQuery = ALL_JOBS) -> Call[models.JobList]:
     return Call(of=lambda s: s.jobs(query), path="/jobs", parameters=_query(query), reads=_reads(models.JobList))
 
 
-def job(key: str) -> Call[models.Job]:
-    return Call(of=lambda s: s.job(key), path=path_of(key), reads=_reads(models.Job))
+def job(key: str) -> Call[models.JobView]:
+    return Call(of=lambda s: s.job(key), path=path_of(key), reads=_reads(models.JobView))
 
 
-def create(wanted: models.Create) -> Call[models.Job]:
+def create(wanted: models.Create) -> Call[models.JobView]:
     return Call(
         of=lambda s: s.create(wanted),
         method="POST",
         path="/jobs",
         body=_body(wanted),
-        reads=_reads(models.Job),
+        reads=_reads(models.JobView),
         changes=True,
         about="the job was submitted",
     )
@@ -229,50 +229,52 @@ def delete(key: str) -> Call[None]:
     )
 
 
-def scale(key: str, workers: int) -> Call[models.Job]:
+def scale(key: str, workers: int) -> Call[models.JobView]:
     return Call(
         of=lambda s: s.scale(key, workers),
         method="POST",
         path=f"{path_of(key)}/scale",
         body=_body(models.Scale(workers=workers)),
-        reads=_reads(models.Job),
+        reads=_reads(models.JobView),
     )
 
 
-def _action(key: str, verb: str, of: Callable[[Service], models.Job], *, changes: bool = False) -> Call[models.Job]:
+def _action(
+    key: str, verb: str, of: Callable[[Service], models.JobView], *, changes: bool = False
+) -> Call[models.JobView]:
     return Call(
         of=of,
         method="POST",
         path=f"{path_of(key)}/{verb}",
-        reads=_reads(models.Job),
+        reads=_reads(models.JobView),
         changes=changes,
         about=f"'{verb}' reached {key}",
     )
 
 
-def suspend(key: str) -> Call[models.Job]:
+def suspend(key: str) -> Call[models.JobView]:
     return _action(key, "suspend", lambda s: s.suspend(key))
 
 
-def resume(key: str) -> Call[models.Job]:
+def resume(key: str) -> Call[models.JobView]:
     return _action(key, "resume", lambda s: s.resume(key))
 
 
-def stop(key: str) -> Call[models.Job]:
+def stop(key: str) -> Call[models.JobView]:
     return _action(key, "stop", lambda s: s.stop(key), changes=True)
 
 
-def rerun(key: str) -> Call[models.Job]:
+def rerun(key: str) -> Call[models.JobView]:
     return _action(key, "rerun", lambda s: s.rerun(key), changes=True)
 
 
-def clone(key: str, wanted: models.Clone) -> Call[models.Job]:
+def clone(key: str, wanted: models.Clone) -> Call[models.JobView]:
     return Call(
         of=lambda s: s.clone(key, wanted),
         method="POST",
         path=f"{path_of(key)}/clone",
         body=_body(wanted),
-        reads=_reads(models.Job),
+        reads=_reads(models.JobView),
         changes=True,
         about=f"{key} was cloned",
     )
@@ -284,8 +286,8 @@ def changes(query: models.JobQuery = ALL_JOBS) -> Stream[models.JobChange]:
     )
 
 
-def watch(key: str) -> Stream[models.Job]:
-    return Stream(of=lambda s: s.watch(key), path=f"{path_of(key)}/watch", reads=_reads(models.Job))
+def watch(key: str) -> Stream[models.JobView]:
+    return Stream(of=lambda s: s.watch(key), path=f"{path_of(key)}/watch", reads=_reads(models.JobView))
 
 
 # -- what a job said and did ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from oarsman.job.mpi import hostfile
 from oarsman.manifest import documents, job_from_document, to_yaml
 from oarsman.service import views
 from oarsman.service.documents import completed
-from oarsman.service.models import Create, PreviewView, ProblemView
+from oarsman.service.models import Create, FitView, PreviewView, ProblemView
 
 _MOST = 1000
 _LONGEST = 63
@@ -59,7 +59,7 @@ def preview(
     try:
         document = one_document(wanted)
     except ManifestError as error:
-        return PreviewView(problems=[views.problem(found) for found in error.problems])
+        return PreviewView(problems=[ProblemView.of(found) for found in error.problems])
     except UsageError as error:
         return PreviewView(problems=[ProblemView(field=error.field or "", message=error.message, hint=error.hint)])
     job = job_from_document(document)
@@ -77,9 +77,9 @@ def preview(
         warnings=warnings,
     )
     try:
-        fit = views.fit(jobs.fit(document, owner=asks))
+        fit = FitView.of(jobs.fit(document, owner=asks))
     except ManifestError as error:  # valid for every engine, but not for this one
-        return PreviewView(problems=[views.problem(_placed(found, wanted.manifest or "")) for found in error.problems])
+        return PreviewView(problems=[ProblemView.of(_placed(found, wanted.manifest or "")) for found in error.problems])
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
         note = f"whether it fits is not known: {error.message}"
         return view.model_copy(update={"warnings": [*view.warnings, note]})

@@ -32,9 +32,9 @@ from oarsman.service.models import (
     EventView,
     HostView,
     Identity,
-    Job,
     JobList,
     JobQuery,
+    JobView,
     LogFilter,
     LogPageView,
     Overview,
@@ -129,7 +129,7 @@ class JobService(EnvironmentService, SweepService):
 
     def hosts(self) -> Sequence[HostView]:
         require(self.identity, Action.LOOK)
-        found = [views.host(host) for host in self._jobs.hosts()]
+        found = [HostView.of(host) for host in self._jobs.hosts()]
         if may(self.identity, Action.SEE):
             return found
         sees = self.sees
@@ -142,7 +142,7 @@ class JobService(EnvironmentService, SweepService):
 
     def overview(self) -> Overview:
         found = glance(self._rows(), self.sees, self._viewer)
-        hosts = [views.host(host) for host in self._jobs.hosts()]
+        hosts = [HostView.of(host) for host in self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
             states=found.states,
@@ -162,10 +162,10 @@ class JobService(EnvironmentService, SweepService):
     def facets(self) -> listing.Facets:
         return listing.facets(self._rows(), self.sees, self._viewer)
 
-    def job(self, key: str) -> Job:
+    def job(self, key: str) -> JobView:
         return views.whole_job(self._seen(key))
 
-    def create(self, wanted: Create) -> Job:
+    def create(self, wanted: Create) -> JobView:
         require(self.identity, Action.CREATE)
         document = preview.one_document(wanted)
         if wanted.replace:
@@ -197,7 +197,7 @@ class JobService(EnvironmentService, SweepService):
         environment: Mapping[str, str] | None = None,
         replace: bool = False,
         owner: str | None = None,
-    ) -> Job:
+    ) -> JobView:
         record = self._jobs.submit(
             document,
             environment={**self._surroundings(), **(environment or {})},
@@ -219,7 +219,7 @@ class JobService(EnvironmentService, SweepService):
             raise UsageError(f"{asked!r} is not a folder of this machine", field="folder", hint="write a whole path")
         return folder
 
-    def _told(self, record: JobRecord) -> Job:
+    def _told(self, record: JobRecord) -> JobView:
         """The answer to a change; the job index learns of it, so that the list shown next is not older."""
         if self._job_index is not None:
             self._job_index.learn(record)
@@ -229,23 +229,23 @@ class JobService(EnvironmentService, SweepService):
         self._changing(key)
         self._jobs.delete(key)
 
-    def scale(self, key: str, workers: int) -> Job:
+    def scale(self, key: str, workers: int) -> JobView:
         self._changing(key)
         return self._told(self._jobs.scale(key, workers))
 
-    def suspend(self, key: str) -> Job:
+    def suspend(self, key: str) -> JobView:
         self._changing(key)
         return self._told(self._jobs.suspend(key))
 
-    def resume(self, key: str) -> Job:
+    def resume(self, key: str) -> JobView:
         self._changing(key)
         return self._told(self._jobs.resume(key))
 
-    def stop(self, key: str) -> Job:
+    def stop(self, key: str) -> JobView:
         self._changing(key)
         return self._told(self._jobs.stop(key))
 
-    def rerun(self, key: str) -> Job:
+    def rerun(self, key: str) -> JobView:
         record = self._changing(key)
         if not record.status.finished:
             raise ConflictError(f"{key} has not ended; it cannot be run again", hint="stop it first, or clone it")
@@ -256,7 +256,7 @@ class JobService(EnvironmentService, SweepService):
             owner=record.owner,
         )
 
-    def clone(self, key: str, wanted: Clone) -> Job:
+    def clone(self, key: str, wanted: Clone) -> JobView:
         record = self._seen(key)
         require(self.identity, Action.CREATE)
         document = merged(for_another_run(record.job.document), wanted.patch)
@@ -271,7 +271,7 @@ class JobService(EnvironmentService, SweepService):
             return self._submit(document, folder=folder)
         return self._submit_under_free_name(document, record.job.name, folder)
 
-    def _submit_under_free_name(self, document: dict[str, Any], name: str, folder: Path) -> Job:
+    def _submit_under_free_name(self, document: dict[str, Any], name: str, folder: Path) -> JobView:
         """Somebody may be quicker; then the next name is tried."""
         for copy in copies(name):
             document["metadata"]["name"] = copy
@@ -300,11 +300,11 @@ class JobService(EnvironmentService, SweepService):
         job_index = self._job_index or JobIndex(self._jobs)
         return Changes(job_index, self.told(query, job_index), own=self._job_index is None)
 
-    def watch(self, key: str) -> Mapped[JobRecord, Job]:
+    def watch(self, key: str) -> Mapped[JobRecord, JobView]:
         """A job that somebody else makes under the same name is not shown to those who may not see it."""
         self._seen(key)
 
-        def shown(record: JobRecord) -> Job | None:
+        def shown(record: JobRecord) -> JobView | None:
             return views.whole_job(record) if may(self.identity, Action.SEE, record.owner) else None
 
         return Mapped(self._jobs.watch(key), shown)
@@ -312,7 +312,7 @@ class JobService(EnvironmentService, SweepService):
     # -- what a job said and did -----------------------------------------------------------------------
     def events(self, key: str) -> Sequence[EventView]:
         self._may_see(key)
-        return [views.event(found) for found in self._jobs.events(key)]
+        return [EventView.of(found) for found in self._jobs.events(key)]
 
     def log(
         self,
@@ -352,7 +352,7 @@ class JobService(EnvironmentService, SweepService):
 
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         self._may_see(key)
-        return [views.usage(sample) for sample in self._jobs.usage_series(key, since=since)]
+        return [UsagePoint.of(sample) for sample in self._jobs.usage_series(key, since=since)]
 
     def progress(self, key: str) -> Progress:
         return self._progress.of(self._jobs, self._seen(key), self._now())

@@ -23,6 +23,7 @@ from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanE
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
+from oarsman.status.words import STOPPED, for_people, reason, state
 
 _WITH_A_QUEUE = frozenset({"local", "ssh"})  # engines that let in what fits, however much was handed in
 _ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
@@ -290,15 +291,12 @@ class Drive:
             _close(self._batches)
 
 
-STOPPED = "Stopped"
 ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
 
 
 def word(record: JobRecord) -> str:
     """The state of a point."""
-    if not record.status.finished:
-        return record.status.phase
-    return STOPPED if was_stopped(record) else record.status.phase
+    return for_people(state(record.status), reason(record.status))
 
 
 def was_stopped(record: JobRecord) -> bool:

@@ -20,7 +20,8 @@ from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
 from oarsman.service.job_index import Entry, JobIndex, Rows
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
-from oarsman.service.sweep_runs import STOPPED, Drive, Handing, MetricsKept, Sweeps, spec_of
+from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, Sweeps, spec_of
+from oarsman.status.words import STOPPED, for_people
 
 if TYPE_CHECKING:
     from oarsman.service.listing import Visible
@@ -278,7 +279,7 @@ def point_state(job: JobSummary | None) -> str:
     """That of its job; one that was stopped did not fail."""
     if job is None:
         return NOT_SUBMITTED
-    return STOPPED if job.state == names.FAILED and job.reason == names.REASON_STOPPED else job.state
+    return for_people(job.state, job.reason)
 
 
 def state_of(words: Mapping[str, int], *, driven: bool) -> str:

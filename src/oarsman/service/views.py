@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from oarsman import names
 from oarsman.backends import base as backend
-from oarsman.engines.contract import UsageSample
-from oarsman.errors import Problem
 from oarsman.job import state as domain
-from oarsman.job.job import Job as DomainJob
+from oarsman.job.job import Job
 from oarsman.job.sweep import sweep_of
 from oarsman.manifest import to_yaml
 from oarsman.plan import placement
@@ -20,22 +18,16 @@ from oarsman.service.models import (
     AttemptView,
     CauseView,
     ConditionView,
-    EventView,
-    FindingView,
-    FitView,
-    HoldingView,
-    HostView,
-    Job,
     JobSummary,
+    JobView,
     LogFilter,
     LogLineView,
     LogPageView,
-    ProblemView,
     QueueEntry,
     RankView,
     Step,
-    UsagePoint,
 )
+from oarsman.status import words
 
 QUEUED_STEP = "queued"
 _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
@@ -46,7 +38,6 @@ def summary(record: backend.JobRecord) -> JobSummary:
     """A row of the jobs page. Cheap: ten thousand of them are made when a server starts."""
     job, status = record.job, record.status
     asked = asked_by(job)
-    condition = status.condition(status.phase)
     attempt = status.attempt
     return JobSummary(
         key=job.key,
@@ -54,9 +45,9 @@ def summary(record: backend.JobRecord) -> JobSummary:
         namespace=job.namespace,
         uid=job.uid,
         engine=record.engine,
-        state=state(record),
-        reason=condition.reason if condition is not None else "",
-        message=_message(status, condition),
+        state=words.state(status, deleting=record.deleting, stop_requested=record.stop_requested),
+        reason=words.reason(status),
+        message=words.message(status),
         cause=status.cause.summary if status.cause is not None else "",
         owner=record.owner,
         description=job.annotation(names.ANNOTATION_DESCRIPTION),
@@ -82,22 +73,7 @@ def summary(record: backend.JobRecord) -> JobSummary:
     )
 
 
-def state(record: backend.JobRecord) -> str:
-    """One word; what the user has just asked for comes before what still is."""
-    if record.deleting:
-        return "Deleting"
-    if record.stop_requested and not record.status.finished:
-        return "Stopping"
-    return "Pending" if record.status.phase == names.CREATED else record.status.phase
-
-
-def _message(status: domain.Status, condition: domain.Condition | None) -> str:
-    if status.queue is not None:
-        return status.queue.reason
-    return condition.message if condition is not None else ""
-
-
-def ranks_asked_for(job: DomainJob) -> int | None:
+def ranks_asked_for(job: Job) -> int | None:
     """How many the launch line starts; None where only the launcher knows."""
     line = job.launch
     if line is None:
@@ -110,7 +86,7 @@ def ranks_asked_for(job: DomainJob) -> int | None:
     return hosts * (line.per_node or job.slots_per_worker)
 
 
-def _queue(job: DomainJob) -> str:
+def _queue(job: Job) -> str:
     scheduling = job.run_policy.scheduling
     return scheduling.queue if scheduling is not None else ""
 
@@ -127,20 +103,20 @@ def waiting(record: backend.JobRecord) -> QueueEntry | None:
         position=place.position,
         priority=priority_of(record.job),
         reason=place.reason,
-        since=queued.last_transition_time if queued is not None else record.created_at,
+        since=queued.since if queued is not None else record.created_at,
         owner=record.owner,
         wanted=AmountsView(cpus=float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus),
     )
 
 
-def whole_job(record: backend.JobRecord) -> Job:
+def whole_job(record: backend.JobRecord) -> JobView:
     status = record.status
-    return Job(
+    return JobView(
         summary=summary(record),
-        conditions=[_condition(found) for found in status.conditions],
+        conditions=[ConditionView.of(found) for found in status.conditions],
         timeline=_timeline(status),
-        attempts=[_attempt(found) for found in status.attempts],
-        cause=cause(status.cause),
+        attempts=[AttemptView.of(found) for found in status.attempts],
+        cause=CauseView.of(status.cause) if status.cause is not None else None,
         ranks=list(ranks(record)),
         machines=dict(status.machines),
         manifest=to_yaml([as_given(record.job.document)]),
@@ -149,48 +125,12 @@ def whole_job(record: backend.JobRecord) -> Job:
     )
 
 
-def cause(found: domain.Cause | None) -> CauseView | None:
-    if found is None:
-        return None
-    return CauseView(
-        summary=found.summary,
-        rank=found.rank,
-        host=found.host,
-        exit_code=found.exit_code,
-        signal=found.signal,
-        memory_limit_hit=found.memory_limit_hit,
-        last_lines=found.last_lines,
-        hint=found.hint,
-    )
-
-
-def _condition(found: domain.Condition) -> ConditionView:
-    return ConditionView(
-        type=found.type,
-        status=found.status,
-        reason=found.reason,
-        message=found.message,
-        since=found.last_transition_time,
-    )
-
-
-def _attempt(found: domain.Attempt) -> AttemptView:
-    return AttemptView(
-        number=found.number,
-        started=found.started_at,
-        ended=found.finished_at,
-        outcome=found.outcome,
-        workers=found.workers,
-        cause=cause(found.cause),
-    )
-
-
 def _timeline(status: domain.Status) -> list[Step]:
     """In the order of time; of a job that waits, also since when."""
     steps = dict(status.timeline)
     queued = status.condition(names.QUEUED)
     if queued is not None and queued.status:
-        steps.setdefault(QUEUED_STEP, queued.last_transition_time)
+        steps.setdefault(QUEUED_STEP, queued.since)
     return [Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
 
 
@@ -211,7 +151,7 @@ def ranks(record: backend.JobRecord) -> Iterator[RankView]:
         )
 
 
-def planned_ranks(job: DomainJob, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def planned_ranks(job: Job, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """Host of each rank, where the launch line says enough to know."""
     return placement.planned(job, machines)
 
@@ -229,17 +169,6 @@ def _rank_exit(status: domain.Status, rank: int, culprit: int | None) -> int | N
 
 
 # -- what a job said and did --------------------------------------------------------------------------
-def event(found: backend.EventRecord) -> EventView:
-    return EventView(
-        time=found.time,
-        first_time=found.first_time,
-        severity=found.severity,
-        reason=found.reason,
-        message=found.message,
-        count=found.count,
-    )
-
-
 def log_page(page: backend.LogPage) -> LogPageView:
     return LogPageView(
         lines=[_line(placed) for placed in page.lines], before=page.before, after=page.after, attempt=page.attempt
@@ -274,55 +203,7 @@ def log_query(only: LogFilter) -> backend.LogQuery:
     )
 
 
-def usage(sample: UsageSample) -> UsagePoint:
-    return UsagePoint(
-        time=sample.time,
-        host=sample.host,
-        cpu_percent=sample.cpu_percent,
-        memory_bytes=sample.memory_bytes,
-        received_bytes_per_second=sample.received_bytes_per_second,
-        sent_bytes_per_second=sample.sent_bytes_per_second,
-        gpu_percent=sample.gpu_percent,
-        gpu_memory_bytes=sample.gpu_memory_bytes,
-    )
-
-
-# -- the place ----------------------------------------------------------------------------------------
-def amounts(found: backend.Amounts) -> AmountsView:
-    return AmountsView(cpus=found.cpus, memory_bytes=found.memory_bytes, gpus=found.gpus)
-
-
-def host(found: backend.HostRecord) -> HostView:
-    return HostView(
-        name=found.name,
-        state=found.state,
-        message=found.message,
-        total=amounts(found.total),
-        held=amounts(found.held),
-        used=amounts(found.used) if found.used is not None else None,
-        holdings=[HoldingView(key=held.key, amounts=amounts(held.amounts)) for held in found.holdings],
-        checked=found.checked_at,
-        findings=[FindingView(level=one.level, message=one.message, hint=one.hint) for one in found.findings],
-    )
-
-
-def fit(found: backend.Fit) -> FitView:
-    return FitView(
-        now=found.now,
-        ever=found.ever,
-        reason=found.reason,
-        wanted=amounts(found.wanted),
-        free=amounts(found.free),
-        total=amounts(found.total),
-        machines=dict(found.machines),
-    )
-
-
 # -- before it runs -----------------------------------------------------------------------------------
-def problem(found: Problem) -> ProblemView:
-    return ProblemView(line=found.line, column=found.column, field=found.field, message=found.message, hint=found.hint)
-
-
 def hosts_with_ranks(ranks: Mapping[int, str]) -> dict[str, list[int]]:
     placed: dict[str, list[int]] = {}
     for rank, name in ranks.items():

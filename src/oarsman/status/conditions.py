@@ -28,9 +28,7 @@ def put(
     """The list with this condition set. `refresh`: a new message alone is a change too."""
     present = find(conditions, type_)
     if present is None:
-        added = Condition(
-            type=type_, status=status, reason=reason, message=message, last_update_time=at, last_transition_time=at
-        )
+        added = Condition(type=type_, status=status, reason=reason, message=message, last_update_time=at, since=at)
         return (*conditions, added)
     same = (present.status, present.reason) == (status, reason)
     if same and not (refresh and present.message != message):
@@ -41,7 +39,7 @@ def put(
         reason=reason,
         message=message,
         last_update_time=at,
-        last_transition_time=present.last_transition_time if present.status == status else at,
+        since=present.since if present.status == status else at,
     )
     return (*(c for c in conditions if c.type != type_), changed)
 
@@ -56,4 +54,4 @@ def lower(conditions: Conditions, type_: str, *, reason: str, message: str, at: 
 
 
 def latest_time(conditions: Iterable[Condition]) -> datetime | None:
-    return max((max(c.last_update_time, c.last_transition_time) for c in conditions), default=None)
+    return max((max(c.last_update_time, c.since) for c in conditions), default=None)

@@ -25,9 +25,7 @@ NOW = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
 def a_status(*true: str, **given: object) -> Status:
     conditions = tuple(
-        Condition(
-            type=kind, status=True, reason=f"MPIJob{kind}", message=kind, last_update_time=NOW, last_transition_time=NOW
-        )
+        Condition(type=kind, status=True, reason=f"MPIJob{kind}", message=kind, last_update_time=NOW, since=NOW)
         for kind in true
     )
     return replace(Status(conditions=conditions), **given)  # type: ignore[arg-type]
@@ -192,7 +190,7 @@ def test_logs_of_a_job_that_has_not_begun_are_empty(jobs: KubeBackend, played: P
 def test_of_a_pod_that_is_gone_the_last_lines_are_shown(jobs: KubeBackend, played: Played) -> None:
     key = submit(jobs).job.key
     cause = Cause(summary="rank 1 failed", rank=1, host="pi-worker-0", last_lines=("Traceback", "ValueError"))
-    played.status(key, a_status(names.FAILED, cause=cause, attempts=(Attempt(number=1, finished_at=NOW),)))
+    played.status(key, a_status(names.FAILED, cause=cause, attempts=(Attempt(number=1, ended=NOW),)))
     for query in (LogQuery(), LogQuery(follow=True)):
         found = jobs.logs(key, query)
         lines = [next(found), next(found)]

@@ -125,7 +125,7 @@ def test_the_state_is_that_of_the_build(
     build = {"metadata": {"name": "b"}, "status": {"conditions": conditions}}
     status = {"phase": phase, "containerStatuses": [{"name": "build", "state": state}] if state else [], **more}
     pod = decode("show", json.dumps({"metadata": {}, "status": status}).encode(), views.Pod) if phase else None
-    result = states.result_of("abc", decode("show", json.dumps(build).encode(), views.Job), pod)
+    result = states.result_of("abc", decode("show", json.dumps(build).encode(), views.BatchJob), pod)
     assert result["state"] == said
     found = result.get("message", "")
     assert found.startswith(message)

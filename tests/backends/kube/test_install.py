@@ -13,7 +13,7 @@ from cluster.kubectl import until
 from oarsman import names
 from oarsman.backends.kube import doctor, install, lookups
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.kube.install import Document, Settings, Step, documents
+from oarsman.backends.kube.install import Document, InstallStep, Settings, documents
 from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, Resource, load_access, resources
 from oarsman.engines.kube.lease import micro_time, utc_now
@@ -30,11 +30,11 @@ def backend(served: Cluster) -> Iterator[KubeBackend]:
     found.close()
 
 
-def applied(backend: KubeBackend) -> list[Step]:
+def applied(backend: KubeBackend) -> list[InstallStep]:
     return list(backend.stream(lambda kube: install.apply(kube, WANTED)))
 
 
-def removed(backend: KubeBackend) -> list[Step]:
+def removed(backend: KubeBackend) -> list[InstallStep]:
     return list(backend.stream(lambda kube: install.remove(kube, WANTED, with_definition=False)))
 
 
@@ -106,7 +106,7 @@ def test_the_lease_of_the_operator_goes_with_it_and_that_of_another_stays(
         }
         backend.ask(lambda kube: kube.create(resources.LEASES, lease, place))
         steps = list(backend.stream(lambda kube: install.remove(kube, wanted, with_definition=False)))
-        assert (Step("deleted", f"lease {place}/{LEASE_NAME}") in steps) is not stays
+        assert (InstallStep("deleted", f"lease {place}/{LEASE_NAME}") in steps) is not stays
         assert (place in [leader.namespace for leader in backend.ask(lookups.leaders)]) is stays
         if stays:  # namespaces go slowly, and whoever asks for operators meanwhile would find this one
             backend.ask(lambda kube: kube.delete(resources.LEASES, LEASE_NAME, place))

@@ -340,10 +340,10 @@ def test_of_a_pod_that_is_gone_the_last_lines_are_a_page() -> None:
     kubelet = Kubelet()
     kubelet.pods = []
     cause = Cause(summary="rank 1 failed", rank=1, host="pi-worker-0", last_lines=("Traceback", "ValueError"))
-    record = a_record(Status(attempts=(Attempt(number=2, finished_at=T0),), cause=cause))
+    record = a_record(Status(attempts=(Attempt(number=2, ended=T0),), cause=cause))
     found = page(kubelet, record=record)
     assert (texts(found), found.before, found.attempt) == (["Traceback", "ValueError"], None, 2)
     assert page(kubelet, record=record, after=found.after).lines == ()
     assert page(kubelet, record=record, before=found.after).before is None
     with pytest.raises(NotFoundError, match="is gone, and its log with it"):
-        page(kubelet, record=a_record(Status(attempts=(Attempt(number=1, finished_at=T0),))))
+        page(kubelet, record=a_record(Status(attempts=(Attempt(number=1, ended=T0),))))

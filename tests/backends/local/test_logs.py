@@ -39,7 +39,7 @@ def running(jobs: LocalBackend) -> str:
 
 
 def end(jobs: LocalBackend, uid: str, attempt: int = 1) -> None:
-    status = Status(attempts=(Attempt(number=attempt, started_at=NOW, finished_at=NOW, outcome="Succeeded"),))
+    status = Status(attempts=(Attempt(number=attempt, started=NOW, ended=NOW, outcome="Succeeded"),))
     jobs._store.write_status(uid, to_wire(status), finished=False, now=NOW)
 
 

@@ -94,7 +94,7 @@ def test_a_host_tells_what_the_last_check_found_of_it_that_is_not_well(
     monkeypatch.setattr(
         SshBackend, "inventory_facts", lambda self: self._known_inventories.of(str(self.inventory))
     )  # nobody is asked
-    assert [(host.checked_at, host.findings) for host in rack.hosts()] == [(None, ())] * 2
+    assert [(host.checked, host.findings) for host in rack.hosts()] == [(None, ())] * 2
     findings = [
         Finding(host="node1", step="login", level="ok", message="it lets us log in"),
         Finding(host="node1", step="clock", level="warn", message="node1: its clock is 9 s behind", hint="set it"),
@@ -102,9 +102,9 @@ def test_a_host_tells_what_the_last_check_found_of_it_that_is_not_well(
     ]
     host_state.checked(load(rack.inventory), findings, fit=["node1"], unfit={}, clock=lambda: 60.0, paths=paths)
     first, second = rack.hosts()
-    assert first.checked_at == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
+    assert first.checked == datetime(1970, 1, 1, 0, 1, tzinfo=UTC)
     assert first.findings == (HostFinding(level="warn", message="node1: its clock is 9 s behind", hint="set it"),)
-    assert (second.checked_at, second.findings) == (None, ())
+    assert (second.checked, second.findings) == (None, ())
 
 
 @pytest.mark.parametrize("text", [None, "node1 slots=many\n"])

@@ -55,11 +55,11 @@ def a_status(*true: str, ended: datetime | None = None, **given: Any) -> Status:
             reason=f"MPIJob{kind}",
             message=f"it is {kind.lower()}",
             last_update_time=at(1),
-            last_transition_time=at(1),
+            since=at(1),
         )
         for kind in (names.CREATED, *true)
     )
-    attempts = (Attempt(number=1, started_at=at(1), finished_at=ended),)
+    attempts = (Attempt(number=1, started=at(1), ended=ended),)
     return Status(conditions=conditions, start_time=at(1), completion_time=ended, attempts=attempts, **given)
 
 

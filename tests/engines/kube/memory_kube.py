@@ -259,10 +259,10 @@ def bring_up_to_date(kube: MemoryKube, caches: Any) -> None:
     kept = (
         (kinds.MPIJOBS, caches.mpijobs, views.MPIJob, ""),
         (kinds.PODS, caches.pods, views.Pod, ""),
-        (kinds.JOBS, caches.jobs, views.Job, ""),
+        (kinds.JOBS, caches.jobs, views.BatchJob, ""),
         (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap, ""),
         (kinds.CONFIG_MAPS, caches.environments, views.ConfigMap, environments.LABEL),
-        (kinds.JOBS, caches.builds, views.Job, environments.LABEL),
+        (kinds.JOBS, caches.builds, views.BatchJob, environments.LABEL),
     )
     for resource, informer, view, labels in kept:
         there = {

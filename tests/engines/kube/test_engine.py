@@ -12,7 +12,7 @@ import pytest
 
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube.caches import Caches
-from oarsman.engines.kube.client import Cause, Conflict, Forbidden, Invalid, Resource, Unavailable
+from oarsman.engines.kube.client import Conflict, Forbidden, Invalid, Resource, StatusCause, Unavailable
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.engine import KubeEngine
 from oarsman.engines.kube.objects.common import KubeOptions
@@ -283,7 +283,10 @@ async def test_the_launcher_of_an_earlier_attempt_is_not_taken_for_the_next_one(
 
 # -- refusals -----------------------------------------------------------------------------------------------------
 REFUSAL = Invalid(
-    "create pods", "is invalid", status=422, causes=[Cause(field="spec.containers[0].image", message="Required value")]
+    "create pods",
+    "is invalid",
+    status=422,
+    causes=[StatusCause(field="spec.containers[0].image", message="Required value")],
 )
 
 

@@ -302,9 +302,7 @@ def test_a_status_comes_back_from_the_server_as_it_was_written(served: Cluster, 
         last_lines=("a", "b"),
         hint="x",
     )
-    attempt = Attempt(
-        number=1, started_at=at(1), finished_at=at(2.5), outcome="Failed", cause=cause, workers=2, launcher="l"
-    )
+    attempt = Attempt(number=1, started=at(1), ended=at(2.5), outcome="Failed", cause=cause, workers=2, launcher="l")
     count = ReplicaCount(active=1, succeeded=2, failed=3, ready=4)
     full = a_status(
         true=("Created", "Failed"),

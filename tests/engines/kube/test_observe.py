@@ -55,10 +55,10 @@ def launcher_pod_of(status: Object, *, job: Job = JOB, name: str = "pi-launcher-
     return found
 
 
-def launcher_job(conditions: list[Object] | None = None, **meta: Any) -> views.Job:
+def launcher_job(conditions: list[Object] | None = None, **meta: Any) -> views.BatchJob:
     made = launcher(JOB, 1, OPTIONS)
     made["metadata"] |= {"uid": JOB_UID, **meta}
-    found: views.Job = viewed({**made, "status": {"conditions": conditions or []}}, views.Job)
+    found: views.BatchJob = viewed({**made, "status": {"conditions": conditions or []}}, views.BatchJob)
     return found
 
 

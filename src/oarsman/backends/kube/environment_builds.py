@@ -131,7 +131,7 @@ def wanted_of(found: views.ConfigMap) -> EnvironmentWanted:
     return EnvironmentWanted(**{**fields, "name": found.metadata.labels.get(kept.LABEL, "")})
 
 
-def result_of(digest: str, build: views.Job | None, pod: views.Pod | None) -> Result:
+def result_of(digest: str, build: views.BatchJob | None, pod: views.Pod | None) -> Result:
     """What the build has come to. `state` is always there."""
     ended = kept.end_of(build)
     last = pod.status.container_statuses[0].state.terminated if pod and pod.status.container_statuses else None
@@ -154,7 +154,7 @@ def result_of(digest: str, build: views.Job | None, pod: views.Pod | None) -> Re
     return {"state": "Building"}
 
 
-def _why_failed(build: views.Job | None, pod: views.Pod | None, last: views.Terminated | None) -> str:
+def _why_failed(build: views.BatchJob | None, pod: views.Pod | None, last: views.Terminated | None) -> str:
     """pip's last error, or else the last line; the Job's own words where no container ran."""
     lines = [line.strip() for line in (last.message if last is not None else "").splitlines() if line.strip()]
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]

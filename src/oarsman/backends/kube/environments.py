@@ -68,7 +68,7 @@ class KubeEnvironments:
         )
         found = sorted(listed, key=lambda one: one.metadata.name)
         written = [kept.result_of(one.data) for one in found]
-        builds: dict[str, views.Job] = {}
+        builds: dict[str, views.BatchJob] = {}
         pods: dict[str, views.Pod] = {}
         if not all(written):
             builds, pods = await self._builds(kube, labels)
@@ -80,7 +80,7 @@ class KubeEnvironments:
         return together
 
     async def _judged(
-        self, kube: Kube, found: views.ConfigMap, builds: dict[str, views.Job], pods: dict[str, views.Pod]
+        self, kube: Kube, found: views.ConfigMap, builds: dict[str, views.BatchJob], pods: dict[str, views.Pod]
     ) -> states.Result:
         """What its build has come to; an end is written down, because Jobs and pods do not stay for ever."""
         digest = found.data.get(kept.DIGEST, "")
@@ -112,16 +112,16 @@ class KubeEnvironments:
         hint = "`oarsman env list` shows those there are"
         return NotFoundError(f"there is no environment {name} in namespace {self._namespace}", hint=hint)
 
-    async def _builds(self, kube: Kube, labels: str) -> tuple[dict[str, views.Job], dict[str, views.Pod]]:
+    async def _builds(self, kube: Kube, labels: str) -> tuple[dict[str, views.BatchJob], dict[str, views.Pod]]:
         """Jobs by their name, pods by the Job they are of."""
         jobs, pods = await asyncio.gather(
-            kube.list(resources.JOBS, self._namespace, labels=labels, view=views.Job),
+            kube.list(resources.JOBS, self._namespace, labels=labels, view=views.BatchJob),
             kube.list(resources.PODS, self._namespace, labels=labels, view=views.Pod),
         )
         owned = {owner.uid: pod for pod in pods for owner in (pod.metadata.controller,) if owner is not None}
         return {job.metadata.name: job for job in jobs}, owned
 
-    async def _build(self, kube: Kube, name: str, digest: str) -> tuple[views.Job | None, views.Pod | None]:
+    async def _build(self, kube: Kube, name: str, digest: str) -> tuple[views.BatchJob | None, views.Pod | None]:
         builds, pods = await self._builds(kube, f"{kept.LABEL}={name}")
         build = builds.get(kept.build_name(name, digest))
         return build, pods.get(build.metadata.uid) if build is not None else None
@@ -182,7 +182,7 @@ class KubeEnvironments:
                 await kube.create(resources.JOBS, body, self._namespace)
                 return
             with suppress(NotFound):
-                found = await kube.get(resources.JOBS, name, self._namespace, view=views.Job)
+                found = await kube.get(resources.JOBS, name, self._namespace, view=views.BatchJob)
                 if found.metadata.deletion_timestamp is None and kept.end_of(found) != kept.FAILED:
                     return
                 await kube.delete(resources.JOBS, name, self._namespace, uid=found.metadata.uid)

@@ -45,7 +45,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class InstallStep:
     """One object, and what became of it; or, without an object, how far a wait is."""
 
     what: str  # created, configured, unchanged, deleted, absent, kept, missing, waiting, stuck, ready
@@ -111,14 +111,14 @@ def _complete(ports: Iterable[Document]) -> None:
 
 
 # -- bringing ----------------------------------------------------------------------------------------
-async def apply(kube: Kube, wanted: Sequence[Document], *, force: bool = False) -> AsyncGenerator[Step, None]:
+async def apply(kube: Kube, wanted: Sequence[Document], *, force: bool = False) -> AsyncGenerator[InstallStep, None]:
     """`force` takes over what belongs to a Helm release."""
     if not force:
         await _refuse_helms(kube, wanted, "helm upgrade")
     version = await kube.server_version()
     merges = version >= _APPLY_SINCE
     for document in wanted if version >= _SECCOMP_SINCE else [_without_seccomp(one) for one in wanted]:
-        yield Step(await _apply(kube, document, merges), name_of(document))
+        yield InstallStep(await _apply(kube, document, merges), name_of(document))
         if document["kind"] == "CustomResourceDefinition":
             await _established(kube, document["metadata"]["name"])
 
@@ -217,7 +217,7 @@ async def _take_from_helm(kube: Kube, document: Document) -> None:
 
 
 # -- looking -----------------------------------------------------------------------------------------
-async def preview(kube: Kube, wanted: Sequence[Document], *, force: bool = False) -> AsyncGenerator[Step, None]:
+async def preview(kube: Kube, wanted: Sequence[Document], *, force: bool = False) -> AsyncGenerator[InstallStep, None]:
     """What `apply` would find. Changes nothing."""
     if not force:
         await _refuse_helms(kube, wanted, "helm upgrade")
@@ -228,10 +228,10 @@ async def preview(kube: Kube, wanted: Sequence[Document], *, force: bool = False
         stays = found is not None and not _leaves(found) and (namespace or "") not in leaving
         if document["kind"] == "Namespace" and not stays:
             leaving.add(name)
-        yield Step("present" if stays else "missing", name_of(document))
+        yield InstallStep("present" if stays else "missing", name_of(document))
 
 
-async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> AsyncGenerator[Step, None]:
+async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> AsyncGenerator[InstallStep, None]:
     """Until every Deployment has its pods. Says how far it is, and what keeps it, whenever that changes."""
     for document in wanted:
         if document["kind"] != "Deployment":
@@ -245,15 +245,15 @@ async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> Asyn
                     why = await _trouble(kube, document)
                     if why and why not in said:
                         said.add(why)
-                        yield Step("stuck", name_of(document), why)
+                        yield InstallStep("stuck", name_of(document), why)
                     continue
                 available, replicas = _progress(found)
                 if available >= replicas:
-                    yield Step("ready", name_of(document), f"{available}/{replicas}")
+                    yield InstallStep("ready", name_of(document), f"{available}/{replicas}")
                     break
                 if (now := f"{available}/{replicas}") not in said:
                     said.add(now)
-                    yield Step("waiting", name_of(document), now)
+                    yield InstallStep("waiting", name_of(document), now)
             else:
                 why = await _trouble(kube, document)
                 hint = f"kubectl -n {namespace} describe pods"
@@ -309,7 +309,7 @@ async def _trouble(kube: Kube, deployment: Document) -> str:
 # -- taking away -------------------------------------------------------------------------------------
 async def remove(
     kube: Kube, wanted: Sequence[Document], *, with_definition: bool, force: bool = False
-) -> AsyncGenerator[Step, None]:
+) -> AsyncGenerator[InstallStep, None]:
     """In the opposite order. The definition, and with it every job, stays unless it is meant."""
     if not force:
         await _refuse_helms(kube, wanted, "helm uninstall")
@@ -318,12 +318,12 @@ async def remove(
         definition = document["kind"] == "CustomResourceDefinition"
         shared = document["kind"] == "Namespace" and not await _ours_alone(kube, name)
         if shared or (definition and not with_definition):
-            yield Step("kept", name_of(document))
+            yield InstallStep("kept", name_of(document))
         else:
             gone = await kube.delete(resource, name, namespace)
-            yield Step("deleted" if gone else "absent", name_of(document))
+            yield InstallStep("deleted" if gone else "absent", name_of(document))
         if document["kind"] == "Role" and await _without_lease(kube, namespace):
-            yield Step("deleted", f"lease {namespace}/{LEASE_NAME}")
+            yield InstallStep("deleted", f"lease {namespace}/{LEASE_NAME}")
 
 
 async def _without_lease(kube: Kube, namespace: str | None) -> bool:

@@ -95,7 +95,7 @@ def gone(record: JobRecord, lines: Batch) -> NotFoundError:
 def _last_lines(record: JobRecord, attempt: Attempt) -> Batch:
     newest = attempt is record.status.attempts[-1]
     cause = attempt.cause or (record.status.cause if newest else None)
-    when = attempt.finished_at or record.status.completion_time or record.created_at
+    when = attempt.ended or record.status.completion_time or record.created_at
     if cause is None:
         return []
     host = cause.host or record.job.launcher_host
@@ -182,7 +182,7 @@ async def _over(kube: Kube, record: JobRecord, number: int) -> None:
     async with aclosing(states):
         async for found in states:
             status = records.record(found).status
-            ended = any(a.number == number and a.finished_at is not None for a in status.attempts)
+            ended = any(a.number == number and a.ended is not None for a in status.attempts)
             if ended or status.finished:
                 return
 

@@ -69,7 +69,7 @@ class LocalLogs:
         if stored is None:
             return True
         status = from_wire(stored.status)
-        ended = any(attempt.number == number and attempt.finished_at is not None for attempt in status.attempts)
+        ended = any(attempt.number == number and attempt.ended is not None for attempt in status.attempts)
         return ended or status.finished
 
     # -- pages ---------------------------------------------------------------------------------------

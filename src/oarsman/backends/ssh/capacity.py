@@ -63,7 +63,7 @@ def _checked(host: str, check: Check | None) -> dict[str, Any]:
         for finding in own
         if finding.level in (WARN, FAIL)
     )
-    return {"checked_at": datetime.fromtimestamp(when, UTC), "findings": wrong}
+    return {"checked": datetime.fromtimestamp(when, UTC), "findings": wrong}
 
 
 def held(records: Sequence[JobRecord], now: datetime, paths: Paths) -> dict[str, Capacity]:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from oarsman.console.api import PREFIX, feeds, sse
 from oarsman.console.api.problems import responses
 from oarsman.console.api.request_context import Context
-from oarsman.service.models import Clone, Create, EventView, Job, JobList, JobQuery, Progress, Scale, UsagePoint
+from oarsman.service.models import Clone, Create, EventView, JobList, JobQuery, JobView, Progress, Scale, UsagePoint
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 
@@ -73,7 +73,7 @@ def list_jobs(context: Context, query: Wanted) -> JobList:
 
 
 @router.post("", operation_id="createJob", status_code=201, responses=responses(404, 409, 413))
-def create_job(context: Context, wanted: Create, response: Response) -> Job:
+def create_job(context: Context, wanted: Create, response: Response) -> JobView:
     """Submit one job, as YAML text or as a document. It belongs to you."""
     made = context.service.create(wanted)
     context.note("submit", made.summary.key)
@@ -95,7 +95,7 @@ async def stream_jobs(context: Context, query: Watched, last_event_id: LastEvent
 
 # -- one of them ------------------------------------------------------------------------------------
 @router.get("/{namespace}/{name}", operation_id="getJob", responses=responses(404))
-def get_job(context: Context, namespace: Namespace, name: JobName) -> Job:
+def get_job(context: Context, namespace: Namespace, name: JobName) -> JobView:
     """All that is known of a job, but for its log, its events and its usage."""
     return context.service.job(f"{namespace}/{name}")
 
@@ -109,7 +109,7 @@ def delete_job(context: Context, namespace: Namespace, name: JobName) -> None:
 
 
 @router.post("/{namespace}/{name}/scale", operation_id="scaleJob", responses=responses(404, 409, 413))
-def scale_job(context: Context, namespace: Namespace, name: JobName, wanted: Scale) -> Job:
+def scale_job(context: Context, namespace: Namespace, name: JobName, wanted: Scale) -> JobView:
     """Change the number of workers."""
     job = context.service.scale(f"{namespace}/{name}", wanted.workers)
     context.note("scale", f"{namespace}/{name} to {wanted.workers}")
@@ -117,7 +117,7 @@ def scale_job(context: Context, namespace: Namespace, name: JobName, wanted: Sca
 
 
 @router.post("/{namespace}/{name}/suspend", operation_id="suspendJob", responses=responses(404, 409))
-def suspend_job(context: Context, namespace: Namespace, name: JobName) -> Job:
+def suspend_job(context: Context, namespace: Namespace, name: JobName) -> JobView:
     """End its processes and keep the job, to be resumed."""
     job = context.service.suspend(f"{namespace}/{name}")
     context.note("suspend", f"{namespace}/{name}")
@@ -125,7 +125,7 @@ def suspend_job(context: Context, namespace: Namespace, name: JobName) -> Job:
 
 
 @router.post("/{namespace}/{name}/resume", operation_id="resumeJob", responses=responses(404, 409))
-def resume_job(context: Context, namespace: Namespace, name: JobName) -> Job:
+def resume_job(context: Context, namespace: Namespace, name: JobName) -> JobView:
     """Let a suspended job start again."""
     job = context.service.resume(f"{namespace}/{name}")
     context.note("resume", f"{namespace}/{name}")
@@ -133,7 +133,7 @@ def resume_job(context: Context, namespace: Namespace, name: JobName) -> Job:
 
 
 @router.post("/{namespace}/{name}/stop", operation_id="stopJob", responses=responses(404, 409))
-def stop_job(context: Context, namespace: Namespace, name: JobName) -> Job:
+def stop_job(context: Context, namespace: Namespace, name: JobName) -> JobView:
     """End the job for good; its log and its record stay."""
     job = context.service.stop(f"{namespace}/{name}")
     context.note("stop", f"{namespace}/{name}")
@@ -141,7 +141,7 @@ def stop_job(context: Context, namespace: Namespace, name: JobName) -> Job:
 
 
 @router.post("/{namespace}/{name}/rerun", operation_id="rerunJob", status_code=201, responses=responses(404, 409))
-def rerun_job(context: Context, namespace: Namespace, name: JobName) -> Job:
+def rerun_job(context: Context, namespace: Namespace, name: JobName) -> JobView:
     """Run an ended job once more under its own name; what it left is deleted first."""
     job = context.service.rerun(f"{namespace}/{name}")
     context.note("rerun", f"{namespace}/{name}")
@@ -149,7 +149,7 @@ def rerun_job(context: Context, namespace: Namespace, name: JobName) -> Job:
 
 
 @router.post("/{namespace}/{name}/clone", operation_id="cloneJob", status_code=201, responses=responses(404, 409, 413))
-def clone_job(context: Context, namespace: Namespace, name: JobName, wanted: Clone, response: Response) -> Job:
+def clone_job(context: Context, namespace: Namespace, name: JobName, wanted: Clone, response: Response) -> JobView:
     """Submit a new job like this one, with changes (a JSON merge patch), under a free name unless you give one."""
     job = context.service.clone(f"{namespace}/{name}", wanted)
     context.note("clone", f"{namespace}/{name} as {job.summary.key}")

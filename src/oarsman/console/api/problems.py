@@ -48,7 +48,7 @@ def details(error: errors.OarsmanError) -> ProblemDetails:
     status = status_of(error)
     found: Sequence[ProblemView] = ()
     if isinstance(error, errors.ManifestError):
-        found = [views.problem(problem) for problem in error.problems]
+        found = [ProblemView.of(problem) for problem in error.problems]
     return ProblemDetails(
         title=HTTPStatus(status).phrase,
         status=status,

@@ -16,6 +16,7 @@ from oarsman.console.parts import amounts
 from oarsman.console.parts.widgets import answered, said, sure
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
+from oarsman.text import units
 from oarsman.text.catalogue import N_
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class _Environments:
     def _facts(self, one: EnvironmentView) -> list[str]:
         say = self.context.say
         facts = [f"Python {one.python or one.spec.python}" if one.python or one.spec.python else "", one.spec.mpi or ""]
-        facts += [one.spec.image or "", amounts.size(one.size_bytes) if one.size_bytes else ""]
+        facts += [one.spec.image or "", units.size(one.size_bytes) if one.size_bytes else ""]
         facts += [one.owner, amounts.moment(one.built or one.created)]
         if one.used_by:
             facts.append(say("used by {count} jobs", count=len(one.used_by)))

@@ -18,6 +18,7 @@ from oarsman.console.parts.widgets import Ticking, milliseconds, said
 from oarsman.console.words import Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import AmountsView, HostView, QueueEntry, Role
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.console.console import Console
@@ -157,9 +158,9 @@ class _HostCard:
     def _draw_room(self, host: HostView, painted: Mapping[str, str]) -> None:
         say = self._say
         shown: tuple[tuple[str, str, Callable[[float], str], bool], ...] = (
-            (amounts.unit(say, self._engine), "cpus", amounts.number, False),
-            (say("GPU"), "gpus", amounts.number, False),
-            (say("Memory"), "memory_bytes", amounts.size, True),
+            (amounts.unit(say, self._engine), "cpus", units.number, False),
+            (say("GPU"), "gpus", units.number, False),
+            (say("Memory"), "memory_bytes", units.size, True),
         )
         for name, field, told, wide in shown:
             total = float(getattr(host.total, field))

@@ -18,6 +18,7 @@ from oarsman.console.parts.widgets import Ticking, milliseconds, said, state_bad
 from oarsman.console.words import Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import AmountsView, Overview, QueueEntry, RecentFailure
+from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.console.console import Console
@@ -161,9 +162,9 @@ def _resources(
     say: Words, engine: str, total: AmountsView, held: AmountsView, used: AmountsView | None
 ) -> list[_Resource]:
     shown: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-        (amounts.unit(say, engine), "cpus", amounts.number),
-        (say("Memory"), "memory_bytes", amounts.size),
-        (say("GPU"), "gpus", amounts.number),
+        (amounts.unit(say, engine), "cpus", units.number),
+        (say("Memory"), "memory_bytes", units.size),
+        (say("GPU"), "gpus", units.number),
     )
     found = []
     for name, field, told in shown:

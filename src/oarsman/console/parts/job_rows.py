@@ -11,9 +11,10 @@ from urllib.parse import quote
 from oarsman.console.parts import amounts
 from oarsman.console.parts.job_query import COLUMNS
 from oarsman.console.parts.style import BADGES
-from oarsman.console.parts.widgets import milliseconds, shown_state
+from oarsman.console.parts.widgets import milliseconds
 from oarsman.console.words import Words
 from oarsman.service.models import JobSummary
+from oarsman.status.words import for_people
 
 CARDS_IF_NARROW = ':grid="Quasar.Screen.width < 700"'
 
@@ -55,7 +56,7 @@ def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def row(say: Words, one: JobSummary) -> dict[str, Any]:
-    state = shown_state(one.state, one.reason)
+    state = for_people(one.state, one.reason)
     icon, colour = BADGES.get(state, ("help", "is-idle"))
     counts = one.started is not None and one.ended is None and one.state != "Suspended"
     return {

@@ -2,18 +2,19 @@
 // The server sends nothing for it. Its clock counts, not that of the browser, which may be wrong.
 const TWICE_A_SECOND = 500;
 
-function told(seconds) {
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.floor(seconds / 60);
-  const hours = Math.floor(minutes / 60);
-  const days = Math.floor(hours / 24);
-  if (days) return `${days} d ${hours % 24} h`;
-  return hours ? `${hours} h ${minutes % 60} min` : `${minutes} min ${seconds % 60} s`;
+// The units are those that the server writes durations with: [from so many seconds on, unit, size of its parts, unit].
+function told(seconds, units) {
+  for (const [size, unit, part, smaller] of units) {
+    if (seconds < size) continue;
+    const rest = Math.floor((seconds % size) / part);
+    return `${Math.floor(seconds / size)}${unit}` + (rest ? `${rest}${smaller}` : "");
+  }
+  return `${seconds}s`;
 }
 
 export default {
   template: `<span hidden></span>`,
-  props: { now: Number },
+  props: { now: Number, units: Array },
   mounted() {
     this.ahead = this.now - Date.now();
     this.timer = setInterval(this.tick, TWICE_A_SECOND);
@@ -24,7 +25,7 @@ export default {
     tick() {
       for (const place of document.querySelectorAll("[data-since]")) {
         const seconds = Math.max(0, Math.floor((Date.now() + this.ahead - Number(place.dataset.since)) / 1000));
-        const text = told(seconds);
+        const text = told(seconds, this.units);
         if (place.textContent !== text) place.textContent = text;
       }
     },

@@ -10,10 +10,10 @@ from typing import Any
 from nicegui import ui
 from nicegui.element import Element
 
-from oarsman import names
 from oarsman.console.parts.style import BADGES
 from oarsman.console.words import Words
 from oarsman.service.spoken import accounts
+from oarsman.text import units
 
 
 def said(say: Words, sentence: str) -> ui.label:
@@ -27,11 +27,6 @@ def at_the_door(say: Words) -> str:
     """What the API may answer to somebody's password, as a table for scripts: that answer goes past the pages."""
     texts = [text for text in accounts.SENTENCES if "{" not in text]
     return f"({json.dumps({text: say.of(text) for text in texts if say.of(text) != text})})"
-
-
-def shown_state(state: str, reason: str) -> str:
-    """A job that somebody stopped has failed as far as programs are concerned; people did what they wanted."""
-    return "Stopped" if state == "Failed" and reason == names.REASON_STOPPED else state
 
 
 def state_badge(say: Words, state: str) -> None:
@@ -88,6 +83,7 @@ class Ticking(Element, component="ticking.js"):
     def __init__(self) -> None:
         super().__init__()
         self._props["now"] = milliseconds(datetime.now(UTC))
+        self._props["units"] = units.UNITS
 
 
 def milliseconds(moment: datetime) -> int:

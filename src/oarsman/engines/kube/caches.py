@@ -33,8 +33,8 @@ class Caches:
         self.pods: Informer[views.Pod] = Informer(
             kube, kinds.PODS, views.Pod, namespaces=namespaces, labels=_OURS, index=_key, changed=self._child_changed
         )
-        self.jobs: Informer[views.Job] = Informer(
-            kube, kinds.JOBS, views.Job, namespaces=namespaces, labels=_OURS, changed=self._child_changed
+        self.jobs: Informer[views.BatchJob] = Informer(
+            kube, kinds.JOBS, views.BatchJob, namespaces=namespaces, labels=_OURS, changed=self._child_changed
         )
         self.config_maps: Informer[views.ConfigMap] = Informer(
             kube, kinds.CONFIG_MAPS, views.ConfigMap, namespaces=namespaces, labels=_OURS, changed=self._child_changed
@@ -47,10 +47,10 @@ class Caches:
             labels=environments.LABEL,
             changed=self._environment_changed,
         )
-        self.builds: Informer[views.Job] = Informer(
+        self.builds: Informer[views.BatchJob] = Informer(
             kube,
             kinds.JOBS,
-            views.Job,
+            views.BatchJob,
             namespaces=namespaces,
             labels=environments.LABEL,
             changed=self._environment_changed,

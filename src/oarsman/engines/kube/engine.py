@@ -125,7 +125,7 @@ class KubeEngine:
         await self._caches.close()
 
     # -- seeing ---------------------------------------------------------------------------------------
-    def _launcher_job(self, job: Job) -> views.Job | None:
+    def _launcher_job(self, job: Job) -> views.BatchJob | None:
         return self._own(self._caches.jobs.get(job.namespace, job.launcher_host), job)
 
     def _config(self, job: Job) -> views.ConfigMap | None:
@@ -309,9 +309,9 @@ class KubeEngine:
         if job.launcher_kind is LauncherKind.POD:
             await self._take_in(job, await self._create(job, kinds.PODS, body, views.Pod), job.launcher_host)
             return
-        found: views.Job | None = await self._create(job, kinds.JOBS, body, views.Job)
+        found: views.BatchJob | None = await self._create(job, kinds.JOBS, body, views.BatchJob)
         if found is None:
-            found = await self._kube.get(kinds.JOBS, job.launcher_host, job.namespace, view=views.Job)
+            found = await self._kube.get(kinds.JOBS, job.launcher_host, job.namespace, view=views.BatchJob)
         self._check_own(job, kinds.JOBS, found)
         self._caches.jobs.put(found)
         _check_attempt(found.metadata.annotations, action.attempt, job)

@@ -52,13 +52,13 @@ def result_of(data: dict[str, str]) -> dict[str, Any]:
     return found if isinstance(found, dict) and found.get(DIGEST) == data.get(DIGEST) else {}
 
 
-def end_of(build: views.Job | None) -> str:
+def end_of(build: views.BatchJob | None) -> str:
     """Ready or Failed; empty while it goes on."""
     conditions = build.status.conditions if build is not None else ()
     return next((_ENDS[c.type] for c in conditions if c.type in _ENDS and c.status == "True"), "")
 
 
-def missing(name: str, found: views.ConfigMap | None, build: views.Job | None) -> str:
+def missing(name: str, found: views.ConfigMap | None, build: views.BatchJob | None) -> str:
     """Why no job can run in it yet; empty if one can."""
     if found is None:
         return f"there is no environment {name} in this namespace"

@@ -37,7 +37,7 @@ class Seen:
 
     status: Status
     pods: Collection[views.Pod] = ()
-    launcher_job: views.Job | None = None
+    launcher_job: views.BatchJob | None = None
     config: views.ConfigMap | None = None
     conflict: str | None = None
     refused: str | None = None
@@ -78,7 +78,7 @@ def _is_worker(job: Job, pod: views.Pod) -> bool:
     return owner is not None and owner.uid == job.uid and pod.metadata.labels.get(names.LABEL_ROLE) == "worker"
 
 
-def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.Job | None) -> views.Pod | None:
+def launcher_pod(job: Job, pods: Collection[views.Pod], launcher_job: views.BatchJob | None) -> views.Pod | None:
     """The pod that serves the present attempt. Those of earlier ones have been handed to the MPIJob itself."""
     if job.launcher_kind is LauncherKind.POD:
         found = [p for p in pods if p.metadata.name == job.launcher_host and _owner(p) == job.uid]
@@ -139,7 +139,7 @@ def _without_job(job: Job, pods: Collection[views.Pod]) -> Member | None:
     return Member(name=job.launcher_host, phase=Phase.PENDING, attempt=0, terminating=going)
 
 
-def _launcher_without_pod(job: Job, found: views.Job | None) -> Member | None:
+def _launcher_without_pod(job: Job, found: views.BatchJob | None) -> Member | None:
     """A Job whose pod is not there yet, or will not come."""
     if found is None:
         return None
@@ -244,7 +244,7 @@ def _failed_init(pod: views.Pod) -> str | None:
     return None
 
 
-def _not_ready_because(pod: views.Pod, scheduled: views.Condition | None) -> tuple[str, bool]:
+def _not_ready_because(pod: views.Pod, scheduled: views.ObjectCondition | None) -> tuple[str, bool]:
     """Why it is not up yet, and whether that may rightly take any time."""
     if scheduled is not None and scheduled.status == "False":
         return f"not scheduled: {scheduled.message or scheduled.reason}", True

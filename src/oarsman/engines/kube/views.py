@@ -45,7 +45,7 @@ class ContainerStatus(_View, frozen=True):
     state: State = State()
 
 
-class Condition(_View, frozen=True):
+class ObjectCondition(_View, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
@@ -58,11 +58,11 @@ class PodStatus(_View, frozen=True):
     reason: str = ""
     message: str = ""
     start_time: datetime | None = None
-    conditions: list[Condition] = []
+    conditions: list[ObjectCondition] = []
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
 
-    def condition(self, type_: str) -> Condition | None:
+    def condition(self, type_: str) -> ObjectCondition | None:
         return next((c for c in self.conditions if c.type == type_), None)
 
 
@@ -77,10 +77,10 @@ class Pod(_View, frozen=True):
 
 
 class JobStatus(_View, frozen=True):
-    conditions: list[Condition] = []
+    conditions: list[ObjectCondition] = []
 
 
-class Job(_View, frozen=True):
+class BatchJob(_View, frozen=True):
     metadata: Meta
     status: JobStatus = JobStatus()
 

@@ -40,7 +40,7 @@ def conflict(turn: Turn) -> Turn:
     what, created = turn.seen.conflict, turn.status.condition(names.CREATED)
     if what is None or turn.seen.launcher is not None:
         return turn
-    due = (created.last_transition_time if created else turn.now) + CONFLICT_PATIENCE
+    due = (created.since if created else turn.now) + CONFLICT_PATIENCE
     if turn.now < due:
         return turn.wake_at(due).end()
     message = messages.conflict(what)

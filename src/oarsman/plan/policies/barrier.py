@@ -130,7 +130,7 @@ def _wait(turn: Turn, waiting: _Waiting) -> Turn:
     since = max(start, turn.status.retry_at or start, waiting.since or start)
     told = turn.status.condition(names.QUEUED)
     if waiting.died and told is not None:  # not every new one has all the time again
-        since = told.last_transition_time
+        since = told.since
     patience = turn.seen.patience
     if turn.now < since + patience:
         return turn.wake_at(since + min(SOON, patience) if turn.now < since + SOON else since + patience)

@@ -54,7 +54,7 @@ def attempt_failed(turn: Turn) -> Turn:
         return turn
     lost = replacement.lost_workers(turn)
     if launcher is None:
-        missed_at = (attempt.started_at or turn.now) + GRACE
+        missed_at = (attempt.started or turn.now) + GRACE
         if turn.now < missed_at:
             return turn.wake_at(missed_at).end()
         return _verdict(turn, causes.of_missing_launcher(turn.job, turn.seen, lost), lost)
@@ -81,7 +81,7 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
     Workers that end by themselves, time after time, get no more time than the start barrier gives.
     """
     before = list(itertools.takewhile(_never_began, reversed(turn.status.attempts[:-1])))
-    began = min((a.started_at for a in (*turn.status.attempts[-1:], *before) if a.started_at), default=turn.now)
+    began = min((a.started for a in (*turn.status.attempts[-1:], *before) if a.started), default=turn.now)
     by_itself = bool(lost) and all(worker.reason not in _TAKEN_AWAY for worker in lost)
     if by_itself and turn.now >= began + turn.seen.patience:
         return barrier.not_ready(turn, cause.summary, cause.host or "")

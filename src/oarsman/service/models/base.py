@@ -1,11 +1,15 @@
-"""What every model on the wire has in common."""
+"""What every model on the wire has in common, and how one is derived from a dataclass of the job's state."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from types import GenericAlias
+from typing import Annotated, Any, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.alias_generators import to_camel
+
+from oarsman.job.described import Described, described
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", max_length=253)]
 Label = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", max_length=63)]
@@ -13,3 +17,21 @@ Label = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", ma
 
 class Value(BaseModel):
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    @classmethod
+    def of(cls, found: object) -> Self:
+        """Of something that has attributes with the names of the fields."""
+        return cls.model_validate(found, from_attributes=True)
+
+
+def derived(name: str, cls: type, models: Mapping[type, type[Value]], *, module: str) -> Any:
+    """A model with the fields of a described dataclass; `models`: which ones stand for the dataclasses in it."""
+    fields: dict[str, Any] = {one.name: _field(one, models) for one in described(cls) if one.says.api}
+    return create_model(name, __base__=Value, __module__=module, **fields)
+
+
+def _field(one: Described, models: Mapping[type, type[Value]]) -> tuple[Any, Any]:
+    if one.optional:
+        return models.get(one.type, one.type) | None, None
+    type_ = GenericAlias(Sequence, get_args(one.type)[:1]) if get_origin(one.type) is tuple else one.type
+    return type_, one.field.default if one.has_default else ...

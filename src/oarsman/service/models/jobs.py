@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from oarsman.service.models.base import Name, Value
+from oarsman.job import state
+from oarsman.service.models.base import Name, Value, derived
 
 
 class JobSummary(Value):
@@ -46,32 +47,17 @@ class JobSummary(Value):
     revision: int = 0
 
 
-class CauseView(Value):
-    summary: str
-    rank: int | None = None
-    host: str | None = None
-    exit_code: int | None = None
-    signal: int | None = None
-    memory_limit_hit: bool = False
-    last_lines: Sequence[str] = ()
-    hint: str | None = None
+if TYPE_CHECKING:  # the fields are where they are described, and one that says api=False is not there
 
+    class CauseView(state.Cause, Value): ...
 
-class AttemptView(Value):
-    number: int
-    started: datetime | None = None
-    ended: datetime | None = None
-    outcome: str = ""
-    workers: int | None = None
-    cause: CauseView | None = None
+    class AttemptView(state.Attempt, Value): ...
 
-
-class ConditionView(Value):
-    type: str
-    status: bool
-    reason: str
-    message: str
-    since: datetime
+    class ConditionView(state.Condition, Value): ...
+else:
+    CauseView = derived("CauseView", state.Cause, {}, module=__name__)
+    AttemptView = derived("AttemptView", state.Attempt, {state.Cause: CauseView}, module=__name__)
+    ConditionView = derived("ConditionView", state.Condition, {}, module=__name__)
 
 
 class Step(Value):
@@ -89,8 +75,11 @@ class RankView(Value):
     exit_code: int | None = None
 
 
-class Job(Value):
+class JobView(Value):
     """All that is known of one job, but for its log, its events and its usage."""
+
+    __qualname__ = "Job"  # as the API calls it
+    model_config = ConfigDict(title="Job")
 
     summary: JobSummary
     conditions: Sequence[ConditionView] = ()

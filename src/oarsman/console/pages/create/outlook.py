@@ -7,11 +7,11 @@ from typing import Any
 
 from nicegui import ui
 
-from oarsman.console.parts import amounts
 from oarsman.console.parts.fields import YamlEditor
 from oarsman.console.parts.widgets import said
 from oarsman.console.words import Words
 from oarsman.service.models import FitView, PreviewView, ProblemView
+from oarsman.text import units
 from oarsman.text.catalogue import N_
 
 
@@ -68,7 +68,7 @@ class Outlook:
     def _free(self, fit: FitView) -> str:
         free, say = fit.free, self.say
         found = {"cpus": f"{free.cpus:g}", "total": f"{fit.total.cpus:g}", "gpus": free.gpus}
-        found["memory"] = amounts.size(free.memory_bytes)
+        found["memory"] = units.size(free.memory_bytes)
         if self.engine == "ssh":
             return say("free: {cpus} of {total} slots, {memory} memory, {gpus} GPUs", **found)
         return say("free: {cpus} of {total} CPUs, {memory} memory, {gpus} GPUs", **found)

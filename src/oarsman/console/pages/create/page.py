@@ -16,7 +16,7 @@ from oarsman.console.pages.create.draft import Draft, with_change
 from oarsman.console.pages.create.outlook import Outlook
 from oarsman.console.parts.fields import TextField, YamlEditor
 from oarsman.errors import OarsmanError
-from oarsman.service.models import Create, Job, PreviewView
+from oarsman.service.models import Create, JobView, PreviewView
 from oarsman.text.catalogue import N_
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
@@ -249,7 +249,7 @@ class CreatePage:
         return Create(manifest=self.draft.text, folder=(folder or "").strip() or None, replace=self.replace)
 
     async def _submit(self, event: events.ClickEventArguments) -> None:
-        made: list[Job] = []
+        made: list[JobView] = []
         wanted = self._wanted()
         name = str(self.draft.values.get("name") or "")
         self.submit.set_enabled(False)

@@ -14,7 +14,7 @@ from oarsman.console.pages.job.tabs import ENDED
 from oarsman.console.parts.widgets import answered, sure
 from oarsman.errors import ManifestError
 from oarsman.manifest import load
-from oarsman.service.models import Clone, Job
+from oarsman.service.models import Clone, JobView
 
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 _QUIET, _LOUD = "flat no-caps", "unelevated no-caps"
@@ -31,9 +31,9 @@ class Actions:
         self.firm = firm
         self.changed = changed
         self.busy = False  # while something is done to the job, it may be gone for a moment: it runs again
-        self.job: Job
+        self.job: JobView
 
-    def buttons(self, job: Job) -> None:
+    def buttons(self, job: JobView) -> None:
         self.job = job
         say, service, state = self.context.say, self.context.request_context.service, job.summary.state
         if state == "Deleting":
@@ -139,7 +139,7 @@ class Actions:
 
     async def _clone(self) -> None:
         say, service, summary = self.context.say, self.context.request_context.service, self.job.summary
-        made: list[Job] = []
+        made: list[JobView] = []
 
         async def clone() -> None:
             wanted = Clone(name=name.value or None)
@@ -178,7 +178,7 @@ def _wrong_name(typed: str | None, say: Callable[[str], str]) -> str | None:
     return say("Small letters, digits, - and . between them.")
 
 
-def _elastic(job: Job) -> bool:
+def _elastic(job: JobView) -> bool:
     try:
         return any(found.elastic for found in load(job.manifest))
     except ManifestError:  # taken when rules were laxer; then nobody can say

@@ -16,10 +16,11 @@ from oarsman.console.pages.job.ranks import Ranks
 from oarsman.console.pages.job.summary import Summary
 from oarsman.console.pages.job.tabs import ENDED, Events, Log, Manifest, Metrics, Tab, Usage
 from oarsman.console.parts import amounts
-from oarsman.console.parts.widgets import said, shown_state, state_badge
+from oarsman.console.parts.widgets import said, state_badge
 from oarsman.console.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
-from oarsman.service.models import CauseView, Job
+from oarsman.service.models import CauseView, JobView
+from oarsman.status.words import for_people
 
 if TYPE_CHECKING:
     from oarsman.console.console import Console
@@ -47,7 +48,7 @@ def register(console: Console) -> None:
 
 
 class _Page:
-    def __init__(self, context: PageContext, key: str, job: Job) -> None:
+    def __init__(self, context: PageContext, key: str, job: JobView) -> None:
         self.context = context
         self.key = key
         self.job = job
@@ -134,7 +135,7 @@ class _Page:
         with self.head:
             with ui.row().classes("items-center w-full"):
                 ui.label(job.name).classes("text-h5 oarsman-title")
-                state_badge(self.context.say, shown_state(job.state, job.reason))
+                state_badge(self.context.say, for_people(job.state, job.reason))
                 self.lasted = ui.label(self._lasted()).classes("oarsman-note")
                 ui.space()
                 if self.context.may_change:

@@ -11,7 +11,8 @@ from nicegui import ui
 from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import amounts, widgets
 from oarsman.console.parts.charts import RankGrid, condition
-from oarsman.service.models import Job, RankProgress, UsagePoint
+from oarsman.service.models import JobView, RankProgress, UsagePoint
+from oarsman.text import units
 from oarsman.text.catalogue import N_
 
 Row = dict[str, Any]
@@ -113,7 +114,7 @@ class Ranks(Tab):
             "state": self._word("running" if state == "unknown" and used is not None else state),
             "ranks": ranges(one.rank for one in ranks),
             "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
-            "memory": amounts.size(used.memory_bytes) if used is not None else "",
+            "memory": units.size(used.memory_bytes) if used is not None else "",
             "exit": _code(max(exits, default=None)),
         }
 
@@ -132,7 +133,7 @@ class Ranks(Tab):
         }.get(state, say("unknown"))
 
 
-def _as_known(job: Job) -> list[RankProgress]:
+def _as_known(job: JobView) -> list[RankProgress]:
     """What the job itself says of its ranks, where no line of them was read."""
     return [RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in job.ranks]
 

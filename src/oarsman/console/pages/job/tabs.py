@@ -15,7 +15,7 @@ from oarsman.console.parts import amounts, widgets
 from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.parts.log_view import LogView
 from oarsman.console.words import Words
-from oarsman.service.models import AttemptView, Job, MetricSeries, Progress, UsagePoint
+from oarsman.service.models import AttemptView, JobView, MetricSeries, Progress, UsagePoint
 from oarsman.text.catalogue import N_
 
 ENDED = ("Succeeded", "Failed")
@@ -27,7 +27,7 @@ class Tab(ABC):
     name: str
     follows = False
 
-    def __init__(self, context: PageContext, key: str, job: Job) -> None:
+    def __init__(self, context: PageContext, key: str, job: JobView) -> None:
         self.context = context
         self.key = key
         self.job = job

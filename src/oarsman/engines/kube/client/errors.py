@@ -24,7 +24,7 @@ import msgspec
 from oarsman.errors import ClusterError
 
 
-class Cause(msgspec.Struct, frozen=True):
+class StatusCause(msgspec.Struct, frozen=True):
     """One thing the server found wrong."""
 
     field: str = ""
@@ -45,7 +45,7 @@ class ApiError(ClusterError):
         *,
         status: int = 0,
         reason: str = "",
-        causes: Sequence[Cause] = (),
+        causes: Sequence[StatusCause] = (),
         retry_after: float | None = None,
         hint: str | None = None,
     ) -> None:
@@ -108,7 +108,7 @@ class Unreadable(ApiError):
 
 
 class _Details(msgspec.Struct, frozen=True, rename="camel"):
-    causes: list[Cause] | None = None
+    causes: list[StatusCause] | None = None
     retry_after_seconds: float | None = None
 
 
@@ -159,7 +159,7 @@ def from_refusal(trying: str, status: int, refusal: Refusal, retry_after: float 
     )
 
 
-def _kind(status: int, reason: str, message: str, causes: Sequence[Cause]) -> type[ApiError]:
+def _kind(status: int, reason: str, message: str, causes: Sequence[StatusCause]) -> type[ApiError]:
     if reason == "AlreadyExists":
         return AlreadyExists
     # A history that ends before the point we know: the cluster was restored from a backup.

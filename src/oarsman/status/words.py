@@ -1,0 +1,43 @@
+"""A job in a few words: its state, and why. Command, REST API, SDK and console all say these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from oarsman import names
+
+if TYPE_CHECKING:
+    from oarsman.job.state import Status
+
+PENDING: Final = "Pending"
+STOPPING: Final = "Stopping"
+DELETING: Final = "Deleting"
+STOPPED: Final = "Stopped"
+
+
+def state(status: Status, *, deleting: bool = False, stop_requested: bool = False) -> str:
+    """One word; what the user has just asked for comes before what still is."""
+    if deleting:
+        return DELETING
+    if stop_requested and not status.finished:
+        return STOPPING
+    return PENDING if status.phase == names.CREATED else status.phase
+
+
+def for_people(state: str, reason: str) -> str:
+    """A job that somebody stopped has failed as far as programs are concerned; people did what they wanted."""
+    return STOPPED if state == names.FAILED and reason == names.REASON_STOPPED else state
+
+
+def reason(status: Status) -> str:
+    """Why it is in that state, in one word for programs."""
+    condition = status.condition(status.phase)
+    return condition.reason if condition is not None else ""
+
+
+def message(status: Status) -> str:
+    """Why it is in that state, in a sentence: what it waits for, or what the condition says."""
+    if status.queue is not None:
+        return status.queue.reason
+    condition = status.condition(status.phase)
+    return condition.message if condition is not None else ""

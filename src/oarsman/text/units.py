@@ -1,0 +1,49 @@
+"""Durations, ages and amounts as people read them: the same in the command, the SDK and the console."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+# From so many seconds on: a unit and the smaller one beside it. The console's pages count up with it, too.
+UNITS: Final = ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s"))
+
+
+def duration(span: timedelta | float) -> str:
+    """At most two units: 0.4s, 12s, 3m5s, 2h10m, 4d3h."""
+    seconds = max(span.total_seconds() if isinstance(span, timedelta) else span, 0.0)
+    if seconds < 9.95:
+        return f"{seconds:.1f}".removesuffix(".0") + "s"
+    whole = round(seconds)
+    for size, unit, part, smaller in UNITS:
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size}{unit}" + (f"{rest}{smaller}" if rest else "")
+    return f"{whole}s"
+
+
+def age(then: datetime | None, now: datetime) -> str:
+    """Whole seconds and up: what still grows should not flicker in tenths."""
+    return "" if then is None else duration(float(int((now - then).total_seconds())))
+
+
+def took(started: datetime | None, ended: datetime | None, now: datetime) -> str:
+    """How long something ran, or runs by now; empty if it has not started."""
+    return age(started, now) if started is None or ended is None else duration(ended - started)
+
+
+def size(amount: float | None) -> str:
+    """Bytes in the unit that leaves one to four digits."""
+    if amount is None:
+        return ""
+    value = float(amount)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024:
+            return f"{value:.0f} {unit}" if value >= 10 or unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def number(amount: float) -> str:
+    """Of processors: no more digits than anybody wants."""
+    return f"{round(amount, 1):g}"
