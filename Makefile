@@ -6,11 +6,15 @@
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
 # make cluster  start the Kubernetes of the tests, leave it running, say what to type next   make cluster-down  remove it
 #
+# What passed only at a second try is named at the end, and why the first failed is in build/second-tries.
+#
 # ARGS go to the test runner: make test ARGS='tests/manifest -k quantities'
 
 # One for each of the two clusters, and one for the rest. Nearly all that takes long waits; more would starve what others wait for.
 PROCESSES = 3
 WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
+# Whoever has forbidden it: without bytecode every command of a test compiles anew what it imports, and so does pytest.
+WITH_BYTECODE = PYTHONDONTWRITEBYTECODE=
 
 .PHONY: run test lint fmt manifests screenshots bench clean cluster cluster-down
 
@@ -21,7 +25,7 @@ run:
 
 test: lint
 	@scripts/setup test
-	@$(WITH_VENV) python -m pytest -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --reruns 1 $(ARGS)
+	@$(WITH_VENV) $(WITH_BYTECODE) python -m pytest -n $(PROCESSES) --dist loadscope --no-loadscope-reorder --reruns 1 $(ARGS)
 
 lint:
 	@scripts/setup run

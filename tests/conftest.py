@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from _pytest.terminal import TerminalReporter
 from cluster.cluster import Cluster, start
 from cluster.provided import provided
 from hypothesis import HealthCheck, settings
-from pytest_rerunfailures import suspended_finalizers
 from xdist.scheduler import LoadScopeScheduling
 
 # A suite started in the background of a script inherits these ignored, and so would every command it tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+pytest_plugins = ["leftovers", "second_tries"]
 
 # A machine that does everything at once is slow: no test may fail for that.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -39,37 +39,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("cluster")
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(STARTING))
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """A second try has new servers, browsers and machines: what its module shares ends with the first.
-
-    Otherwise it stumbles over the first one's jobs and folders, which hides why that failed. The plugin means to keep
-    them, and for that sets the endings of fixtures aside; it then forgets those of what the second try makes.
-    """
-    try:
-        yield
-    except Exception:
-        _end_what_the_module_shares(item)
-        raise
-    if suspended_finalizers:
-        _end_what_the_module_shares(item)
-
-
-def _end_what_the_module_shares(item: pytest.Item) -> None:
-    setup, module = item.session._setupstate, item.getparent(pytest.Module)
-    setup.stack.update(suspended_finalizers)
-    suspended_finalizers.clear()
-    setup.teardown_exact(module and module.parent)  # type: ignore[arg-type]  # what other modules share stays
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
-    """A test that passed the second time passed, but what it said the first time is for somebody to look at."""
-    for report in terminalreporter.stats.get("rerun", []):
-        terminalreporter.write_sep("_", f"{report.nodeid} was tried again after this", yellow=True)
-        report.toterminal(terminalreporter._tw)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

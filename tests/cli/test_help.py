@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import click
 import pytest
 from click.shell_completion import ShellComplete
+from for_every import for_every
 
 from oarsman.cli import main, messages
 from oarsman.cli.session import Session
@@ -52,7 +53,7 @@ def examples() -> Iterator[tuple[str, list[str]]]:
             yield line, words[begin : min(ends, default=len(words))]
 
 
-@pytest.mark.parametrize("words", [words for _, words in examples()], ids=[line for line, _ in examples()])
+@for_every(words for _, words in examples())
 def test_every_example_can_be_typed(words: list[str]) -> None:
     verb = a_verb(words[0])
     with verb.make_context(words[0], words[1:], obj=Session()):

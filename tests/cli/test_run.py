@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,7 +125,11 @@ def test_a_job_deleted_meanwhile_ends_with_one(jobs: FakeJobs, manifest: str) ->
     assert (result.exit_code, result.stderr) == (1, "pi was deleted\n")
 
 
-def test_an_error_while_watching_is_shown_as_itself(jobs: FakeJobs, manifest: str) -> None:
+def test_an_error_while_watching_is_shown_as_itself(
+    manifest: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # for the file with the traceback
+
     class Broken(FakeJobs):
         def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
             raise OSError("gone fishing")

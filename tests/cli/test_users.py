@@ -8,7 +8,6 @@ import pty
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from click.testing import Result
 from oarsman.cli import messages
 from oarsman.console.security.store import ConsoleStore
 from oarsman.service.models import Role
-from oarsman.store.paths import Paths
 
 from .fakes import NOW, FakeJobs, oarsman
 
@@ -25,11 +23,8 @@ SECRET = "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
-def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))
-    yield
-    with suppress(FileNotFoundError):
-        Paths(tmp_path / "state").run.rmdir()
 
 
 def call(*words: str, stdin: str | None = None) -> Result:

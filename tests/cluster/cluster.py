@@ -6,7 +6,6 @@ import http
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -81,7 +80,7 @@ class Cluster(Kubectl):
         world.start()
         addresses = None
         if self.runs_pods:
-            with locked(Path(tempfile.gettempdir()) / "oarsman-addresses.lock"):
+            with locked(Path("/tmp/oarsman-addresses.lock")):  # one for all runs, whatever their TMPDIR
                 addresses = network.free_addresses()
                 network.lay(world, addresses, cleaning.link_of(self.name))
         self.control_plane = ControlPlane(world, self._programs, addresses, names, admission)

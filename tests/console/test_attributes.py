@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
+from for_every import for_every
 
 import oarsman.console
 
@@ -19,7 +19,7 @@ QUOTED = re.compile(r"""=(?:"\{|'\{)(?!say\()([^}]*)\}""")  # our own words have
 ALLOWED = ("fill", "level", "other")  # of a few that the code itself names
 
 
-@pytest.mark.parametrize("name", FILES)
+@for_every(FILES)
 def test_only_our_own_words_are_quoted_into_lists_of_attributes(name: str) -> None:
     text = (ROOT / name).read_text()
     lists = [text[at.start() : text.index(")", at.end())] for at in re.finditer(r"\.props\(\s*f", text)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from for_every import for_every
 
 from deploy.helm import (
     CHART,
@@ -70,22 +71,22 @@ COMBINATIONS: dict[str, Values] = {
 }
 KUBERNETES = ["v1.16.0", "v1.20.2", "v1.25.0", "v1.34.1", "v1.28.3-gke.1", "v1.27.0+k3s1"]
 
-every_combination = pytest.mark.parametrize("values", COMBINATIONS.values(), ids=COMBINATIONS.keys())
-
 
 def identity(found: Object) -> tuple[str, str, str]:
     return found["kind"], found["metadata"].get("namespace", ""), found["metadata"]["name"]
 
 
-@every_combination
-def test_helm_lint_has_nothing_to_say(values: Values) -> None:
+@for_every(COMBINATIONS)
+def test_helm_lint_has_nothing_to_say(name: str) -> None:
+    values = COMBINATIONS[name]
     done = helm("lint", "--strict", str(CHART), "--values", "-", values=values)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[WARNING]" not in done.stdout
 
 
-@every_combination
-def test_what_is_rendered_is_well_formed(values: Values) -> None:
+@for_every(COMBINATIONS)
+def test_what_is_rendered_is_well_formed(name: str) -> None:
+    values = COMBINATIONS[name]
     objects = rendered(values)
     identities = [identity(found) for found in objects]
     assert len(set(identities)) == len(identities)
@@ -100,9 +101,9 @@ def test_what_is_rendered_is_well_formed(values: Values) -> None:
             assert all(isinstance(value, str) for value in (group or {}).values())
 
 
-@every_combination
-@pytest.mark.parametrize("kubernetes", KUBERNETES)
-def test_every_version_of_kubernetes_gets_something(values: Values, kubernetes: str) -> None:
+@for_every(COMBINATIONS, KUBERNETES)
+def test_every_version_of_kubernetes_gets_something(name: str, kubernetes: str) -> None:
+    values = COMBINATIONS[name]
     assert only(rendered(values, "--kube-version", kubernetes), "Deployment")
 
 
@@ -112,8 +113,9 @@ def test_an_older_kubernetes_is_refused() -> None:
     assert "requires kubeVersion: >=1.16.0-0" in done.stderr
 
 
-@every_combination
-def test_a_deployment_is_probed_bounded_and_restricted(values: Values) -> None:
+@for_every(COMBINATIONS)
+def test_a_deployment_is_probed_bounded_and_restricted(name: str) -> None:
+    values = COMBINATIONS[name]
     pod = only(rendered(values), "Deployment")["spec"]["template"]["spec"]
     (program,) = pod["containers"]
     ports = {port["name"]: port["containerPort"] for port in program["ports"]}
@@ -134,8 +136,9 @@ def test_a_deployment_is_probed_bounded_and_restricted(values: Values) -> None:
     assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
 
 
-@every_combination
-def test_selectors_find_the_pods(values: Values) -> None:
+@for_every(COMBINATIONS)
+def test_selectors_find_the_pods(name: str) -> None:
+    values = COMBINATIONS[name]
     objects = rendered(values)
     deployment = only(objects, "Deployment")
     labels = deployment["spec"]["template"]["metadata"]["labels"].items()

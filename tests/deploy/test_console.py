@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from for_every import for_every
 
 from deploy.helm import CHART, CLUSTER_WIDE, Object, Values, helm, of_kind, refusal, rendered, walk
 from oarsman.cli.serve import command as serve
@@ -48,7 +49,6 @@ COMBINATIONS: dict[str, Values] = {
         "priorityClassName": "high",
     },
 }
-every_combination = pytest.mark.parametrize("values", COMBINATIONS.values(), ids=COMBINATIONS.keys())
 
 
 def of_console(objects: list[Object]) -> list[Object]:
@@ -64,9 +64,9 @@ def arguments(objects: list[Object]) -> list[str]:
     return list(pod(objects)["containers"][0]["args"])
 
 
-@every_combination
-@pytest.mark.parametrize("kubernetes", ["v1.16.0", "v1.20.2", "v1.34.1"])
-def test_what_is_rendered_is_well_formed(values: Values, kubernetes: str) -> None:
+@for_every(COMBINATIONS, ["v1.16.0", "v1.20.2", "v1.34.1"])
+def test_what_is_rendered_is_well_formed(name: str, kubernetes: str) -> None:
+    values = COMBINATIONS[name]
     found = of_console(rendered(values, "--kube-version", kubernetes))
     assert {"ServiceAccount", "Service", "Deployment"} <= {one["kind"] for one in found}
     for one in found:
@@ -75,14 +75,16 @@ def test_what_is_rendered_is_well_formed(values: Values, kubernetes: str) -> Non
         assert [path for path, value in walk(one) if value is None] == []
 
 
-@every_combination
-def test_helm_lint_has_nothing_to_say(values: Values) -> None:
+@for_every(COMBINATIONS)
+def test_helm_lint_has_nothing_to_say(name: str) -> None:
+    values = COMBINATIONS[name]
     done = helm("lint", "--strict", str(CHART), "--values", "-", values=values)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@every_combination
-def test_the_command_knows_every_argument(values: Values) -> None:
+@for_every(COMBINATIONS)
+def test_the_command_knows_every_argument(name: str) -> None:
+    values = COMBINATIONS[name]
     first, *others = arguments(rendered(values))
     known = {name for option in serve.params for name in option.opts} | {"--on", "--namespace"}
     assert first == "serve"

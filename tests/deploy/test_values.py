@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 import yaml
+from for_every import for_every, for_every_row
 
 from deploy.helm import CHART, MANIFESTS, Values, refusal
 
@@ -48,7 +48,7 @@ WRONG: list[tuple[Values, tuple[str, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize(("values", "words"), WRONG, ids=[json.dumps(row[0]) for row in WRONG])
+@for_every_row(WRONG)
 def test_a_wrong_value_is_refused_by_its_name(values: Values, words: tuple[str, ...]) -> None:
     message = refusal(values)
     assert "values don't meet the specifications of the schema" in message
@@ -78,7 +78,7 @@ def value_at(path: str) -> Any:
     return found
 
 
-@pytest.mark.parametrize("path", LEAVES)
+@for_every(LEAVES)
 def test_a_value_of_the_schema_has_a_default_and_a_description(path: str) -> None:
     assert value_at(path) is not None
     assert MANIFESTS["comments"]((CHART / "values.yaml").read_text())[path].endswith(".")

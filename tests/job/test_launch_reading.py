@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from for_every import for_every_row
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,8 +65,7 @@ def test_the_program_begins_where_the_options_end(text: str, program: str) -> No
     assert found.options + found.program == tuple(word for word in text.split()[1:])
 
 
-@pytest.mark.parametrize(
-    ("options", "facts"),
+@for_every_row(
     [
         ("-np 4", {"processes": 4}),
         ("--n 4", {"processes": 4}),
@@ -101,7 +101,7 @@ def test_the_program_begins_where_the_options_end(text: str, program: str) -> No
         ("-np -3", {"processes": -3}),
         ("-np 2 ./a : -np 3", {"processes": 5, "contexts": 2}),
         ("-np 2 ./a :", {"processes": None, "contexts": 2}),
-    ],
+    ]
 )
 def test_options_say_what_is_asked_for(options: str, facts: dict[str, object]) -> None:
     found = line(f"mpirun {options} ./b")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from for_every import for_every
 
 from oarsman.errors import ManifestError
 from oarsman.manifest import job_from_document, load, render_all
@@ -28,7 +29,7 @@ def test_there_are_enough_of_them() -> None:
     assert len(BROKEN) >= 40
 
 
-@pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
+@for_every(BROKEN)
 def test_a_broken_manifest_is_explained_word_by_word(file: Path) -> None:
     manifest, expected = parts(file)
     with pytest.raises(ManifestError) as caught:
@@ -37,7 +38,7 @@ def test_a_broken_manifest_is_explained_word_by_word(file: Path) -> None:
     assert shown == expected
 
 
-@pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
+@for_every(BROKEN)
 def test_problems_come_in_the_order_of_the_text(file: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         load(parts(file)[0], file.name)
@@ -45,7 +46,7 @@ def test_problems_come_in_the_order_of_the_text(file: Path) -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
+@for_every(BROKEN)
 def test_no_place_is_reported_twice(file: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         load(parts(file)[0], file.name)
@@ -53,7 +54,7 @@ def test_no_place_is_reported_twice(file: Path) -> None:
     assert len(places) == len(set(places))
 
 
-@pytest.mark.parametrize("file", [file for file in BROKEN if one_document(file)], ids=lambda file: file.stem)
+@for_every([file for file in BROKEN if one_document(file)])
 def test_a_document_without_text_has_the_same_problems_without_places(file: Path) -> None:
     documents, _ = read(parts(file)[0], file.name)
     with pytest.raises(ManifestError) as from_text:

@@ -170,7 +170,8 @@ def rack(count: int = 4, *, visible: Sequence[Path] = ()) -> Iterator[Rack]:
     if count > ROOM:
         raise ValueError(f"a rack has room for {ROOM} hosts")
     reading, writing = os.pipe()
-    folder = Path(tempfile.mkdtemp(prefix="oarsman-rack-", dir=MEMORY))
+    mark = os.environ.get("OARSMAN_TEST_RUN", "oarsman")  # by which a run of the tests knows what it left there
+    folder = Path(tempfile.mkdtemp(prefix=f"{mark}-rack-", dir=MEMORY))
     found = Rack(folder, count, owner=reading, visible=visible)
     # Whoever kills this process leaves nobody else to remove the folders; worlds end by the end of the same pipe.
     cleaner = subprocess.Popen(

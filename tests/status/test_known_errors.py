@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from for_every import for_every_row
 
 from oarsman.job.job import Implementation
 from oarsman.status.known_errors import KNOWN, recognise
@@ -109,7 +110,7 @@ MISMATCHES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "message"), MESSAGES)
+@for_every_row(MESSAGES)
 def test_a_real_message_is_recognised(name: str, message: str) -> None:
     found = recognise(["starting", message, "--------"])
     assert found is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from for_every import for_every, for_every_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,8 +20,7 @@ MEGATRON = (
 TQDM = "Epoch 0:  50%|█████     | 50/100 [00:10<00:10,  5.00it/s, v_num=0, train_loss=0.123]"
 
 
-@pytest.mark.parametrize(
-    ("line", "values"),
+@for_every_row(
     [
         # tf_cnn_benchmarks and Horovod's own benchmarks
         ("10\timages/sec: 12.3 +/- 0.1 (jitter = 0.4)\t7.9", {"step": 10, "images/sec": 12.3, "loss": 7.9}),
@@ -96,7 +96,7 @@ TQDM = "Epoch 0:  50%|█████     | 50/100 [00:10<00:10,  5.00it/s, v_nu
         ("第 12 步 训练损失=0.3", {"step": 12, "train_loss": 0.3}),
         ("第3轮，验证集准确率：0.9", {"epoch": 3, "val_accuracy": 0.9}),
         ("步数：12 损失值 0.5", {"step": 12, "loss": 0.5}),
-    ],
+    ]
 )
 def test_numbers_are_found_under_one_name_each(line: str, values: dict[str, float]) -> None:
     found = told(line)
@@ -105,8 +105,7 @@ def test_numbers_are_found_under_one_name_each(line: str, values: dict[str, floa
     assert found.step == values.get("step")
 
 
-@pytest.mark.parametrize(
-    "line",
+@for_every(
     [
         "",
         "hello",
@@ -173,7 +172,7 @@ def test_numbers_are_found_under_one_name_each(line: str, values: dict[str, floa
         "OMPI_MCA_btl_tcp_if_include=10.0.0.0/8",
         "LR parser 3",
         "std::lround 3",
-    ],
+    ]
 )
 def test_what_only_looks_like_it_is_left_alone(line: str) -> None:
     assert told(line) is None

@@ -63,6 +63,14 @@ def test_a_run_folder_that_others_could_write_to_is_refused(paths: Paths, tmp_pa
         paths.run.unlink()
 
 
+def test_whoever_only_looks_leaves_no_run_folder(paths: Paths) -> None:
+    paths.make()
+    assert not paths.run.exists()
+    paths.make_run()
+    assert paths.run.stat().st_mode & 0o777 == 0o700
+    paths.run.rmdir()
+
+
 def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OARSMAN_STATE", raising=False)
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)

@@ -87,9 +87,8 @@ class Supervisor:
         server.close()
         for engine in (self._engine, self._ssh.engine):
             await engine.close()
-        with contextlib.suppress(OSError):  # it stays if a job is still running
+        with contextlib.suppress(OSError):
             self._paths.socket.unlink()
-            self._paths.run.rmdir()
         self._store.close()
         log.info("supervisor %d ends", os.getpid())
         if turning.done() and not turning.cancelled():
@@ -180,6 +179,7 @@ def main() -> None:
         if ready is not None:
             os.write(ready, b"busy")
         sys.exit(0)
+    paths.make_run()  # not before: the one that was here removes it when it leaves
     os.chdir("/")
     os.umask(0o077)
     handler = RotatingFileHandler(paths.supervisor_log, maxBytes=5 << 20, backupCount=1)
@@ -189,6 +189,9 @@ def main() -> None:
     except Exception:
         log.exception("the supervisor failed")
         raise
+    finally:  # only now have the threads ended that clear away what jobs had in it
+        with contextlib.suppress(OSError):  # it stays if a job is still running
+            paths.run.rmdir()
 
 
 if __name__ == "__main__":

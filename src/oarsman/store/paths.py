@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,11 +87,25 @@ class Paths:
         return self.run / uid[:8]
 
     def make(self) -> None:
-        """Create the folders, for this user alone. A run folder of somebody else is refused."""
-        try:
+        """Create the folders that last, for this user alone. A run folder of somebody else is refused."""
+        with _no_place():
             self._make()
-        except OSError as error:
-            raise StoreError(f"no place to keep jobs: {error}", hint=_ELSEWHERE) from error
+        self.check_run()
+
+    def make_run(self) -> None:
+        """Create the run folder. Only the supervisor does, which also removes it: who only looks leaves nothing."""
+        with _no_place():
+            self.run.mkdir(mode=0o700, exist_ok=True)
+        self.check_run()
+
+    def check_run(self) -> None:
+        """To be said before anything in the run folder is trusted: others may make one of its name."""
+        try:
+            found = self.run.lstat()  # of itself: a link may lead to a folder of ours that others can write to
+        except OSError:  # there is none, or none that can be reached
+            return
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+            raise StoreError(f"{self.run} is not a folder of this user alone", hint="remove it")
 
     def _make(self) -> None:
         (self.state / "jobs").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -99,7 +114,11 @@ class Paths:
             self._run_link.unlink(missing_ok=True)
         with contextlib.suppress(FileExistsError):
             self._run_link.symlink_to(self.run)
-        self.run.mkdir(mode=0o700, exist_ok=True)
-        found = self.run.lstat()  # of itself: a link may lead to a folder of ours that others can write to
-        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise StoreError(f"{self.run} is not a folder of this user alone", hint="remove it")
+
+
+@contextlib.contextmanager
+def _no_place() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"no place to keep jobs: {error}", hint=_ELSEWHERE) from error

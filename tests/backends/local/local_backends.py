@@ -10,6 +10,7 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, Generic, TypeVar
 
+import pytest
 from cli.fakes import SUCCEEDED
 
 from oarsman.backends.local.backend import LocalBackend
@@ -20,6 +21,13 @@ from oarsman.store import logs
 T = TypeVar("T")
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 PATIENCE = 120.0
+
+
+def without_a_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said to be there, and has nothing to say: a real one would outlive the test, and so would its jobs."""
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
+    monkeypatch.setattr("oarsman.backends.local.follow.News._see_to_a_supervisor", lambda _self: None)
 
 
 def document(name: str = "pi", **given: Any) -> dict[str, Any]:

@@ -22,15 +22,14 @@ from oarsman.status.codec import to_wire
 from oarsman.store.paths import Paths
 from oarsman.store.samples import Moment, Sample, Series
 
-from .local_backends import NOW, document, finished
+from .local_backends import NOW, document, finished, without_a_supervisor
 
 GIB = 1 << 30
 
 
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
+    without_a_supervisor(monkeypatch)
     machine = Machine(name="", capacity=Capacity(cpu=Decimal(4), memory=Decimal(8 * GIB)))
     monkeypatch.setattr(capacity, "measure", lambda: machine)
     return LocalBackend(Paths(tmp_path / "state"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,18 +15,13 @@ from oarsman.job.state import Attempt, Status
 from oarsman.status.codec import to_wire
 from oarsman.store.paths import Paths
 
-from .local_backends import NOW, document, finished, line, listening, merged_log
+from .local_backends import NOW, document, finished, line, listening, merged_log, without_a_supervisor
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBackend]:
-    """The supervisor is said to be there, and has nothing to say."""
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
-    monkeypatch.setattr("oarsman.backends.local.follow.News._see_to_a_supervisor", lambda _self: None)
-    paths = Paths(tmp_path / "state")
-    yield LocalBackend(paths)
-    paths.run.rmdir()
+def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
+    without_a_supervisor(monkeypatch)
+    return LocalBackend(Paths(tmp_path / "state"))
 
 
 def texts(page: LogPage) -> list[str]:

@@ -13,6 +13,7 @@ import pytest
 
 from oarsman.backends.local.supervisor_link import Caller
 from oarsman.control.supervisor import Supervisor
+from oarsman.errors import StoreError
 from oarsman.store.paths import Paths
 
 
@@ -20,6 +21,7 @@ from oarsman.store.paths import Paths
 def paths(tmp_path: Path) -> Iterator[Paths]:
     paths = Paths(tmp_path / "state")
     paths.make()
+    paths.make_run()
     yield paths
     paths.socket.unlink(missing_ok=True)
     paths.run.rmdir()
@@ -45,6 +47,12 @@ def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(paths: Paths
     thread.join()
     server.close()
     assert heard == ["uid"]
+
+
+def test_a_socket_in_a_folder_that_others_can_write_to_is_not_trusted(paths: Paths) -> None:
+    paths.run.chmod(0o777)
+    with pytest.raises(StoreError, match="not a folder of this user alone"):
+        Caller(paths).reach()
 
 
 def test_a_supervisor_that_is_about_to_leave_takes_no_orders(paths: Paths) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from backends.local.local_backends import document, finished, listening
+from backends.local.local_backends import document, finished, listening, without_a_supervisor
 from oarsman import names
 from oarsman.backends.base import HostFinding
 from oarsman.backends.local.backend import LocalBackend
@@ -28,8 +28,7 @@ HERE = Path("/")
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
+    without_a_supervisor(monkeypatch)
     return Paths(tmp_path / "state")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_every import for_every_row
 from starlette.requests import HTTPConnection
 
 from oarsman.console.security.site import Site
@@ -125,8 +126,7 @@ NAMED = Site(port=8080, public_names=("jobs.example", "lab.example:8443"))
 NETWORK = Site(host="0.0.0.0", port=8080, tls=True)
 
 
-@pytest.mark.parametrize(
-    ("site", "host", "ours"),
+@for_every_row(
     [
         (LOOPBACK, "127.0.0.1:8080", True),
         (LOOPBACK, "localhost:8080", True),
@@ -160,7 +160,7 @@ NETWORK = Site(host="0.0.0.0", port=8080, tls=True)
         (NETWORK, "evil.example:8080", False),
         (NETWORK, "192.168.1.5", False),
         (Site(host="node7", port=8080), "node7:8080", True),
-    ],
+    ]
 )
 def test_a_server_answers_to_its_own_names_alone(site: Site, host: str | None, ours: bool) -> None:
     assert site.answers_to(host) is ours

@@ -11,6 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from for_every import for_every
 
 from oarsman.console.security.listening import Listening, refusal, tls_context
 from oarsman.errors import UsageError
@@ -23,9 +24,8 @@ def test_on_this_machine_nothing_is_needed(host: str) -> None:
     assert refusal(Listening(host=host)) is None
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.5", "fd00::1", "node7", "localhost.example"])
-@pytest.mark.parametrize(
-    ("cert", "insecure", "accounts", "why"),
+@for_every(
+    ["0.0.0.0", "::", "", "192.168.1.5", "fd00::1", "node7", "localhost.example"],
     [
         (None, False, 0, "--insecure"),
         (None, False, 1, "--insecure"),
@@ -38,8 +38,9 @@ def test_on_this_machine_nothing_is_needed(host: str) -> None:
     ],
 )
 def test_on_a_network_tls_and_an_account_are_needed(
-    host: str, cert: Path | None, insecure: bool, accounts: int, why: str | None
+    host: str, given: tuple[Path | None, bool, int, str | None]
 ) -> None:
+    cert, insecure, accounts, why = given
     found = refusal(Listening(host=host, cert=cert, insecure=insecure, accounts=accounts))
     assert (found is None) if why is None else (found is not None and why in found)
 

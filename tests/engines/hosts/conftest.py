@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -11,15 +13,13 @@ from .machine import Machine
 @pytest.fixture
 def machine_with(tmp_path: Path) -> Iterator[Callable[..., Machine]]:
     """Make a machine for an MPI of the set-up, by the name of its folder."""
-    machines: list[Machine] = []
+    numbers = count()
+    with ExitStack() as ending:  # each is closed, also if another cannot be
 
-    def make(mpi: str = "openmpi5", **environment: str) -> Machine:
-        machines.append(Machine(tmp_path / f"state-{len(machines)}", mpi, **environment))
-        return machines[-1]
+        def make(mpi: str = "openmpi5", **environment: str) -> Machine:
+            return ending.enter_context(closing(Machine(tmp_path / f"state-{next(numbers)}", mpi, **environment)))
 
-    yield make
-    for machine in machines:
-        machine.close()
+        yield make
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from oarsman.backends.local.supervisor_link import Caller
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import marked
+from oarsman.errors import NotFoundError
 from oarsman.job.state import Status
 from oarsman.store.paths import Paths
 
@@ -174,6 +175,14 @@ class Machine:
         psutil.wait_procs(remaining, timeout=PATIENCE)
         assert not self.processes(uid), [process.cmdline() for process in self.processes(uid)]
 
+    def remove_run_folder(self) -> None:
+        """As a supervisor does when it leaves; the last that a job agent does is to remove its part of it."""
+        deadline = time.monotonic() + PATIENCE
+        while left := list(self.paths.run.iterdir()):
+            assert time.monotonic() < deadline, left
+            time.sleep(0.02)
+        self.paths.run.rmdir()
+
     def close(self) -> None:
         """Delete every job, which ends its processes, then end the supervisor."""
         for process in self._started:
@@ -184,14 +193,21 @@ class Machine:
                 process.stdout.close()
         if not self.paths.database.exists():
             return
+        troubles = []
         for record in self.jobs.list():
-            with contextlib.suppress(Exception):
-                uid = record.job.uid
-                self.jobs.delete(record.job.key)
-                for _ in self.jobs.watch(record.job.key, timeout=PATIENCE):
-                    pass
-                self.nothing_left(uid)
+            try:
+                self._remove(record)
+            except Exception as error:  # the other jobs and the supervisor are to end all the same
+                troubles.append(f"{record.job.key}: {type(error).__name__}: {error}")
         Caller(self.paths).stop()
+        assert not troubles, "\n".join(["jobs that could not be removed without a trace:", *troubles])
+
+    def _remove(self, record: JobRecord) -> None:
+        with contextlib.suppress(NotFoundError):  # its time to live was over meanwhile
+            self.jobs.delete(record.job.key)
+            for _ in self.jobs.watch(record.job.key, timeout=PATIENCE):
+                pass
+        self.nothing_left(record.job.uid)
 
 
 def mpijob(

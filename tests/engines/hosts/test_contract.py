@@ -35,6 +35,7 @@ class TestBareEngine(EngineContract):
 async def _on_stage(machine: Machine, story: Callable[[Stage], Awaitable[None]]) -> None:
     changed = asyncio.Event()
     machine.paths.make()
+    machine.paths.make_run()  # as a supervisor does
     engine = HostsEngine(job_folder=machine.paths.job, run_folder=machine.paths.job_run)
     await engine.start(lambda _uid: changed.set())
     job = replace(job_from_document(mpijob("contract", LAUNCHER)), uid=str(uuid.uuid4()))
@@ -47,3 +48,4 @@ async def _on_stage(machine: Machine, story: Callable[[Stage], Awaitable[None]])
         await stage.until(lambda seen: not seen.prepared)
         await engine.close()
         machine.nothing_left(job.uid)
+        machine.remove_run_folder()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from for_every import for_every
 from manifest.form.samples import BROKEN, GOOD, WHERE, commented, comments, differences, new_value, readable, text_of
 
 from oarsman.errors import ManifestError, UsageError
@@ -26,14 +27,14 @@ def test_there_are_manifests_and_every_field_is_covered() -> None:
     assert set(WHERE) == set(FIELDS)
 
 
-@pytest.mark.parametrize("name", [*GOOD, *(name for name in BROKEN if readable(name))])
+@for_every([*GOOD, *(name for name in BROKEN if readable(name))])
 def test_saying_what_is_said_already_changes_no_letter(name: str) -> None:
     text = text_of(name)
     shown = form.values(form.document(text))
     assert {field: form.with_value(text, field, shown[field]) for field in FIELDS} == dict.fromkeys(FIELDS, text)
 
 
-@pytest.mark.parametrize("name", [name for name in BROKEN if not readable(name)])
+@for_every([name for name in BROKEN if not readable(name)])
 def test_a_text_that_cannot_be_read_is_a_manifest_error_or_taken_for_empty(name: str) -> None:
     text = text_of(name)
     if not text.strip() or all(line.startswith("#") for line in text.splitlines() if line.strip()):
@@ -43,8 +44,7 @@ def test_a_text_that_cannot_be_read_is_a_manifest_error_or_taken_for_empty(name:
         form.with_value(text, "name", "another")
 
 
-@pytest.mark.parametrize("field", [field for field in FIELDS if field != "api_version"])
-@pytest.mark.parametrize("name", GOOD)
+@for_every(GOOD, [field for field in FIELDS if field != "api_version"])
 def test_a_change_shows_and_changes_nothing_else(name: str, field: str) -> None:
     if not _settable(name, field):
         with pytest.raises(UsageError, match="horovodrun") as raised:
@@ -61,7 +61,7 @@ def test_a_change_shows_and_changes_nothing_else(name: str, field: str) -> None:
     assert comments(changed) == comments(text)
 
 
-@pytest.mark.parametrize("name", GOOD)
+@for_every(GOOD)
 def test_another_version_moves_only_what_the_versions_say_in_different_places(name: str) -> None:
     text = commented(name)
     old = form.document(text)["apiVersion"]
@@ -73,7 +73,7 @@ def test_another_version_moves_only_what_the_versions_say_in_different_places(na
     assert (comments(changed) == comments(text)) is not moved
 
 
-@pytest.mark.parametrize("name", GOOD)
+@for_every(GOOD)
 def test_taking_a_change_back_restores_the_text(name: str) -> None:
     text = commented(name)
     shown = form.values(form.document(text))
@@ -84,7 +84,7 @@ def test_taking_a_change_back_restores_the_text(name: str) -> None:
         assert back == text, field
 
 
-@pytest.mark.parametrize("name", GOOD)
+@for_every(GOOD)
 def test_what_is_taken_out_can_be_put_in_again(name: str) -> None:
     text = text_of(name)
     shown = form.values(form.document(text))
@@ -98,7 +98,7 @@ def test_what_is_taken_out_can_be_put_in_again(name: str) -> None:
         assert not unlike, field
 
 
-@pytest.mark.parametrize("name", [name for name in BROKEN if readable(name)])
+@for_every([name for name in BROKEN if readable(name)])
 def test_a_manifest_with_mistakes_can_be_edited_or_says_why_not(name: str) -> None:
     text = text_of(name)
     refused = []

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from for_every import for_every
 from manifest.form.samples import GOOD, new_value, text_of
 
 from oarsman.errors import ManifestError, UsageError
@@ -231,8 +232,7 @@ def test_json_stays_json_on_its_lines() -> None:
     )
 
 
-@pytest.mark.parametrize("field", [field for field in form.FIELDS if not field.startswith("elastic")])
-@pytest.mark.parametrize("indent", [None, 2])
+@for_every([field for field in form.FIELDS if not field.startswith("elastic")], [None, 2])
 def test_every_field_leaves_json_readable_as_json(field: str, indent: int | None) -> None:
     for name in GOOD:
         text = json.dumps(form.document(text_of(name)), indent=indent)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import pytest
+from for_every import for_every
 
 import oarsman
 from oarsman.service.spoken import in_chinese
@@ -389,7 +389,7 @@ def filled(part: ast.expr, samples: Mapping[str, str]) -> str:
     return str(part.value)
 
 
-@pytest.mark.parametrize("file", FILES)
+@for_every(FILES)
 def test_every_sentence_of_a_source_has_its_chinese(file: str) -> None:
     found = set(sentences(file))
     assert FRAGMENTS.get(file, set()) <= found, "a fragment that is there no more"

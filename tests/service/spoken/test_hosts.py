@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from for_every import for_every
 
 from oarsman.engines.hosts.ssh.diagnose.judge import WaySeen, way
 from oarsman.engines.hosts.ssh.inventory import SshHost
@@ -141,7 +142,7 @@ INVENTORIES = [
 ]
 
 
-@pytest.mark.parametrize("text", INVENTORIES)
+@for_every(INVENTORIES)
 def test_what_is_wrong_with_an_inventory_is_said_in_chinese(text: str) -> None:
     with pytest.raises(ManifestError) as caught:
         read(text, Path("/racks/hosts"))

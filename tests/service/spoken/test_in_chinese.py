@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 
 import pytest
+from for_every import for_every
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ def gaps(phrase: str) -> dict[str, str]:
     return {name: (kind or "").rstrip("?") for _, name, kind, _ in string.Formatter().parse(phrase) if name}
 
 
-@pytest.mark.parametrize("english", PHRASES)
+@for_every(PHRASES)
 def test_a_phrase_has_the_same_gaps_in_both_languages(english: str) -> None:
     assert set(gaps(PHRASES[english])) == set(gaps(english))
     assert set(gaps(english).values()) <= KEPT | set(KINDS)

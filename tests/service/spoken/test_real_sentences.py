@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_every import for_every
 
 from oarsman import names
 from oarsman.engines.hosts.core import host_spec
@@ -254,7 +255,7 @@ def test_a_job_that_cannot_be_read_is_explained_in_chinese() -> None:
     assert spoken(message, "“nam”").count("；") == len(caught.value.problems) - 1
 
 
-@pytest.mark.parametrize("file", BROKEN, ids=lambda file: file.stem)
+@for_every(BROKEN)
 def test_the_problems_of_a_broken_manifest_are_said_in_chinese(file: Path) -> None:
     with pytest.raises(ManifestError) as caught:
         load(file.read_text(encoding="utf-8").partition("# expected:\n")[0], file.name)

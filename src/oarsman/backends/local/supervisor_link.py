@@ -83,6 +83,7 @@ class Caller:
 
     def reach(self) -> socket.socket | None:
         """A connection to the supervisor that is running, if one is."""
+        self._paths.check_run()
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             sock.connect(os.fspath(self._paths.socket))

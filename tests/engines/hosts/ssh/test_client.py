@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+from for_every import for_every_row
 from ssh_hosts import Rack
 
 from oarsman.engines.hosts.ssh import client
@@ -148,7 +149,7 @@ MESSAGES = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "stderr", "said"), MESSAGES)
+@for_every_row(MESSAGES)
 def test_complaints_of_ssh_become_one_sentence_with_the_host(kind: str, stderr: str, said: str) -> None:
     found = trouble(FULL, 255, stderr)
     assert found.kind == kind

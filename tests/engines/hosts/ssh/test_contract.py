@@ -55,6 +55,7 @@ class TestOverSsh(EngineContract):
 async def _on_stage(machine: SshMachine, story: Callable[[Stage], Awaitable[None]]) -> None:
     changed = asyncio.Event()
     machine.paths.make()
+    machine.paths.make_run()  # as a supervisor does
     known_inventories = KnownInventories(left_out=lambda _: {}, keep=lambda *_: None)
     engine = Engine(
         job_folder=machine.paths.job, run_folder=machine.paths.job_run, transport=SshTransport(known_inventories)
@@ -75,3 +76,4 @@ async def _on_stage(machine: SshMachine, story: Callable[[Stage], Awaitable[None
         await stage.until(lambda seen: not seen.prepared)
         await engine.close()
         machine.nothing_left(job.uid)
+        machine.remove_run_folder()

@@ -290,6 +290,27 @@ def test_copies_at_the_same_time_wait_for_each_other(code: Path, place: Place) -
     assert place.beside == {"", ".brought"}
 
 
+def test_a_lock_that_goes_just_after_it_was_refused_is_taken(
+    code: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After it was waited for, so that nobody takes a first refusal for a folder that cannot be made."""
+    place.copy(code)
+    lock = place.folder.with_name(f"{place.folder.name}.lock")
+    lock.mkdir()
+    tools, tries = place.calls.with_name("tools"), place.calls.with_name("tries")
+    tools.mkdir()
+    (tools / "mkdir").write_text(f"""#!/bin/sh
+{shutil.which("mkdir")} "$@" && exit
+echo >>{tries}
+[ "$(wc -l <{tries})" -lt 8 ] || rmdir {lock}
+exit 1
+""")
+    (tools / "mkdir").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}{os.pathsep}{os.environ['PATH']}")
+    assert place.copy(code) == Copied(0, 0, 0)
+    assert len(tries.read_text()) == 8
+
+
 def test_who_waits_too_long_for_another_copy_is_told(code: Path, place: Place) -> None:
     place.copy(code)
     with subprocess.Popen(["sleep", "1000"]) as other:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from for_every import for_every_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -242,7 +243,7 @@ WRONG_FIELDS: list[tuple[str, str, str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("line", "message", "hint"), WRONG_FIELDS)
+@for_every_row(WRONG_FIELDS)
 def test_a_wrong_field_is_named(line: str, message: str, hint: str | None) -> None:
     name = line.partition(":")[0]
     first = "" if name == "name" else "\n  name: n1"

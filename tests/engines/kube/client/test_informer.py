@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from oarsman.engines.kube.client import Informer, Kube, Meta, PartialObject
+from oarsman.engines.kube.client import Informer, Kube, Meta, PartialObject, Pauses
 from oarsman.engines.kube.client.resources import NODES, PODS
 
 from .fakes import (
@@ -17,6 +17,7 @@ from .fakes import (
     QUICK,
     QUIET,
     FakeServer,
+    Handler,
     Told,
     bookmark,
     event,
@@ -216,21 +217,52 @@ async def test_a_server_that_is_not_up_yet_is_waited_for() -> None:
         await server.stop()
 
 
-async def test_watches_that_end_at_once_are_not_reopened_in_a_rush() -> None:
-    async with fake(listing(version=5), watches=(stream(),)) as (server, kube), following(kube, PODS, PartialObject):
-        await until(server.watched)
-        await asyncio.sleep(0.3)
-        assert len(server.watched()) < 30
+class Rising(Pauses):
+    """Pauses that tell themselves from any other sleep: 1000, 2000, 3000, ... seconds."""
+
+    def after(self, failures: int) -> float:
+        return 1000.0 * failures
 
 
-async def test_history_that_is_always_forgotten_does_not_mean_endless_listing() -> None:
+@pytest.fixture
+def story(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Requests and long pauses in their order. The pauses pass at once."""
+    found: list[object] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        if seconds >= 1000:
+            found.append(seconds)
+        await sleep(0 if seconds >= 1000 else seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    return found
+
+
+def noting(story: list[object], word: str, handler: Handler) -> Handler:
+    async def noted(request: Any) -> Any:
+        story.append(word)
+        return await handler(request)
+
+    return noted
+
+
+async def test_watches_that_end_at_once_are_reopened_after_pauses_that_grow(story: list[object]) -> None:
+    ending = noting(story, "watch", stream())
     async with (
-        fake(listing(version=5), watches=(stream(GONE_EVENT),)) as (server, kube),
-        following(kube, PODS, PartialObject),
+        fake(listing(version=5), watches=(ending,)) as (_, kube),
+        following(kube, PODS, PartialObject, pauses=Rising()),
     ):
-        await until(server.watched)
-        await asyncio.sleep(0.3)
-        assert len(server.lists()) < 30
+        await until(lambda: len(story) >= 8)
+    assert story[:8] == ["watch", 1000, "watch", 2000, "watch", 3000, "watch", 4000]
+
+
+async def test_history_that_is_always_forgotten_is_listed_again_after_pauses_that_grow(story: list[object]) -> None:
+    lists, forgotten = noting(story, "list", listing(version=5)), noting(story, "watch", stream(GONE_EVENT))
+    async with fake(lists, watches=(forgotten,)) as (_, kube), following(kube, PODS, PartialObject, pauses=Rising()):
+        await until(lambda: len(story) >= 10)
+    at_once = ["list", "watch"]  # the first time there is nothing to wait for
+    assert story[:10] == [*at_once, "list", "watch", 2000, "list", "watch", 3000, "list", "watch"]
 
 
 async def test_a_cluster_restored_from_a_backup_is_believed() -> None:
@@ -348,11 +380,19 @@ async def test_a_server_that_had_a_pulse_and_falls_silent_is_left() -> None:
 
 
 async def test_a_server_without_a_pulse_may_be_silent() -> None:
+    """For longer than one that has a pulse: that one, silent since later, is left while this one is not."""
     quiet = stream(bookmark(6), event("ADDED", pod("a", 7)), then="quiet")
+    frozen = stream(bookmark(6), 0.05, bookmark(7), then="quiet")
+    back = stream(event("ADDED", pod("b", 8)), then="quiet")
     async with (
         fake(listing(version=5), watches=(quiet,)) as (server, kube),
         following(kube, PODS, PartialObject) as informer,
     ):
         await until(lambda: names(informer) == ["a"])
-        await asyncio.sleep(0.5)
+        async with (
+            fake(listing(version=5), watches=(frozen, back)) as (_, regular),
+            following(regular, PODS, PartialObject) as suspicious,
+        ):
+            await until(lambda: names(suspicious) == ["b"])
+        assert informer.trouble is None
         assert server.watched() == ["5"]

@@ -41,9 +41,10 @@ break_lock() { # break_lock MARK: whoever removes the mark that both saw is the 
 }
 
 acquire() { # looks five times a second; a copy that shows no life for long is none
-    seen='' still=0 waited=0
+    seen='' still=0 waited=0 missing=0
     until trouble=$(mkdir "$lock" 2>&1); do
-        [ -d "$lock" ] || [ "$waited" -lt 5 ] || fail "$trouble"
+        if [ -d "$lock" ]; then missing=0; else missing=$((missing + 1)); fi # once: it was removed just now
+        [ "$missing" -le 5 ] || fail "$trouble"
         mark=$(owner)
         now="$mark $(stat -c %Y "$lock/$mark" 2>/dev/null)"
         if [ "$now" = "$seen" ]; then still=$((still + 1)); else still=0 seen=$now; fi
