@@ -42,8 +42,8 @@ def test_file():
     Path(tempfile.mkdtemp(prefix="untidy-"), "file").write_text("x")
 
 def test_state():
-    from oarsman.store.paths import Places
-    Places.default().make()
+    from oarsman.store.paths import Paths
+    Paths.default().make()
 
 def test_mount(tmp_path):
     if os.geteuid() == 0:
