@@ -1,6 +1,7 @@
 # make run    install what is missing, run an MPI job of two workers on this machine, list it
 # make test   install what is missing, check style, types and layers, run every test
 # make lint   only the checks      make fmt    house format, tables of the guide, texts in the catalogue
+# make mutation  break the core in 400 small ways and see that a test notices each; about ten minutes
 # make manifests  deploy/oarsman.yaml and what else is made from the chart and the models, anew
 # make screenshots  every page of the console, in both languages and themes, into build/screenshots
 # make bench  measure the claims   make clean  remove what the set-up and the tools made in this folder
@@ -16,7 +17,7 @@ WITH_VENV = PATH="$(CURDIR)/.venv/bin:$$PATH"
 # Whoever has forbidden it: without bytecode every command of a test compiles anew what it imports, and so does pytest.
 WITH_BYTECODE = PYTHONDONTWRITEBYTECODE=
 
-.PHONY: run test lint fmt manifests screenshots bench clean cluster cluster-down
+.PHONY: run test lint fmt mutation manifests screenshots bench clean cluster cluster-down
 
 run:
 	@scripts/setup run
@@ -40,6 +41,10 @@ fmt:
 	@$(WITH_VENV) ruff format .
 	@$(WITH_VENV) python scripts/tables.py
 	@$(WITH_VENV) python scripts/catalogue.py
+
+mutation:
+	@scripts/setup run
+	@$(WITH_VENV) python scripts/mutation.py $(ARGS)
 
 manifests:
 	@scripts/setup helm

@@ -100,6 +100,16 @@ def test_hydra_fills_hosts_and_starts_over(options: str, ranks: str) -> None:
     assert placed(f"mpirun {options} ./a", hydra=True) == ranks
 
 
+@pytest.mark.parametrize("options", ["-n 0", "-n -1", "-ppn 0", "-ppn -1 -n 2", "-hosts w9 -n 1", "-hosts w1:0"])
+def test_what_hydra_cannot_do_is_not_predicted(options: str) -> None:
+    assert placed(f"mpiexec.hydra {options} ./a") is None
+
+
+def test_a_launcher_of_one_family_is_placed_by_the_rules_of_the_other_where_that_is_known() -> None:
+    assert placed("mpiexec.hydra -n 7 ./a", hydra=False) is None
+    assert placed("mpirun -n 7 ./a", hydra=None) is None
+
+
 def test_hosts_may_be_named_by_their_first_label() -> None:
     hosts = ("pi-worker-0.pi.ns.svc", "pi-worker-1.pi.ns.svc")
     assert placed("mpirun --host pi-worker-1 ./a", hosts=hosts) == "pi-worker-1.pi.ns.svc"
@@ -108,6 +118,7 @@ def test_hosts_may_be_named_by_their_first_label() -> None:
 def test_a_world_too_large_to_write_down_is_not_predicted() -> None:
     assert placed("mpirun ./a", slots=2**31 - 1) is None
     assert placed("mpirun -ppn 999999999 ./a", hydra=True) is None
+    assert placed("mpirun -n 1000001 ./a", hydra=True) is None
 
 
 def test_thousands_of_hosts_are_placed_at_once() -> None:

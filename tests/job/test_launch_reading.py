@@ -5,7 +5,8 @@ from for_every import for_every_row
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.job.launch import HostSlots, LaunchLine, parse, rewrite, with_wrapper
+from oarsman.job.launch import HostSlots, LaunchLine, parse, rewrite, with_tags, with_wrapper
+from oarsman.job.launch_words import cut
 
 SEED = (
     "mpirun --allow-run-as-root -np 2 -bind-to none -map-by slot -x NCCL_DEBUG=INFO -x LD_LIBRARY_PATH -x PATH"
@@ -86,6 +87,17 @@ def test_the_program_begins_where_the_options_end(text: str, program: str) -> No
         ("--rank-by Node", {"rank_by": "node"}),
         ("-oversubscribe", {"oversubscribe": True}),
         ("--nooversubscribe", {"oversubscribe": False}),
+        ("-mca rmaps seq", {"oversubscribe": False, "unclear": ("-mca",)}),
+        ("-mca btl oversubscribe", {"oversubscribe": False, "unclear": ()}),
+        ("--map-by ppr:2", {"per_node": None, "per_socket": None}),
+        ("--map-by ppr:x:node", {"per_node": None, "unclear": ("--map-by",)}),
+        ("--byslot", {"map_by": "slot"}),
+        ("--min-np 1 --max-np 3", {"min_processes": None, "max_processes": None, "elastic": False, "unclear": ()}),
+        ("-np 1234567890", {"processes": None, "unclear": ("-np",)}),
+        ("-np 123456789", {"processes": 123456789, "unclear": ()}),
+        ("-np x -np x", {"unclear": ("-np",)}),
+        ("--host a:2,,b:$N", {"hosts": (HostSlots("a", 2), HostSlots("b")), "unclear": ("--host",)}),
+        ("--host a,$b", {"unclear": ("--host",)}),
         ("-mca rmaps_base_oversubscribe 1", {"oversubscribe": True}),
         ("-mca rmaps_base_oversubscribe 0", {"oversubscribe": False}),
         ("--prtemca rmaps_default_mapping_policy :oversubscribe", {"oversubscribe": True}),
@@ -132,6 +144,13 @@ def test_horovod_says_how_far_it_may_shrink_and_grow(spelling: str) -> None:
         ["nice", "-n", "10", "stdbuf", "-oL", "mpirun", "-np", "2", "./a"],
         ["tini", "--", "mpirun", "-np", "2", "./a"],
         ["gosu", "mpi", "mpirun", "-np", "2", "./a"],
+        ["su-exec", "mpi", "mpirun", "-np", "2", "./a"],
+        ["chrt", "-f", "9", "mpirun", "-np", "2", "./a"],
+        ["sudo", "-u", "mpi", "-E", "mpirun", "-np", "2", "./a"],
+        ["env", "--", "A=b", "mpirun", "-np", "2", "./a"],
+        ["busybox", "sh", "-c", "mpirun -np 2 ./a"],
+        ["bash", "--rcfile", "rc", "-o", "pipefail", "+e", "-c", "mpirun -np 2 ./a"],
+        ["sh", "-c", "--", "mpirun -np 2 ./a"],
         ["/entrypoint.sh", "mpirun", "-np", "2", "./a"],
         ["sh", "-c", "mpirun -np 2 ./a"],
         ["/bin/bash", "-lc", "mpirun -np 2 ./a"],
@@ -149,6 +168,11 @@ def test_horovod_says_how_far_it_may_shrink_and_grow(spelling: str) -> None:
         ["sh", "-c", "NP=2; mpirun -np $NP ./a"],
         ["sh", "-c", 'run="mpirun -np 2"\n$run ./a'],
         ["sh", "-c", "bash -c 'mpirun -np 2 ./a'"],
+        ["sh", "-c", "bash -c \"sh -c 'mpirun -np 2 ./a'\""],
+        ["sh", "-c", "export PATH=/x; readonly A; mpirun -np 2 ./a"],
+        ["sh", "-c", "bash -c 'NP=3'; NP=2 bash -c 'mpirun -np $NP ./a'"],
+        ["sh", "-c", "cat < in >> out; env; ;mpirun -np 2 > log ./a"],
+        ["sh", "-c", "log='open'; x='a\"'; $x; mpirun -np 2 ./a"],
         ["sh", "-c", "timeout 9 mpirun -np 2 ./a && mpirun -np 3 ./b"],
     ],
     ids=" ".join,
@@ -178,12 +202,49 @@ def test_a_launcher_is_found_behind_prefixes_and_inside_shells(argv: list[str]) 
         ["timeout", "10"],
         ["python", "mpirun"],
         ["sh", "-x", "mpirun"],
+        ["sh", "+c", "mpirun"],
+        ["run.sh", "sh"],
+        ["run.sh"],
+        ["sh", "-c", "A=1 timeout 9"],
+        ["sh", "-c", "export mpirun"],
+        ["sh", "--norc", "mpirun"],
+        ["sh", "-c", "sh -c 'sh -c \"sh -c mpirun\"'"],  # more shells in each other than anybody reads
     ],
     ids=" ".join,
 )
 def test_what_does_not_visibly_start_mpi_is_left_alone(argv: list[str]) -> None:
     assert parse(argv) is None
     assert rewrite(argv).argv == tuple(argv)
+
+
+def test_words_of_shell_text_are_those_a_shell_hands_on() -> None:
+    for text, words in (
+        ("a'b c'd", ["ab cd"]),
+        ('a"b c"d', ["ab cd"]),
+        (r"a\ b c\d", ["a b", "cd"]),
+        ("a\\\nb \\\n c", ["ab", "c"]),
+        ("'a' '' b", ["a", "", "b"]),
+        (r'"a\"b\\c\$d\e"', [r'a"b\c$d\e']),
+        ('"a\\\nb"', ["ab"]),
+        ("$(a (b) c)d e", ["$(a (b) c)d", "e"]),
+        ("${a b}c `d e`f g", ["${a b}c", "`d e`f", "g"]),
+        ('"$(a "b")c" d', ['$(a "b")c', "d"]),
+        ('"`a "b"`c" d', ['`a "b"`c', "d"]),
+        ("a#b #c d\ne # f", ["a#b", "\n", "e"]),
+        ("a;b&&c||d|e&f(g)", ["a", ";", "b", "&&", "c", "||", "d", "|", "e", "&", "f", "(", "g", ")"]),
+        ("a>b 2>>c <d", ["a", ">", "b", "2>>", "c", "<", "d"]),
+        ("\ta \r b", ["a", "b"]),
+    ):
+        found = list(cut(text))
+        assert [word.text for word in found] == words
+        assert [word.start for word in found] == sorted({word.start for word in found})
+        assert all(text[word.start : word.end] == word.text for word in found if word.operator)
+
+
+@pytest.mark.parametrize("text", ["'a", '"a', '"a\\"', "$(a", "${a", "`a", '"$(a"', "$((a)"])
+def test_shell_text_that_is_not_closed_is_not_cut(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - whichever words
+        list(cut(text))
 
 
 def test_an_unknown_shell_variable_makes_a_line_unclear_but_not_unread() -> None:
@@ -200,11 +261,24 @@ def test_a_shell_sees_the_variables_it_is_given() -> None:
 
 
 def test_the_word_that_decides_is_known() -> None:
-    argv = ["env", "A=b", "mpirun", "--npernode", "2", "-np", "4", "./a"]
-    found = parse(argv)
-    assert found is not None
-    assert found.decisive_word is not None
-    assert argv[found.decisive_word] == "4"
+    for argv, word in (
+        (["env", "A=b", "mpirun", "--npernode", "2", "-np", "4", "./a"], "4"),
+        (["mpirun", "-np", "4", "--npernode", "2", "./a"], "4"),
+        (["mpirun", "--npernode", "2", "--npersocket", "1", "./a"], "2"),
+        (["mpirun", "--npersocket", "1", "./a"], "1"),
+        (["mpirun", "--np=4", "./a"], "--np=4"),
+        (["mpirun", "--map-by", "ppr:2:node", "./a"], "ppr:2:node"),
+        (["sh", "-c", "mpirun -np 4 ./a"], "mpirun -np 4 ./a"),
+        (["horovodrun", "--min-np", "1", "-np", "2", "./a"], "2"),
+    ):
+        found = parse(argv)
+        assert found is not None
+        assert found.decisive_word is not None
+        assert argv[found.decisive_word] == word
+    for argv in (["mpirun", "./a"], ["mpirun", "-np", "x", "./a"], ["horovodrun", "--min-np", "1", "./a"]):
+        found = parse(argv)
+        assert found is not None
+        assert found.decisive_word is None
 
 
 # -- rewriting ------------------------------------------------------------------------------------------
@@ -251,6 +325,27 @@ def test_only_the_options_that_need_it_are_rewritten(before: str, after: str) ->
 )
 def test_in_shell_text_every_other_byte_stays(before: str, after: str) -> None:
     assert rewrite(["sh", "-c", before, "more"]).argv == ("sh", "-c", after, "more")
+
+
+# -- tagging --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("argv", "tagged"),
+    [
+        (["env", "A=b", "mpirun", "-np", "2", "./a"], ["env", "A=b", "mpirun", "TAG", "-np", "2", "./a"]),
+        (["/opt/mpi/bin/mpiexec", "./a"], ["/opt/mpi/bin/mpiexec", "TAG", "./a"]),
+        (["sh", "-c", "cd x; exec orterun  -np 2 ./a"], ["sh", "-c", "cd x; exec orterun TAG  -np 2 ./a"]),
+        (["sh", "-c", "'mpirun' -np 2 ./a"], ["sh", "-c", "'mpirun' -np 2 ./a"]),  # not there letter by letter
+        (["sh", "-c", "m=mpirun; $m -np 2 ./a"], ["sh", "-c", "m=mpirun; $m -np 2 ./a"]),
+        (["sh", "-c", "sh -c 'mpirun ./a'"], ["sh", "-c", "sh -c 'mpirun ./a'"]),
+        (["horovodrun", "-np", "2", "./a"], ["horovodrun", "-np", "2", "./a"]),
+        (["python", "a.py"], ["python", "a.py"]),
+    ],
+)
+def test_output_is_tagged_where_the_launcher_is_mpirun(argv: list[str], tagged: list[str]) -> None:
+    for hydra, option in ((False, "--tag-output"), (True, "-prepend-rank")):
+        assert with_tags(argv, hydra=hydra) == tuple(word.replace("TAG", option) for word in tagged)
 
 
 # -- wrapping -------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from oarsman import names
 from oarsman.errors import UsageError
-from oarsman.job.sweep import Sweep, check, document_of, filled, index_of, number_in, pattern_of
+from oarsman.job.sweep import Sweep, check, document_of, filled, index_of, number_in, pattern_of, sweep_of
+from tests.builders import a_job
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 VALUES = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.text(max_size=8))
@@ -131,6 +133,16 @@ def test_a_placeholder_that_nobody_fills_is_named_with_those_there_are() -> None
         ({"points": [{"a": 1}, {"b": 1}]}, "point 1"),
         ({"points": [{}]}, "no parameters"),
         ({"grid": {"a": [math.inf]}}, "finite"),
+        ({"grid": {"a": [1, 0.5], "b": [math.nan]}}, "finite"),
+        ({"points": [{"a": 1.0}, {"a": -math.inf}]}, "finite"),
+        ({"points": [{"a": 1}, {"a": 1, "b": 2}]}, "point 1"),
+        ({"points": [{"a": 1}] * 10_001}, "too many"),
+        ({"grid": {"a": [1], "b": []}}, "no values"),
+        ({"grid": {"a": [1]}, "metric": "((a)|b)+"}, "repeats"),
+        ({"grid": {"a": [1]}, "metric": "((a+)b)*"}, "repeats"),
+        ({"grid": {"a": [1]}, "metric": "(a+(b)c)*"}, "repeats"),
+        ({"grid": {"a": [1]}, "metric": "(a{2}){3}"}, "repeats"),
+        ({"grid": {"a": [1]}, "metric": "(?P<x>a)(?P=x)"}, "repeats"),
         ({"grid": {"a": [1]}, "metric": "("}, "not a pattern"),
         ({"grid": {"a": [1]}, "metric": "loss"}, "no group"),
         ({"grid": {"a": [1]}, "metric": "((a+)+)"}, "repeats"),
@@ -156,6 +168,13 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], about: str) -> No
         '{"name":"a","namespace":"b","manifest":"","grid":{"x":3}}',
         '{"name":"a","namespace":"b","manifest":"","points":[[1]]}',
         '{"name":"a","namespace":"b","manifest":"","grid":{"x":[[]]}}',
+        '{"name":"a","namespace":"b","manifest":"","grid":[]}',
+        '{"name":"a","namespace":"b","manifest":"","points":{"x":1}}',
+        '{"name":"a","namespace":"b","manifest":"","points":[{"x":null}]}',
+        '{"name":1,"namespace":"b","manifest":"","points":[{"x":1}]}',
+        '{"name":"a","namespace":"b","manifest":"","points":[{"x":1}],"metric":["a"]}',
+        '{"name":"a","namespace":"b","manifest":"","points":[{"x":1}],"retries":"2"}',
+        '{"name":"a","namespace":"b","manifest":"","points":[{"x":1}],"at_once":1.5}',
     ],
 )
 def test_an_annotation_that_is_no_sweep_is_none(text: str) -> None:
@@ -171,14 +190,90 @@ def test_the_last_number_of_a_line_counts(line: str, number: float | None) -> No
     assert number_in(pattern_of(r"loss: (\S+)"), line) == number
 
 
-@pytest.mark.parametrize("metric", [r"loss: ([0-9.]+)", r"(?:val_)?loss=(\d+(?:\.\d+)?)", r"acc[*+]? ([^|]+)"])
+@pytest.mark.parametrize(
+    "metric",
+    [
+        r"loss: ([0-9.]+)",
+        r"(?:val_)?loss=(\d+(?:\.\d+)?)",
+        r"acc[*+]? ([^|]+)",
+        r"\(a+\)+ (\d+)",
+        r"(?:a|b) (\d+)",
+        r"(?:ab)+ (?:c)*(x)",
+        r"[)(]+(a)+",
+        r"(\d+) []+*]+",
+    ],
+)
 def test_patterns_that_people_write_are_taken(metric: str) -> None:
     assert pattern_of(metric).groups == 1
 
 
 @pytest.mark.parametrize(
     ("name", "index"),
-    [("rates-0007", 7), ("rates-0007-2", None), ("rates-007", None), ("rates", None), ("other-0007", None)],
+    [
+        ("rates-0007", 7),
+        ("rates-0007-2", None),
+        ("rates-007", None),
+        ("rates", None),
+        ("other-0007", None),
+        ("rates-000x", None),
+        ("rates-00²²", None),
+    ],
 )
 def test_a_copy_under_another_name_is_no_point(name: str, index: int | None) -> None:
     assert index_of("rates", name) == index
+
+
+def test_a_job_is_a_point_of_the_sweep_that_its_label_names() -> None:
+    for name, labels, sweep in (
+        ("rates-0007", {names.LABEL_SWEEP: "rates"}, "rates"),
+        ("rates-0007", {}, ""),
+        ("rates-0007", {names.LABEL_SWEEP: "other"}, ""),
+        ("copy", {names.LABEL_SWEEP: "rates"}, ""),
+    ):
+        assert sweep_of(replace(a_job(), name=name, labels=labels)) == sweep
+
+
+def test_a_sweep_is_named_with_its_namespace_and_knows_its_jobs() -> None:
+    sweep = a_sweep(points=[{"b": 1, "a": 2}])
+    assert (sweep.key, sweep.job_key(12), sweep.parameters) == ("lab/rates", "lab/rates-0012", ("b", "a"))
+    assert a_sweep().parameters == ()
+    assert (a_sweep().retries, a_sweep(grid={"a": [1]}).parameters) == (0, ("a",))
+
+
+def test_sweeps_with_other_points_are_not_the_same_and_how_many_run_at_once_does_not_matter() -> None:
+    sweep = a_sweep(points=[{"a": 1}], at_once=1)
+    assert sweep.same_as(a_sweep(points=[{"a": 1}], at_once=2))
+    assert not sweep.same_as(a_sweep(points=[{"a": 2}], at_once=1))
+
+
+def test_the_largest_sweeps_are_taken() -> None:
+    check(a_sweep(points=[{"a": 1}] * 10_000))
+    check(a_sweep(grid={"a": [1]}, manifest="x" * (200_000 - len(a_sweep(grid={"a": [1]}, manifest="").to_json()))))
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {},
+        {"metadata": "x", "spec": "x"},
+        {"spec": {"mpiReplicaSpecs": []}},
+        {"spec": {"mpiReplicaSpecs": {"Worker": 1, "Launcher": {"template": {"spec": {"containers": ["x"]}}}}}},
+        {"spec": {"mpiReplicaSpecs": {"Worker": {"template": {"spec": {"containers": [{"env": "x"}]}}}}}},
+    ],
+)
+def test_what_has_not_the_shape_of_a_job_is_left_for_the_rules(template: dict[str, Any]) -> None:
+    made = document_of(a_sweep(grid={"a": [1]}), template, 1, {"a": 1})
+    assert made["metadata"]["name"] == "rates-0001"
+    assert made.get("spec") == template.get("spec")
+
+
+@pytest.mark.parametrize(("number", "made"), [("-12", -12), ("1" * 18, int("1" * 18)), ("1" * 19, "1" * 19)])
+def test_a_number_that_is_too_long_stays_text(number: str, made: object) -> None:
+    assert filled({"replicas": "{{n}}"}, {"n": number}) == {"replicas": made}
+
+
+def test_without_retries_the_manifest_says_how_often_a_job_is_tried() -> None:
+    template = {"spec": {"runPolicy": {"backoffLimit": 5, "suspend": True}}}
+    for retries, limit in ((0, 5), (2, 2)):
+        made = document_of(a_sweep(grid={"a": [1]}, retries=retries), template, 0, {"a": 1})
+        assert made["spec"]["runPolicy"] == {"backoffLimit": limit, "suspend": True}

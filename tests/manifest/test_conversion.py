@@ -156,3 +156,26 @@ def test_what_is_written_is_read_back_unchanged(document: dict[str, object]) -> 
     (again,), problems = read(to_yaml([document]), "f")
     assert not problems
     assert again.value == document
+
+
+def test_texts_of_several_lines_are_blocks_where_yaml_allows_it() -> None:
+    for value, text in (("a\nb\n", "x: |\n  a\n  b\n"), ("a\nb", "x: |-\n  a\n  b\n")):
+        assert to_yaml([{"x": value}]) == text
+    for value in (" a\nb", "a \nb", "a\x07\nb", "a\u200b\nb", "\na"):
+        text = to_yaml([{"x": value}])
+        assert "|" not in text
+        assert read(text, "f")[0][0].value == {"x": value}
+
+
+def test_words_that_any_reader_could_take_for_something_else_are_quoted() -> None:
+    for value, text in (("a", "a"), ("on", "'on'"), ("017", '"017"'), ("1", '"1"'), ("文", "文"), ("", '""')):
+        assert to_yaml([{"x": value}]) == f"x: {text}\n"
+
+
+def test_nothing_is_sorted_folded_or_aliased() -> None:
+    part = {"z": ["w " * 200 + "w"], "a": 1}
+    text = to_yaml([{"b": part, "a": part}, {}])
+    assert text.count("z:") == 2
+    assert "&" not in text
+    assert text.index("z:") < text.index("a: 1")
+    assert "w " * 200 + "w\n" in text

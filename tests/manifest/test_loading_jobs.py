@@ -8,6 +8,7 @@ from oarsman.job.job import Implementation, LauncherCreation
 from oarsman.job.policies import CleanPodPolicy, ManagedBy, RestartPolicy
 from oarsman.job.role import EnvVar, Volume, VolumeMount
 from oarsman.manifest import documents, job_checked_before, job_from_document, load
+from tests.builders import T0
 
 
 def one(text: str):
@@ -26,6 +27,8 @@ def test_a_silent_manifest_of_v2beta1_gets_its_defaults() -> None:
     assert job.launcher_creation is LauncherCreation.AT_STARTUP
     assert job.ssh_auth_mount_path == "/root/.ssh"
     assert job.namespace == "default"
+    assert (job.generation, job.uid, job.created_at) == (1, "", None)
+    assert (job.worker.volumes, job.worker.init_containers) == ((), ())
 
 
 def test_a_silent_manifest_of_v1_never_restarts() -> None:
@@ -111,7 +114,7 @@ env:
 - {name: KEY, valueFrom: {secretKeyRef: {name: s, key: k}}}
 - {name: EMPTY}
 envFrom: [{configMapRef: {name: settings}}]
-volumeMounts: [{name: data, mountPath: /data, subPath: x, readOnly: true}]"""
+volumeMounts: [{name: data, mountPath: /data, subPath: x, readOnly: true}, {name: shm, mountPath: /dev/shm}]"""
         )
         + "          volumes:\n"
         + "          - {name: data, hostPath: {path: /srv, type: Directory}}\n"
@@ -126,12 +129,57 @@ volumeMounts: [{name: data, mountPath: /data, subPath: x, readOnly: true}]"""
         EnvVar(name="EMPTY"),
     )
     assert (container.working_dir, container.env_from) == ("/work", ("settings",))
-    assert container.mounts == (VolumeMount(name="data", mount_path="/data", sub_path="x", read_only=True),)
+    assert container.mounts == (
+        VolumeMount(name="data", mount_path="/data", sub_path="x", read_only=True),
+        VolumeMount(name="shm", mount_path="/dev/shm", sub_path="", read_only=False),
+    )
     data, shm, conf = job.worker.volumes
     assert data == Volume(name="data", kind="hostPath", host_path="/srv", host_path_type="Directory")
     assert (shm.medium, shm.size_limit) == ("Memory", 2**30)
     assert conf.kind == "configMap"
     assert job.worker.template["spec"]["volumes"][2]["configMap"]["defaultMode"] == 0o644
+
+
+def test_numbers_are_bounded_by_what_kubernetes_can_keep() -> None:
+    for field, most in (("activeDeadlineSeconds", 2**63 - 1), ("backoffLimit", 2**31 - 1)):
+        one(spec(f"runPolicy: {{{field}: {most}}}"))
+        with pytest.raises(ManifestError, match=f"must be at most {most}, not {most + 1}"):
+            load(spec(f"runPolicy: {{{field}: {most + 1}}}"))
+    with pytest.raises(ManifestError, match=f"must be at most {2**31 - 1}, not {2**31}"):
+        load(V2BETA1.replace("replicas: 2", f"replicas: {2**31}"))
+
+
+def test_labels_of_a_template_are_texts_or_nothing() -> None:
+    text = V2BETA1.replace("template:", "template:\n        metadata: {labels: {a: b, c: null}}", 1)
+    assert one(text).launcher.template["metadata"]["labels"] == {"a": "b", "c": None}
+    with pytest.raises(ManifestError, match="must be a string, not 5"):
+        load(text.replace("a: b", "a: 5"))
+
+
+def test_containers_that_run_first_are_read_too() -> None:
+    job = one(V2BETA1 + "          initContainers: [{name: fetch, image: curl}]\n")
+    assert [(c.name, c.image) for c in job.worker.init_containers] == [("fetch", "curl")]
+
+
+def test_what_the_server_wrote_down_of_a_job_is_read() -> None:
+    for written, created in (
+        ("2026-01-01T00:00:00Z", T0),
+        ("2026-01-01T00:00:00", T0),
+        ("2026-01-01T01:00:00+01:00", T0),
+        ("soon", None),
+    ):
+        given = f"  name: pi\n  uid: u-1\n  generation: 7\n  creationTimestamp: '{written}'\n"
+        job = one(V2BETA1.replace("  name: pi\n", given))
+        assert (job.uid, job.generation, job.created_at) == ("u-1", 7, created)
+
+
+def test_a_version_that_is_nearly_right_is_read_as_the_one_that_was_meant() -> None:
+    text = V1.replace("kubeflow.org/v1", "kubeflow.org/v1.").replace(
+        "Launcher:", "Launcher:\n      restartPolicy: Always"
+    )
+    with pytest.raises(ManifestError) as caught:
+        load(text)
+    assert [(problem.field, problem.meant) for problem in caught.value.problems] == [("apiVersion", "kubeflow.org/v1")]
 
 
 def test_what_is_not_checked_in_a_template_passes_through_untouched() -> None:
@@ -154,6 +202,48 @@ def test_what_is_not_checked_in_a_template_passes_through_untouched() -> None:
 )
 def test_more_processes_than_slots_are_fine_when_asked_for_or_not_visible(words: str) -> None:
     assert one(command(words)).slots == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("[mpirun, --hostfile, /etc/mpi/hostfile, -np, '5', ./pi]", "asks for 5 processes but there are 4 slots"),
+        ("[mpirun, --host, 'a:2,b:3', -np, '6', ./pi]", "asks for 6 processes but there are 5 slots"),
+        ("[mpirun, --host, a, -np, '2', ./pi]", "asks for 2 processes but there is 1 slot"),
+        ("[mpirun, --host, 'a:2,b:3', -np, '5', ./pi]", None),
+        ("[mpirun, -npernode, '2', ./pi]", None),
+        ("[mpirun, -npernode, '3', ./pi]", "asks for 3 processes per node but a node has 2 slots"),
+        ("[mpirun, --host, 'a:3', -npernode, '3', ./pi]", None),
+        ("[mpirun, -np, '4', ./pi]", None),
+        ("[mpirun, -np, '5', ./pi]\n            env: [{name: OMPI_MCA_rmaps_base_oversubscribe, value: '1'}]", None),
+        ("[mpirun, -np, '5', ./pi]\n            env: [{name: A, value: ':OVERSUBSCRIBE'}]", None),
+        ("[mpirun, -np, '99', ./pi, 5]", "must be a string, not 5"),  # nothing is concluded from broken words
+        ("[horovodrun, --min-np, '4', ./pi]", None),
+        ("[horovodrun, --min-np, '5', ./pi]", "waits for 5 processes but there are 4 slots"),
+        ("[horovodrun, --min-np, '2', --max-np, '2', -np, '2', ./pi]", None),
+        ("[horovodrun, --min-np, '2', -np, '1', ./pi]", "starts 1 processes but wants at least 2"),
+        ("[horovodrun, --min-np, '1', --max-np, '2', -np, '3', ./pi]", "starts 3 processes but wants at most 2"),
+        ("[horovodrun, --min-np, '0', ./pi]", "must allow at least 1 process, but at least 0 are asked for"),
+        (
+            "[horovodrun, --min-np, '1', --max-np, '0', ./pi]",
+            "must allow at least 1 process, but at most 0 are asked for",
+        ),
+        ("[horovodrun, -np, '99', ./pi]", None),
+    ],
+)
+def test_processes_are_compared_with_slots(words: str, message: str | None) -> None:
+    if message is None:
+        assert one(command(words)).launch is not None
+        return
+    with pytest.raises(ManifestError) as caught:
+        load(command(words))
+    assert [message in problem.message for problem in caught.value.problems] == [True]
+
+
+def test_nothing_is_concluded_from_misspelled_words() -> None:
+    with pytest.raises(ManifestError) as caught:
+        load(command("[mpirun, -np, '99', ./pi]").replace("command:", "comand:"))
+    assert [problem.message for problem in caught.value.problems] == ["unknown field 'comand'"]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,17 @@ from oarsman.manifest.quantity import QuantityError, SuffixFamily, canonical, pa
         ("1500m", "1.5", "1500m"),
         ("1000", "1000", "1k"),
         ("8Ei", None, None),
+        ("1e-100", "1e-9", "1e-9"),
+        ("0e100", "0", "0"),
+        ("9223372036854775807", "9223372036854775807", "9223372036854775807"),
+        ("1025", "1025", "1025"),
+        ("1Ki", "1024", "1Ki"),
+        ("1023.5Ki", "1048064", "1048064"),
+        ("-1Ki", "-1024", "-1Ki"),
+        ("2P", "2e15", "2P"),
+        ("1.0000000001", "1.000000001", "1000000001n"),
+        ("3e0", "3", "3"),
+        ("0" * 63 + "1", "1", "1"),
         ("7Ei", str(7 * 2**60), "7Ei"),
         (1e-3, "0.001", "1m"),
     ],
@@ -70,6 +81,13 @@ def test_an_amount_is_exact_and_has_one_canonical_form(written, amount: str | No
         ("1GiB", "did you mean '1Gi'?"),
         ("0x10", None),
         ("1_000", None),
+        ("0e101", None),
+        ("1e-101", None),
+        ("9223372036854775808", None),
+        ("0" * 64 + "1", None),
+        ("1 % 2", None),
+        ("3 Q", "leave the space out"),
+        ("1b", "did you mean '1'?"),
     ],
 )
 def test_what_kubernetes_refuses_is_refused(written: str, hint: str | None) -> None:
@@ -80,7 +98,7 @@ def test_what_kubernetes_refuses_is_refused(written: str, hint: str | None) -> N
 
 @pytest.mark.parametrize("value", [True, None, [], {}, b"1"])
 def test_only_text_and_numbers_are_quantities(value) -> None:
-    with pytest.raises(QuantityError):
+    with pytest.raises(QuantityError, match=r"^must be a quantity such as"):
         parse(value)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oarsman.errors import Problem
-from oarsman.manifest.problems import dotted, nearest, render, render_all, visible
+from oarsman.manifest.problems import dotted, listed, nearest, quoted, render, render_all, visible
 
 
 def problem(snippet: str, column: int, **more) -> Problem:
@@ -44,6 +44,22 @@ def test_long_lines_are_cut_around_the_mark() -> None:
     assert (shown[4], shown[-1]) == ("…", "…")
 
 
+def test_a_line_that_is_cut_says_on_which_side() -> None:
+    for line, column, shown in (
+        ("x" * 100, 1, "x" * 100),
+        ("x" * 101, 1, "x" * 100 + "…"),
+        ("x" * 100 + "HERE", 101, "…" + "x" * 95 + "HERE"),
+        ("x" * 60 + "HERE" + "y" * 60, 61, "x" * 60 + "HERE" + "y" * 36 + "…"),
+        (" " * 300 + "HERE", 301, "…" + " " * 95 + "HERE"),
+        ("x" * 101, 102, "…" + "x" * 99),
+        ("名" * 60, 1, "名" * 50 + "…"),
+    ):
+        _, found, mark = render(problem(line, column)).splitlines()
+        assert found == f"    {shown}"
+        if "HERE" in line:
+            assert mark == " " * (4 + shown.find("HERE")) + "^"
+
+
 def test_the_first_line_can_be_clicked_and_the_last_gives_a_hint() -> None:
     lines = render(problem("a: b", 4, hint="did you mean 'c'?")).splitlines()
     assert (lines[0], lines[-1]) == ("f.yaml:3:4: error: a.b: is odd", "    hint: did you mean 'c'?")
@@ -70,9 +86,43 @@ def test_visible_text_is_left_alone() -> None:
 
 
 def test_paths_read_as_users_write_them() -> None:
-    assert (
-        dotted(("spec", "containers", 0, "limits", "nvidia.com/gpu")) == 'spec.containers[0].limits["nvidia.com/gpu"]'
-    )
+    for path, text in (
+        (("spec", "containers", 0, "limits", "nvidia.com/gpu"), 'spec.containers[0].limits["nvidia.com/gpu"]'),
+        (("a-b_c", ""), 'a-b_c[""]'),
+        ((0, "x\x1b"), '[0]["x\\x1b"]'),
+        ((), ""),
+    ):
+        assert dotted(path) == text  # type: ignore[arg-type]
+
+
+def test_values_are_repeated_briefly() -> None:
+    for value, text in (
+        (None, "null"),
+        (True, "true"),
+        (False, "false"),
+        ({}, "a mapping"),
+        ([1], "a list"),
+        ((), "a list"),
+        (3, "3"),
+        (1.5, "1.5"),
+        ("a", "'a'"),
+        ("", "''"),
+        ("a\x07", "'a\\x07'"),
+        ("x" * 60, f"'{'x' * 60}'"),
+        ("x" * 61, f"'{'x' * 59}…'"),
+    ):
+        assert quoted(value) == text
+
+
+def test_words_are_listed_as_people_do() -> None:
+    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a or b", "a, b or c"]
+    assert listed(["a", "b"], "and") == "a and b"
+
+
+def test_what_was_meant_is_known_from_the_hint() -> None:
+    hints = {None: None, "did you mean 'c'?": "c", "quote it": None}
+    assert {hint: problem("a", 1, hint=hint).meant for hint in hints} == hints
+    assert [problem("a", 1, message=m).stray for m in ("unknown field 'a'", "is odd")] == [True, False]
 
 
 @pytest.mark.parametrize(

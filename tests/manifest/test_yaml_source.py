@@ -14,6 +14,12 @@ from oarsman.manifest.source import MAX_BYTES, read
         ("y", "y"),
         ("true", True),
         ("False", False),
+        ("True", True),
+        ("TRUE", True),
+        ("false", False),
+        ("FALSE", False),
+        ("Null", None),
+        ("NULL", None),
         ("~", None),
         ("", None),
         ("null", None),
@@ -36,6 +42,15 @@ from oarsman.manifest.source import MAX_BYTES, read
         ("!!str 1", "1"),
         ("!!int 5", 5),
         ("0b1", "0b1"),
+        ("!!float 1", 1.0),
+        ("!!float 1.5", 1.5),
+        ("!!bool true", True),
+        ("!!null ~", None),
+        ("! 1", "1"),
+        ("-9223372036854775808", -(2**63)),
+        ("09x", "09x"),
+        ("+.5e-1", 0.05),
+        ("1.", 1.0),
         ("18446744073709551615", 2**64 - 1),
     ],
 )
@@ -63,6 +78,7 @@ def test_file_modes_alone_are_octal_with_a_leading_zero() -> None:
         ("a: \x1b[31m", (1, 4), "the control character U+001B is not allowed in YAML"),
         ("a: \udcff", (1, 4), "the control character U+DCFF is not allowed in YAML"),
         ("a:\n\tb: 1", (2, 1), "a tab cannot indent YAML"),
+        ("- a\n-\t\tb: c", (2, 2), "a tab cannot indent YAML"),
         ("[" * 100_000, (1, 101), "nested more than 100 levels deep"),
         ("- " * 5_000, (1, 201), "nested more than 100 levels deep"),
         ("a: " + "9" * 5000, (1, 4), "the number is too large; quote it if it is text"),
@@ -78,6 +94,33 @@ def test_file_modes_alone_are_octal_with_a_leading_zero() -> None:
             (1, 4),
             "017 starts with a zero, which some readers take as octal; leave it out, or quote it if it is text",
         ),
+        (
+            "a: -9223372036854775809",
+            (1, 4),
+            "-9223372036854775809 is too large for a 64-bit number; quote it if it is text",
+        ),
+        ("a: " + "1" * 65, (1, 4), "the number is too large; quote it if it is text"),
+        ("a: -.inf", (1, 4), "-.inf is not a number JSON can hold; quote it if it is text"),
+        (
+            "mode: 0800",
+            (1, 7),
+            "0800 starts with a zero, which some readers take as octal; leave it out, or quote it if it is text",
+        ),
+        (
+            "mode: 077777777777",
+            (1, 7),
+            "077777777777 starts with a zero, which some readers take as octal; "
+            "leave it out, or quote it if it is text",
+        ),
+        ("a: !!int x", (1, 4), "'x' is not a int"),
+        ("a: !!int 1.5", (1, 4), "'1.5' is not a int"),
+        ("a: !!bool 1", (1, 4), "'1' is not a bool"),
+        ("a: !x {b: c}", (1, 4), "a tag has no meaning here; leave it out"),
+        ("{? : a}", (1, 4), "a field name must be text, not nothing"),
+        ("017: a", (1, 1), "a field name must be text, not 017"),
+        (".nan: a", (1, 1), "a field name must be text, not .nan"),
+        ("a: &x [1]\n? *x\n: b", (2, 3), "a field name must be text"),
+        ("<<: [{a: 1}, 2]", (1, 5), "<< merges mappings; this is not one"),
         ("1: a", (1, 1), "a field name must be text, not 1"),
         ("true: a", (1, 1), "a field name must be text, not true"),
         ("? [a]\n: b", (1, 3), "a field name must be text, not a list"),
@@ -104,6 +147,63 @@ def test_aliases_cannot_multiply_without_bound_nor_deepen() -> None:
     deep = "a0: &a0 [x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}]\n" for i in range(1, 200))
     _, problems = read(deep, "f")
     assert [problem.message for problem in problems] == ["nested more than 100 levels deep"]
+
+
+def nested(levels: int, inside: str = "x") -> str:
+    return "[" * levels + inside + "]" * levels
+
+
+def test_a_hundred_levels_are_read_and_no_more_with_or_without_aliases() -> None:
+    for text, fine in (
+        (nested(100), True),
+        (nested(101), False),
+        (f"- &a {nested(49)}\n- {nested(50, '*a')}\n", True),
+        (f"- &a {nested(49)}\n- {nested(51, '*a')}\n", False),
+        ("- &a {x: 1}\n- " + nested(97, "{<<: *a}") + "\n", True),
+    ):
+        documents, problems = read(text, "f")
+        assert [problem.message for problem in problems] == ([] if fine else ["nested more than 100 levels deep"])
+        assert bool(documents) == fine
+
+
+def test_problems_show_their_line() -> None:
+    for text, snippet in (
+        ("a: 1\nb: 017\n", "b: 017"),
+        ("a: 1\nb: \0x\nc", "b: \0x"),
+        (b"a: 1\r\nb: \xff\r\nc", "b: "),
+        ("a: 1\nb:\n\tc: 1", "\tc: 1"),
+        ("a: [1\nb: 2\n", "b: 2"),
+    ):
+        _, (problem,) = read(text, "f")
+        assert problem.snippet == snippet
+
+
+def test_problems_name_the_field_that_holds_them() -> None:
+    for text, field in (("a: {b: [x, 017]}", "a.b[1]"), ("017", ""), ("- [017]", "[0][0]"), ("a: 1\na: 2", "a")):
+        _, (problem,) = read(text, "f")
+        assert problem.field == field
+
+
+def test_an_alias_may_be_a_field_name_and_a_word_may_be_repeated() -> None:
+    (document,), problems = read("- &a b\n- *a : 1\n- {<<: [{x: 1}, {x: 2, y: 3}], z: *a}\n", "f")
+    assert not problems
+    assert document.value == ["b", {"b": 1}, {"x": 1, "y": 3, "z": "b"}]
+
+
+def test_the_anchors_of_a_document_end_with_it() -> None:
+    _, (problem,) = read("a: &x 1\n---\nb: *x\n", "f")
+    assert (problem.line, problem.message) == (3, "the alias *x names no anchor before it")
+
+
+def test_a_quoted_merge_key_is_a_field_like_any_other() -> None:
+    (document,), problems = read('a: {"<<": {b: 1}, c: 2}\n', "f")
+    assert not problems
+    assert document.value == {"a": {"<<": {"b": 1}, "c": 2}}
+
+
+def test_a_text_as_large_as_can_be_is_read() -> None:
+    (document,), problems = read(b"#" + b"x" * (MAX_BYTES - 6) + b"\na: 1", "f")
+    assert (document.value, problems) == ({"a": 1}, [])
 
 
 def test_several_bad_words_are_all_reported() -> None:

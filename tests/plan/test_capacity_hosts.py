@@ -117,6 +117,7 @@ def assert_has_chinese(reason: str) -> None:
         pytest.param("4 4", ask(workers=3, slots=2), [], "1 1 2", id="a worker is not cut in two"),
         pytest.param("1 4", ask(workers=4), [], "2 2 2 2", id="as few machines as possible"),
         pytest.param("1 2 3 3", ask(workers=5), [], "2 2 3 3 3", id="of the smallest choices the earliest"),
+        pytest.param("3 1 2", ask(workers=5), [], "1 1 1 3 3", id="a small one between is passed over"),
         pytest.param("4 4", ask(workers=3), [runs("r", 1, slots=3)], "2 2 2", id="what is held is not free"),
         pytest.param("4 4+2g", ask(workers=2, gpus=1), [], "2 2", id="GPUs count"),
         pytest.param("4 4 4", ask(workers=4, spread=True), [], "1 2 3 1", id="by node"),
@@ -277,6 +278,20 @@ DENIED = left_out(rack("1 1"), node1="node1: it does not let us log in", node2="
             "node1 has 2 of 3 slots free (held by default/a: 1)",
         ),
         (
+            rack("4 4"),
+            ask(workers=2, slots=2, launcher_slots=1, apart=True),
+            [runs("a", 1, 2, slots=3)],
+            "needs 2 workers with 2 slots each and 1 launcher with 1 slot; 1 fits now: "
+            "node1 has 1 of 4 slots free (held by default/a: 3)",
+        ),
+        (
+            rack("4 4"),
+            ask(slots=2, launcher_slots=2),
+            [runs("a", 1, 2, slots=3)],
+            "needs 1 worker with 2 slots and 1 launcher with 2 slots; it does not fit now: "
+            "node1 has 1 of 4 slots free (held by default/a: 3)",
+        ),
+        (
             rack("8"),
             ask(workers=8, owner="ada"),
             [runs("a", 1, owner="ada"), runs("b", 1, slots=3, owner="eve")],
@@ -379,6 +394,7 @@ WAY_OUT = "; --oversubscribe starts it all the same"
         ([], ask(), "the inventory has no hosts"),
         (rack("8 4"), ask(slots=16), f"no host has 16 slots for one worker (node1 has most: 8){WAY_OUT}"),
         (rack("8 8 8 8"), ask(workers=40), f"asks for 40 slots, the hosts have 32{WAY_OUT}"),
+        (rack("2 2"), ask(workers=4, launcher_slots=1, apart=True), f"asks for 5 slots, the hosts have 4{WAY_OUT}"),
         (rack("8+2g 8+1g"), ask(gpus=4), "no host has 4 GPUs for one worker (node1 has most: 2)"),
         (rack("8 8"), ask(gpus=1), "no host has 1 GPU for one worker (none has any)"),
         (rack("8 8"), ask(gpus=1, oversubscribe=True), "no host has 1 GPU for one worker (none has any)"),

@@ -154,3 +154,32 @@ def test_a_gang_of_one_machine_is_the_sum_of_launcher_and_workers() -> None:
 def test_where_nothing_is_said_of_cpus_a_job_needs_one_per_slot_or_all_there_are(slots: int, cpus: int) -> None:
     job = replace(a_job(workers=2), slots_per_worker=slots)
     assert one_machine.gang_of(job, at(0), [EIGHT]).whole.cpus == cpus
+
+
+@pytest.mark.parametrize(("written", "priority"), [("", 0), ("5", 5), ("-5", -5), ("--5", 0), ("high", 0)])
+def test_a_priority_is_a_whole_number(written: str, priority: int) -> None:
+    job = replace(a_job(), annotations={names.ANNOTATION_PRIORITY: written})
+    assert one_machine.gang_of(job, at(0), [EIGHT]).priority == priority
+
+
+def test_a_job_waits_since_it_was_created_whatever_the_clocks_say() -> None:
+    assert one_machine.gang_of(a_job(), at(-5), [EIGHT]).waited == timedelta(0)
+    assert one_machine.gang_of(replace(a_job(), created_at=None), at(5), [EIGHT]).waited == timedelta(0)
+    assert one_machine.gang_of(a_job(), at(5), [EIGHT]).oversubscribe is False
+
+
+def test_the_largest_holders_are_named_and_the_others_counted() -> None:
+    running = [ask(name, cpus) for name, cpus in (("a", 1), ("b", 2), ("c", 1.5), ("d", 0.25), ("e", 0), ("f", 0.25))]
+    [decision] = admit([ask("x", 6)], running)
+    assert decision.admission.reason == (
+        "needs 6 CPUs, 3 of 8 are free (held by default/b: 2, default/c: 1.5, default/a: 1 and 2 more)"
+    )
+    [three] = admit([ask("x", 6)], running[:3])
+    assert three.admission.reason.endswith("(held by default/b: 2, default/c: 1.5, default/a: 1)")
+    [one] = admit([ask("x", 1)], [ask("r", 9)])
+    assert one.admission.reason == "needs 1 CPU, 0 of 8 are free (held by default/r: 9)"
+    [two] = admit([ask("x", 8, memory_gib=16)], [ask("r", 1, memory_gib=1)])
+    assert two.admission.reason == (
+        "needs 8 CPUs, 7 of 8 are free (held by default/r: 1);"
+        " needs 16 GiB of memory, 15 of 16 are free (held by default/r: 1)"
+    )

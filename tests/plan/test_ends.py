@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from oarsman import names
-from oarsman.job.observed import Member, Observed, Phase
+from oarsman.job.observed import Admission, Member, Observed, Phase
 from oarsman.job.policies import CleanPodPolicy as Clean
 from oarsman.job.state import Attempt, Status
 from oarsman.plan.actions import Action, DeleteJob, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts
@@ -44,6 +44,14 @@ def test_a_deadline_of_zero_ends_a_job_before_it_starts() -> None:
     plan = reconcile(a_job(active_deadline_seconds=0), Observed(), at(0))
     assert plan.status.is_true(names.FAILED)
     assert plan.actions == ()
+
+
+def test_waiting_for_room_uses_up_no_deadline() -> None:
+    full = Admission(admitted=False, position=1, reason="full")
+    seen = Observed(status=a_status(started=None), admission=full)
+    plan = reconcile(a_job(active_deadline_seconds=10), seen, at(9999))
+    assert plan.status.is_true(names.QUEUED)
+    assert not plan.status.finished
 
 
 def test_stop_ends_everything_and_is_not_tried_again() -> None:

@@ -271,6 +271,22 @@ def test_attempts_that_never_began_in_a_row_come_ever_later_and_only_the_last_ar
     assert [a.number for a in later.attempts] == [26, 27, 28, 29, 30, 31]
 
 
+def test_the_second_attempt_that_never_began_in_a_row_is_the_first_to_wait() -> None:
+    for outcomes, seconds in (
+        ((), None),
+        (("Failed",), None),
+        (("NotStarted",), 20),
+        (("Failed", "NotStarted"), 20),
+        (("NotStarted", "Failed"), None),
+        (("NotStarted", "NotStarted"), 40),
+    ):
+        before = tuple(Attempt(number=n, outcome=outcome) for n, outcome in enumerate(outcomes, 1))
+        number = len(before) + 1
+        status = launched(number, before=before, workers=2)
+        seen = held(status=status, workers=(a_worker(0),), launcher=a_launcher(PENDING, attempt=number))
+        assert reconcile(a_job(), seen, at(5)).status.retry_at == (seconds and at(5 + seconds))
+
+
 def test_attempts_that_never_began_use_up_no_limit_however_many() -> None:
     before = tuple(Attempt(number=n, outcome="NotStarted") for n in range(1, 30))
     status = launched(30, before=before, workers=2)

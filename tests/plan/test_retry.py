@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from oarsman import names
-from oarsman.job.observed import Observed, Phase
+from oarsman.job.observed import Exit, Observed, Phase
 from oarsman.job.policies import RestartPolicy as R
 from oarsman.job.state import Attempt
 from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker
@@ -123,7 +123,14 @@ def test_a_launcher_whose_start_was_never_written_down_is_adopted() -> None:
     [
         ({"phase": Phase.FAILED, "reason": "Evicted", "message": "low on disk"}, "it was evicted: low on disk"),
         ({"phase": Phase.FAILED, "reason": "HostLost"}, "its host was lost"),
+        ({"phase": Phase.FAILED, "reason": "OOMKilled"}, "it ran out of memory"),
+        ({"phase": Phase.FAILED, "reason": "Odd"}, "it failed (Odd)"),
+        ({"phase": Phase.FAILED, "reason": "Odd", "exit": Exit(code=3)}, "it failed (Odd)"),
+        ({"phase": Phase.FAILED, "exit": Exit(code=3)}, "it ended with code 3"),
+        ({"phase": Phase.SUCCEEDED}, "it ended"),
+        ({"phase": Phase.SUCCEEDED, "message": "bye"}, "it ended: bye"),
         ({"terminating": True}, "it was deleted by someone else"),
+        ({"terminating": True, "reason": "Evicted"}, "it was evicted"),
     ],
 )
 def test_a_lost_worker_ends_the_attempt_of_an_ordinary_job(given: dict[str, object], words: str) -> None:

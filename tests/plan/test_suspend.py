@@ -42,6 +42,14 @@ def test_suspending_gives_everything_back_whatever_the_clean_policy() -> None:
     assert (again.status, again.events, again.actions) == (plan.status, (), ())
 
 
+def test_what_is_going_away_is_not_taken_back_twice() -> None:
+    job = a_job(suspend=True)
+    suspended = a_status(true=(names.CREATED, names.SUSPENDED), started=None)
+    leaving = {"launcher": a_launcher(terminating=True), "workers": (a_worker(0, terminating=True), a_worker(1))}
+    seen = Observed(status=suspended, published_hosts=job.hosts, **leaving)  # type: ignore[arg-type]
+    assert reconcile(job, seen, at(10)).actions == (PublishHosts(("pi-worker-0",)), DeleteWorker(1))
+
+
 def test_resuming_takes_the_whole_way_again_with_the_next_number() -> None:
     suspended = a_status(
         true=(names.CREATED, names.SUSPENDED), started=None, attempts=(Attempt(number=1, outcome="Suspended"),)

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from oarsman.job.launch import LaunchLine
 from oarsman.job.observed import Exit, Observed, Phase, RankReport
 from oarsman.job.state import Status
 from oarsman.status import causes
 from oarsman.status.causes import Lost
-from tests.builders import a_job, a_launcher, a_rank, at
+from tests.builders import MPIRUN, a_job, a_launcher, a_rank, at
 
 JOB = a_job()
 
@@ -181,6 +182,34 @@ def test_the_rank_that_called_abort_is_the_cause_even_if_it_never_reported_its_e
     assert "called MPI_Abort with code 7" in cause.summary
 
 
+def test_a_rank_that_called_abort_with_code_1_is_told_in_its_own_words() -> None:
+    ranks = (ended(0, 14, 1), replace(ended(1, 1, 2), last_lines=("ValueError: bad",)))
+    cause = failed(ranks, OPENMPI5_ABORT.replace("Errorcode: 7", "Errorcode: 1"))
+    assert (cause.rank, cause.exit_code, cause.last_lines) == (1, 1, ("ValueError: bad",))
+
+
+def test_a_lost_host_explains_an_abort_of_a_rank_that_never_reported() -> None:
+    lost = Lost(host="pi-worker-1", reason="Evicted", words="it was evicted")
+    seen = Observed(launcher_lines=tuple(OPENMPI5_ABORT.splitlines()))
+    assert causes.of_failed_launcher(JOB, seen, a_launcher(Phase.FAILED, code=7), (lost,)).host == "pi-worker-1"
+
+
+@pytest.mark.parametrize(
+    ("launch", "code", "summary"),
+    [
+        (MPIRUN, 3, "a rank exited with code 3"),
+        (replace(MPIRUN, in_shell=True), 3, "the launcher exited with code 3"),
+        (None, 3, "the launcher exited with code 3"),
+        (MPIRUN, None, "the launcher failed"),
+    ],
+)
+def test_the_code_of_mpirun_is_that_of_a_rank_it_does_not_name(
+    launch: LaunchLine | None, code: int | None, summary: str
+) -> None:
+    seen = Observed(launcher_lines=tuple(OPENMPI4_SIGNAL.splitlines()[:4]))
+    assert causes.of_failed_launcher(a_job(launch=launch), seen, a_launcher(Phase.FAILED, code=code)).summary == summary
+
+
 def test_a_rank_that_only_lost_its_peer_is_not_the_cause() -> None:
     words = ("[pi-worker-0:00000] *** An error occurred in Socket closed",)
     noticed = replace(ended(0, 14, 1), last_lines=words)
@@ -228,6 +257,62 @@ def test_a_rank_that_failed_long_before_a_host_was_lost_is_the_cause() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lost_at", "ended_at", "rank"),
+    [(4, 4, None), (6, 4, None), (6.1, 4, 0), (None, 4, 0), (4, None, 0), (None, None, 0)],
+)
+def test_a_host_that_was_lost_no_later_than_a_rank_failed_is_the_cause(
+    lost_at: float | None, ended_at: float | None, rank: int | None
+) -> None:
+    """Clocks differ by up to two seconds."""
+    lost = Lost(
+        host="pi-worker-1", reason="Evicted", words="it was evicted", at=None if lost_at is None else at(lost_at)
+    )
+    failed_rank = a_rank(0, code=3, finished_at=None if ended_at is None else at(ended_at))
+    cause = causes.of_failed_launcher(JOB, Observed(ranks=(failed_rank,)), a_launcher(Phase.FAILED, code=3), (lost,))
+    assert cause.rank == rank
+
+
+def test_the_rank_on_a_lost_host_is_named_if_it_was_the_only_one() -> None:
+    lost = Lost(host="pi-worker-1", reason="OOMKilled", words="it ran out of memory", memory_limit_hit=True)
+    for ranks, rank in (
+        ((), None),
+        ((a_rank(1),), 1),
+        ((a_rank(1, "pi-worker-1.pi.x"),), 1),
+        ((a_rank(0),), None),
+        ((a_rank(1), a_rank(2, "pi-worker-1")), None),
+    ):
+        cause = causes.of_lost_worker(Observed(ranks=ranks, launcher_lines=("x",)), (lost,))
+        assert (cause.rank, cause.host, cause.memory_limit_hit) == (rank, "pi-worker-1", True)
+        assert (cause.summary, cause.last_lines) == ("pi-worker-1 was lost: it ran out of memory", ("x",))
+
+
+def test_a_missing_launcher_is_explained_by_a_lost_host_or_a_rank_that_failed() -> None:
+    lost = Lost(host="pi-worker-1", reason="Evicted", words="it was evicted")
+    seen = Observed(ranks=(a_rank(0, code=3),))
+    assert causes.of_missing_launcher(JOB, seen, (lost,)).host == "pi-worker-1"
+    assert causes.of_missing_launcher(JOB, seen).rank == 0
+    assert causes.of_missing_launcher(JOB, Observed(ranks=(a_rank(0, code=0),))).rank is None
+
+
+def test_the_reason_of_a_rank_is_told_unless_the_words_have_it() -> None:
+    for reason, summary in (
+        ("DiskFull", "rank 1 on pi-worker-1 exited with code 3 (DiskFull)"),
+        ("code 3", "rank 1 on pi-worker-1 exited with code 3"),
+    ):
+        cause = failed((a_rank(1, code=3, reason=reason),), "")
+        assert cause.summary == summary
+    assert (
+        failed((a_rank(0, code=0, reason="DiskFull"),), "").summary
+        == "rank 0 on pi-worker-0 exited with code 0 (DiskFull)"
+    )
+
+
+def test_only_the_last_lines_are_kept() -> None:
+    lines = tuple(str(number) for number in range(100))
+    assert failed((a_rank(1, code=3, last_lines=lines),), "").last_lines == lines[80:]
+
+
+@pytest.mark.parametrize(
     ("launcher", "lines", "summary"),
     [
         (
@@ -236,6 +321,9 @@ def test_a_rank_that_failed_long_before_a_host_was_lost_is_the_cause() -> None:
             "the launcher exited with code 1: mpirun has detected an attempt to run as root.",
         ),
         (a_launcher(Phase.FAILED, code=1), (), "the launcher exited with code 1: it wrote nothing"),
+        (a_launcher(Phase.FAILED, code=1), ("", " "), "the launcher exited with code 1: it wrote nothing"),
+        (a_launcher(Phase.FAILED, code=2), ("-" * 40,), "the launcher exited with code 2"),
+        (a_launcher(Phase.FAILED), ("-" * 40,), "the launcher failed"),
         (
             a_launcher(Phase.FAILED, code=255),
             ("bye",),
@@ -269,6 +357,7 @@ def test_the_summary_is_one_line_of_bounded_length() -> None:
     rank = a_rank(1, code=3, last_lines=("a\tb\r" + "x" * 1000,))
     summary = causes.of_failed_launcher(JOB, Observed(ranks=(rank,)), a_launcher(Phase.FAILED, code=3)).summary
     assert len(summary) == 300
+    assert summary.endswith("x...")
     assert "\r" not in summary
 
 

@@ -105,7 +105,39 @@ def test_a_status_of_another_operator_is_read() -> None:
     }
     status = from_wire(found)
     assert not status.is_true("Running")
-    assert status.conditions[0].last_update_time == at(5)
+    assert status.conditions[0].last_update_time == status.conditions[0].since == at(5)
+    assert (status.conditions[0].reason, status.conditions[0].message) == ("", "")
+
+
+def test_a_condition_without_times_is_as_old_as_can_be() -> None:
+    (bare,) = from_wire({"conditions": [{"type": "Running", "status": "True"}]}).conditions
+    assert bare.last_update_time == bare.since == datetime(1970, 1, 1, tzinfo=UTC)
+    found = {"type": "Running", "status": "True", "lastUpdateTime": "2026-01-01T00:00:05Z"}
+    (updated,) = from_wire({"conditions": [found]}).conditions
+    assert updated.last_update_time == updated.since == at(5)
+
+
+def test_a_time_without_a_zone_is_utc() -> None:
+    assert from_wire({"startTime": "2026-01-01T00:00:05"}).start_time == at(5)
+
+
+def test_ranks_of_a_host_are_written_as_ranges() -> None:
+    for ranks, text in (([0], "0"), ([0, 1], "0-1"), ([0, 2, 3, 4, 9], "0,2-4,9")):
+        assert to_wire(Status(placement=dict.fromkeys(ranks, "a")))["placement"] == {"a": text}
+        assert from_wire({"placement": {"a": text}}).placement == dict.fromkeys(ranks, "a")
+
+
+def test_a_cause_that_says_nothing_is_read() -> None:
+    assert from_wire({"cause": {}}).cause == Cause(summary="")
+
+
+def test_what_is_empty_is_left_out_and_what_is_zero_is_not() -> None:
+    attempt = Attempt(number=0, workers=0, cause=Cause(summary="", rank=0, exit_code=0, signal=0))
+    assert to_wire(Status(attempts=(attempt,))) == {
+        "conditions": [],
+        "replicaStatuses": {"Launcher": {}, "Worker": {}},
+        "attempts": [{"number": 0, "workers": 0, "cause": {"summary": "", "rank": 0, "exitCode": 0, "signal": 0}}],
+    }
 
 
 def test_nothing_at_all_is_a_new_status() -> None:

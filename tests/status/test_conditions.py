@@ -43,3 +43,11 @@ def test_lowering_says_why_and_leaves_the_unsaid_unsaid() -> None:
 def test_the_latest_time_of_nothing_is_none() -> None:
     assert latest_time(()) is None
     assert latest_time(HERE) == at(0)
+    assert latest_time((a_condition("A", when=5), *HERE)) == at(5)
+    renewed = put(HERE, "Created", True, reason="Other", message="m", at=at(9))
+    assert latest_time(renewed) == at(9)
+
+
+def test_what_came_to_an_end_stays_where_it_is() -> None:
+    lowered = lower(HERE, "Created", reason="Other", message="m", at=at(9))
+    assert [(c.type, c.status) for c in lowered] == [("Created", False), ("Running", True)]

@@ -83,6 +83,7 @@ TQDM = "Epoch 0:  50%|█████     | 50/100 [00:10<00:10,  5.00it/s, v_nu
         ("samples_per_second: 12.5", {"samples/sec": 12.5}),
         ("ppl 12.5 loss 2.5", {"perplexity": 12.5, "loss": 2.5}),
         # only where it is
+        ("Step 3: took 12 s", {"step": 3}),
         ("step 100", {"step": 100}),
         ("rank 0 step 12", {"step": 12}),
         ("[rank 3] iteration 12 done", {"step": 12}),
@@ -91,6 +92,20 @@ TQDM = "Epoch 0:  50%|█████     | 50/100 [00:10<00:10,  5.00it/s, v_nu
         ("epoch 3", {"epoch": 3}),
         ("Starting epoch 3/10", {"epoch": 3}),
         ("batch 7 loss 0.5", {"step": 7, "loss": 0.5}),
+        ("batch 7", {"step": 7}),
+        ("perplexity: 12.5", {"perplexity": 12.5}),
+        ("ppl: 12.5", {"perplexity": 12.5}),
+        ("grad_norm: 1.2", {"grad_norm": 1.2}),
+        ("learning rate: 0.1", {"lr": 0.1}),
+        ("lr: 0.1", {"lr": 0.1}),
+        ("throughput: 12.5", {"throughput": 12.5}),
+        ("12.5 words per second", {"words/sec": 12.5}),
+        # of several counters the best, of the same the first
+        ("step: 5, iteration: 9", {"step": 5}),
+        ("iteration: 9, step: 5", {"step": 5}),
+        ("epoch 1 epoch 2", {"epoch": 1}),
+        ("iter 3 batch 4 loss: 1.5 loss: 2.5", {"step": 3, "loss": 1.5}),
+        ("batch 4 iter 3", {"step": 3}),
         # Chinese
         ("损失: 0.5 准确率：93%", {"loss": 0.5, "accuracy": 0.93}),
         ("第 12 步 训练损失=0.3", {"step": 12, "train_loss": 0.3}),
@@ -130,6 +145,7 @@ def test_numbers_are_found_under_one_name_each(line: str, values: dict[str, floa
         "loss 3",
         "at a loss 12",
         "lossless: 1",
+        "loss: 0.3/10",
         "loss_scale: 65536",
         "loss scale: 65536.0",
         "loss_fn=3",
@@ -253,8 +269,23 @@ def test_no_text_whatever_raises_and_every_value_can_be_shown(text: str) -> None
 
 @settings(deadline=None)
 @given(st.sampled_from(["loss: 1", "step ", "a_", "1,234", " ", "[1/", "((", "第1"]), st.integers(1000, 5000))
-def test_long_lines_are_read_up_to_a_limit(piece: str, times: int) -> None:
-    told(piece * times)
+def test_what_stands_behind_the_limit_of_a_long_line_does_not_matter(piece: str, times: int) -> None:
+    text = "loss: 0.5 " + piece * times
+    assert told(text) == told(text[:2001])
+
+
+def test_long_lines_are_read_up_to_a_limit_and_half_a_number_is_none() -> None:
+    for filler, near, far in ((" ", 1990, 1991), ("((", 995, 996)):
+        found = told(filler * near + "loss: 0.5" + filler * 1000)
+        assert found is not None
+        assert found.values == {"loss": 0.5}
+        assert told(filler * far + "loss: 0.5" + filler * 1000) is None
+
+
+def test_of_a_long_line_that_was_written_over_the_last_part_counts() -> None:
+    found = told("loss: 9.9 " + "." * 3000 + "\rloss: 0.5")
+    assert found is not None
+    assert found.values == {"loss": 0.5}
 
 
 @settings(deadline=None)

@@ -30,6 +30,10 @@ def stepping(*steps: float | None, rounds: tuple[int, ...] = ()) -> dict[int, Pa
         (stepping(10, 8, 10), {}),
         (stepping(2, 0, 2), {}),
         (stepping(5, 5), {}),
+        (stepping(180, 144, 180), {}),
+        (stepping(180, 143, 180), {1: "at step 143, the others at 180"}),
+        (stepping(10, 7.5), {1: "at step 7.5, the others at 10"}),
+        (stepping(2.5, 0), {1: "at step 0, the others at 2.5"}),
         # one that is ahead makes nobody late
         (stepping(100, 500, 100, 100), {}),
         # nobody to compare with
@@ -41,6 +45,9 @@ def stepping(*steps: float | None, rounds: tuple[int, ...] = ()) -> dict[int, Pa
         (stepping(5, 180, 5, rounds=(1, 0, 1)), {}),
         (stepping(5, 100, 5, rounds=(1, 1, 1)), {}),
         (stepping(5, 180, 5, rounds=(3, 1, 3)), {1: "2 rounds of steps behind the others"}),
+        (stepping(5, 180, rounds=(4, 1)), {1: "3 rounds of steps behind the others"}),
+        (stepping(1, 100, 9, 9, 9, rounds=(0, 0, 1, 1, 1)), {}),  # most of them are elsewhere
+        (stepping(1, 100, 9, rounds=(0, 0, 1)), {0: "at step 1, the others at 100"}),
         (stepping(100, 10, 100, 5, rounds=(1, 1, 1, 2)), {1: "at step 10, the others at 100"}),
     ],
 )
@@ -69,6 +76,15 @@ def writing(*ago: float, every: float = 2.0, beats: int = 20, longest_gap: float
         (writing(2, 29, 2), {}),
         (writing(2, 95, 2, every=20), {}),
         (writing(2, 95, 2, longest_gap=60), {}),
+        (writing(2, 30, 2), {}),
+        (writing(2, 31, 2), {1: "silent for 31 s, the others wrote 2 s ago"}),
+        (writing(2, 50, 2, every=10), {}),
+        (writing(2, 51, 2, every=10), {1: "silent for 51 s, the others wrote 2 s ago"}),
+        (writing(2, 32, 2, longest_gap=16), {}),
+        (writing(2, 33, 2, longest_gap=16), {1: "silent for 33 s, the others wrote 2 s ago"}),
+        (writing(15, 95, 15), {1: "silent for 95 s, the others wrote 15 s ago"}),
+        (writing(16, 95, 16), {}),
+        (writing(2, 95, beats=4), {1: "silent for 95 s, the others wrote 2 s ago"}),
         # all of them wait for something
         (writing(95, 95, 95), {}),
         (writing(90, 95, 90), {}),
@@ -88,6 +104,19 @@ def test_a_rank_is_silent_only_while_the_others_go_on(paces: dict[int, Pace], re
 def test_many_ranks_are_compared_at_once() -> None:
     paces = {rank: Pace(step=100.0 if rank % 1000 else 10.0) for rank in range(20_000)}
     assert list(behind(paces, NOW)) == list(range(0, 20_000, 1000))
+
+
+def test_a_rank_that_says_nothing_of_rounds_is_in_the_first() -> None:
+    paces = {0: Pace(step=180), 1: Pace(step=120, round=0), 2: Pace(step=180)}
+    assert behind(paces, NOW) == {1: "at step 120, the others at 180"}
+
+
+def test_how_often_most_ranks_write_decides_how_long_is_silent() -> None:
+    def rank(ago: float, every: float) -> Pace:
+        return writing(ago, every=every)[0]
+
+    for ago, reasons in ((40, {}), (51, {1: "silent for 51 s, the others wrote 2 s ago"})):
+        assert behind({0: rank(2, 2), 1: rank(ago, 10), 2: rank(2, 100)}, NOW) == reasons
 
 
 def test_of_two_reasons_the_step_is_told() -> None:

@@ -121,9 +121,9 @@ def _window(line: str, index: int) -> tuple[str, int]:
         indent = len(before) - len(before.lstrip(" "))
         before = before[indent:]
         if not before:
-            after = after.lstrip(" ") or after
+            after = after.lstrip(" ")
     cut_left = start > 0
-    while before and _width(before) > _LINE_WIDTH * 2 // 3 and _width(before) + _width(after) > _LINE_WIDTH:
+    while _width(before) > _LINE_WIDTH * 2 // 3 and cut_left + _width(before) + _width(after) > _LINE_WIDTH:
         before, cut_left = before[1:], True
     if cut_left:
         before = "…" + before

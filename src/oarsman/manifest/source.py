@@ -267,11 +267,12 @@ class _Reader:
         if plain and tag is None:
             try:
                 meant = resolve(text)
+                shown = quoted(meant) if text else "nothing"
             except ScalarError:
-                meant = 0
+                meant, shown = None, text[:40]
             if not isinstance(meant, str):
                 hint = f"write '{text[:40]}' in quotes" if text else None
-                self.note(line, column, f"a field name must be text, not {quoted(meant) if text else 'nothing'}", hint)
+                self.note(line, column, f"a field name must be text, not {shown}", hint)
         if text in frame.node.keys and not (plain and text == "<<"):
             first = frame.node.keys[text][0]
             frame.key, frame.has_key = text, True

@@ -73,7 +73,7 @@ def adopt(turn: Turn) -> Turn:
 def _identify(turn: Turn, launcher: Member) -> Turn:
     """Remember which launcher serves the open attempt: another in its place would be a second run of it."""
     attempt = turn.open_attempt
-    if attempt is None or attempt.number != launcher.attempt or attempt.launcher or not launcher.instance:
+    if attempt is None or attempt.number != launcher.attempt or attempt.launcher:
         return turn
     return turn.become(attempts=(*turn.status.attempts[:-1], replace(attempt, launcher=launcher.instance)))
 

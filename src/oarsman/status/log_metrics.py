@@ -46,6 +46,8 @@ def told(text: str) -> Told | None:
         or "throughput" in low
         or "batch" in low
         or "perplex" in low
+        or "ppl" in low
+        or "norm" in low
         or (not low.isascii() and _CHINESE.search(low) is not None)
     ):
         return None
@@ -58,7 +60,9 @@ def _last_shown(text: str) -> str:
         text = _OVER_AGAIN.split(text.rstrip("\r\b"))[-1]
     if "\x1b" in text:
         text = _COLOURS.sub("", text)
-    return text[:_LONGEST]
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST].rstrip("+-.,0123456789")  # half a number is another number
+    return text
 
 
 # -- what a named number looks like -------------------------------------------------------------------

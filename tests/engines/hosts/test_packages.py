@@ -1,8 +1,7 @@
-"""What an environment and install commands change in what a host is given."""
+"""What an environment changes in what a host is given."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from oarsman.client.mpijob import MPIJob
 from oarsman.engines.hosts.core.host_spec import LocalHostSpecs
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.separation import Separation
-from oarsman.job.install import FAILED, with_install
 from oarsman.job.mpi import Family
 from oarsman.manifest import job_from_document
 
@@ -45,27 +43,3 @@ def test_the_programs_of_an_environment_come_first_whichever_mpi_is_chosen(
     hosts = host_specs.hosts()
     assert hosts["pi-launcher"]["environment"]["PATH"] == hosts["pi-launcher"]["own"]["PATH"] == launcher
     assert hosts["pi-worker-0"]["environment"]["PATH"] == hosts["pi-worker-0"]["own"]["PATH"] == worker
-
-
-@pytest.mark.parametrize("commands", ["", " \n"])
-def test_without_install_commands_the_launcher_is_as_it_was(commands: str) -> None:
-    assert with_install(commands, ["mpirun", "x"]) == ["mpirun", "x"]
-
-
-@pytest.mark.parametrize(
-    ("commands", "code", "out", "err"),
-    [
-        ("echo ready", 0, "ready\nthe job's words: 'quoted'\n", ""),
-        ("echo begun\nfalse\necho never", 1, "begun\n", f"{FAILED} 1\n"),
-        ("exit 7", 7, "", f"{FAILED} 7\n"),
-        ("if then", 2, "", f"{FAILED} 2\n"),
-        ('echo "$0 $# $HOME"', 0, "/bin/sh 0 /h\nthe job's words: 'quoted'\n", ""),
-    ],
-)
-def test_install_commands_run_before_the_job_which_needs_all_of_them(
-    commands: str, code: int, out: str, err: str
-) -> None:
-    words = with_install(commands, ["echo", "the job's words:", "'quoted'"])
-    done = subprocess.run(words, capture_output=True, text=True, env={"HOME": "/h", "PATH": "/usr/bin:/bin"})
-    assert (done.returncode, done.stdout) == (code, out)
-    assert done.stderr.endswith(err)
