@@ -139,7 +139,7 @@ class Watched:
     running: dict[str, float] = field(default_factory=dict)
     succeeded: dict[str, float] = field(default_factory=dict)
 
-    def changed(self, _: views.MPIJob | None, new: views.MPIJob | None) -> None:
+    def changed(self, _: views.MPIJobView | None, new: views.MPIJobView | None) -> None:
         status = (new.status or {}) if new is not None else {}
         for said in status.get("conditions", ()):
             if said["status"] == "True" and new is not None:
@@ -174,7 +174,7 @@ async def measure(cluster: Cluster, jobs: int, workers: int, *command: str) -> R
         real = has_job_controller(cluster)
         async with Kube(access) as kube, Pretended(kube, namespace, workers=workers, job_controller=real) as pods:
             watched = Watched(workers)
-            statuses = Informer(kube, MPIJOBS, views.MPIJob, namespaces=[namespace], changed=watched.changed)
+            statuses = Informer(kube, MPIJOBS, views.MPIJobView, namespaces=[namespace], changed=watched.changed)
             following = asyncio.create_task(statuses.run())
             await statuses.synced.wait()
             all_names = [f"job-{number}" for number in range(jobs)]

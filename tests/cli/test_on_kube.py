@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from oarsman.backends import open_backend
 from oarsman.backends.kube import install
-from oarsman.backends.kube.install import Settings, documents
+from oarsman.backends.kube.install import InstallSettings, documents
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
 
@@ -167,13 +167,15 @@ def test_programs_choose_a_cluster_as_the_command_does(tmp_path: Path) -> None:
 
 
 def test_the_manifest_is_the_one_of_the_source_tree() -> None:
-    kinds = [one["kind"] for one in documents(Settings())]
+    kinds = [one["kind"] for one in documents(InstallSettings())]
     assert kinds[:2] == ["CustomResourceDefinition", "Namespace"]
     assert {"Deployment", "ServiceAccount", "ClusterRole", "ClusterRoleBinding"} <= set(kinds)
 
 
 def test_every_object_moves_to_the_namespace_that_was_asked_for() -> None:
-    found = documents(Settings(namespace="elsewhere", image="own:2", kubectl_image="kubectl:3", watch=("a", "b")))
+    found = documents(
+        InstallSettings(namespace="elsewhere", image="own:2", kubectl_image="kubectl:3", watch=("a", "b"))
+    )
     assert "mpi-operator" not in {one["metadata"].get("namespace") for one in found}
     assert [one["metadata"]["name"] for one in found if one["kind"] == "Namespace"] == ["elsewhere"]
     assert {s["namespace"] for one in found for s in one.get("subjects") or () if "namespace" in s} == {"elsewhere"}
@@ -190,7 +192,7 @@ def test_the_objects_can_be_printed_for_another_tool() -> None:
 
     result = on_kube(FakeJobs(), "install", "-o", "yaml", "--image", "own:2")
     assert result.exit_code == 0
-    assert list(safe_load_all(result.stdout)) == documents(Settings(image="own:2"))
+    assert list(safe_load_all(result.stdout)) == documents(InstallSettings(image="own:2"))
 
 
 def test_uninstall_asks_where_somebody_can_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

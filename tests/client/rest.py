@@ -188,8 +188,8 @@ class AsyncBody(httpx.AsyncByteStream):
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         from oarsman.client.threads import InThreads
-        from oarsman.service.operations import Stream
+        from oarsman.service.operations import StreamCall
 
-        blocks: Stream[bytes] = Stream(of=lambda _: iter(self._body), path="", reads=bytes)
+        blocks: StreamCall[bytes] = StreamCall(of=lambda _: iter(self._body), path="", reads=bytes)
         async for block in InThreads(None).stream(blocks):  # type: ignore[arg-type]
             yield block

@@ -268,13 +268,13 @@ def test_a_redirect_is_not_followed_with_the_token() -> None:
 
 
 def test_certificates_are_verified_unless_said_otherwise(tmp_path: Any) -> None:
-    address = http.Address.of("https://host", token=None, verify=True)
+    address = http.ServerAddress.of("https://host", token=None, verify=True)
     assert address.options["verify"] is True
     with pytest.raises(errors.UsageError, match="holds no certificates") as caught:
-        http.Address.of("https://host", token=None, verify=tmp_path / "none.pem")
+        http.ServerAddress.of("https://host", token=None, verify=tmp_path / "none.pem")
     assert caught.value.field == "verify"
     mine = ssl.create_default_context()
-    assert http.Address.of("https://host", token=None, verify=mine).verify is mine
+    assert http.ServerAddress.of("https://host", token=None, verify=mine).verify is mine
 
 
 def test_an_untrusted_certificate_is_said_to_be_one() -> None:

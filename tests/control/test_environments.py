@@ -19,7 +19,7 @@ import pytest
 
 from oarsman.backends.base import JobRecord
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.client.mpijob import MPIJob
 from oarsman.control import environment_build
 from oarsman.control.environments import FIELD, _whole_letters
@@ -70,7 +70,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBacke
             pass
     for one in opened.environments.list():
         opened.environments.delete(one.wanted.name)
-    Caller(Paths(state)).stop()
+    SupervisorLink(Paths(state)).stop()
 
 
 def until(found: Callable[[], bool]) -> None:

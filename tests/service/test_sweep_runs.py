@@ -18,7 +18,7 @@ from oarsman.errors import ConflictError, ManifestError, NotFoundError, UsageErr
 from oarsman.job.state import Status
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import to_yaml
-from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, Sweeps, last_number
+from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, SweepRunner, last_number
 
 HANDING = Handing(environment={}, folder=Path("/"), owner="ada")
 STOPPED = replace(
@@ -36,7 +36,7 @@ def a_sweep(**given: Any) -> Sweep:
 
 
 def begun(jobs: MemoryJobs, **given: Any) -> Drive:
-    drive = Sweeps(jobs).begin(a_sweep(**given), HANDING)
+    drive = SweepRunner(jobs).begin(a_sweep(**given), HANDING)
     drive.hand_in()
     return drive
 
@@ -146,7 +146,7 @@ def test_resuming_runs_what_was_stopped_or_deleted_and_nothing_that_ended() -> N
     jobs.become("default/s-0000", SUCCEEDED)
     jobs.become("default/s-0001", STOPPED)
     jobs.vanish("default/s-0002")
-    drive = Sweeps(jobs).resume("default/s", HANDING)
+    drive = SweepRunner(jobs).resume("default/s", HANDING)
     assert drive.todo == [1, 2]
     drive.hand_in()
     assert [record.status.finished for record in jobs.list()] == [True, False, False]
@@ -157,8 +157,8 @@ def test_what_is_still_being_stopped_is_waited_for() -> None:
     begun(jobs)
     for index in range(3):
         jobs.become(f"default/s-000{index}", SUCCEEDED if index else RUNNING)
-    assert Sweeps(jobs).stop("default/s") == 1
-    drive = Sweeps(jobs).resume("default/s", HANDING)
+    assert SweepRunner(jobs).stop("default/s") == 1
+    drive = SweepRunner(jobs).resume("default/s", HANDING)
     drive.hand_in()
     assert drive.todo == [0]
     with running(drive):
@@ -171,7 +171,7 @@ def test_whoever_stops_or_deletes_the_sweep_stops_those_who_go_on_with_it(how: s
     jobs = MemoryJobs()
     drive = begun(jobs, at_once=1)
     with running(drive):
-        getattr(Sweeps(jobs), how)("default/s")
+        getattr(SweepRunner(jobs), how)("default/s")
     assert drive.interrupted
     assert names_of(jobs) == (["s-0000"] if how == "stop" else [])
 
@@ -179,11 +179,11 @@ def test_whoever_stops_or_deletes_the_sweep_stops_those_who_go_on_with_it(how: s
 def test_without_its_first_job_nobody_knows_what_a_sweep_was() -> None:
     jobs = MemoryJobs()
     with pytest.raises(NotFoundError):
-        Sweeps(jobs).resume("default/s", HANDING)
+        SweepRunner(jobs).resume("default/s", HANDING)
     begun(jobs)
     jobs.vanish("default/s-0000")
     with pytest.raises(ConflictError, match="first job"):
-        Sweeps(jobs).resume("default/s", HANDING)
+        SweepRunner(jobs).resume("default/s", HANDING)
     begun(jobs)
     assert sorted(names_of(jobs)) == ["s-0000", "s-0001", "s-0002"]
 
@@ -216,7 +216,7 @@ def test_where_there_is_no_queue_no_more_are_handed_in_than_fit() -> None:
 
 def test_those_who_go_on_at_the_same_time_do_not_get_in_each_others_way() -> None:
     jobs = MemoryJobs()
-    one, other = (Sweeps(jobs).begin(a_sweep(), HANDING) for _ in range(2))
+    one, other = (SweepRunner(jobs).begin(a_sweep(), HANDING) for _ in range(2))
     one.hand_in(2)
     other.hand_in()
     one.hand_in()

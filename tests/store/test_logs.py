@@ -20,7 +20,7 @@ def everything(_line: logs.LogLine) -> bool:
 
 
 def read(path: Path, **options: object) -> list[logs.LogLine]:
-    return list(logs.Reader(path, wanted=options.pop("wanted", everything), **options).news())  # type: ignore[arg-type]
+    return list(logs.MergedLogReader(path, wanted=options.pop("wanted", everything), **options).news())  # type: ignore[arg-type]
 
 
 def test_writer_and_reader_mean_the_same_file() -> None:

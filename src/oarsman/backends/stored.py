@@ -22,7 +22,7 @@ from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, JobRecord, LogLine, LogPage, LogQuery
 from oarsman.backends.local.follow import Readable, changes
 from oarsman.backends.local.logs import LocalLogs
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.backends.stoppable import Stoppable
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
@@ -50,7 +50,7 @@ class StoredBackend:
         self._paths = paths or Paths.default()
         self._paths.make()
         self._store = JobStore(self._paths.database)
-        self._caller = Caller(self._paths)
+        self._caller = SupervisorLink(self._paths)
         self._logs = LocalLogs(self._paths, self._store)
         self._known: dict[str, Job] = {}
         self.environments = LocalEnvironments(self._paths, self._store.unsettled, _user)

@@ -13,7 +13,7 @@ from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.backends.local.doctor import Finding
+    from oarsman.backends.local.doctor import DoctorFinding
 
 HOPELESS = 1
 
@@ -57,7 +57,7 @@ def command(session: Session, output: str | None) -> int:
     return HOPELESS if _blocked(findings) else 0
 
 
-def _findings(session: Session) -> Sequence[Finding]:
+def _findings(session: Session) -> Sequence[DoctorFinding]:
     if session.engine == "kube":
         from oarsman.backends.kube import doctor
 
@@ -71,7 +71,7 @@ def _findings(session: Session) -> Sequence[Finding]:
     return examine()
 
 
-def _show(findings: Sequence[Finding], session: Session) -> None:
+def _show(findings: Sequence[DoctorFinding], session: Session) -> None:
     shown = [f for f in findings if f.level != "ok"] if session.quiet else findings
     if shown:
         render.table([t("STATE"), t("WHAT"), t("FOUND")], [[f.level, f.subject, f.message] for f in shown])
@@ -92,5 +92,5 @@ def _verdict(engine: str, *, hopeless: bool) -> str:
     return t("No job can run here before that.") if hopeless else t("Jobs can run here.")
 
 
-def _blocked(findings: Sequence[Finding]) -> bool:
+def _blocked(findings: Sequence[DoctorFinding]) -> bool:
     return any(f.blocking and f.level == "missing" for f in findings)

@@ -22,7 +22,7 @@ from oarsman.text import units
 
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.diagnose import Diagnosis, Finding
-    from oarsman.engines.hosts.ssh.diagnose.network import Speed, Summary
+    from oarsman.engines.hosts.ssh.diagnose.network import Speed, SpeedSummary
     from oarsman.engines.hosts.ssh.inventory import Inventory
 
 
@@ -166,7 +166,7 @@ def network_table(speeds: Sequence[Speed]) -> None:
     click.echo()
 
 
-def _summary(what: str, found: Summary, form: Callable[[float], str], worst: float) -> None:
+def _summary(what: str, found: SpeedSummary, form: Callable[[float], str], worst: float) -> None:
     click.echo(
         t(
             "{what}: least {least}, median {middle}; slowest: {host} -> {other}, {worst}",

@@ -18,7 +18,7 @@ from oarsman.text import units
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from oarsman.control.host_state import Known
+    from oarsman.control.host_state import KnownHost
     from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
     from oarsman.plan.capacity.amounts import Capacity
 
@@ -90,7 +90,7 @@ def _ask(session: Session, inventory: Inventory, *, refresh: bool) -> None:
     host_state.remember(inventory, seen.values(), clock=lambda: session.now().timestamp())
 
 
-def _is_stale(known: Known, oldest: float) -> bool:
+def _is_stale(known: KnownHost, oldest: float) -> bool:
     """What was in the way may be out of it by now: people look here right after they have repaired something."""
     return known.at is None or known.at < oldest or known.trouble is not None
 
@@ -98,7 +98,7 @@ def _is_stale(known: Known, oldest: float) -> bool:
 class Row:
     """One host, as it is shown."""
 
-    def __init__(self, host: SshHost, known: Known, held: Capacity | None) -> None:
+    def __init__(self, host: SshHost, known: KnownHost, held: Capacity | None) -> None:
         self.host, self.known, self.facts, self.held = host, known, known.facts, held
 
     @property

@@ -21,8 +21,8 @@ from oarsman.errors import UsageError, UserError
 if TYPE_CHECKING:
     from oarsman.engines.hosts.ssh.inventory import Inventory
     from oarsman.engines.hosts.ssh.trouble import Trouble
-    from oarsman.engines.hosts.ssh.trust.changes import Change
-    from oarsman.engines.hosts.ssh.trust.trust import Pair, Plan, Trust
+    from oarsman.engines.hosts.ssh.trust.changes import TrustChange
+    from oarsman.engines.hosts.ssh.trust.trust import Pair, Trust, TrustPlan
 
 _TRIES = 3  # for a password that somebody types
 _FILES = ("id_oarsman", "authorized_keys", "known_hosts", "config")
@@ -30,7 +30,7 @@ _WIDE = 12  # hosts; a table of more is no help to the eye
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TrustArguments:
     """How the command was called."""
 
     yes: bool
@@ -114,7 +114,7 @@ def command(
         key = key.expanduser().absolute()
         public_key(key)  # a mistake is told before anything is asked
     password = _from_file(password_file) if password_file else None
-    asked = Asked(yes, dry_run, undo, password, same_password, output, session.quiet)
+    asked = TrustArguments(yes, dry_run, undo, password, same_password, output, session.quiet)
     with Trust(inventory, home=Path.home(), key=key) as trust:
         try:
             return _go(trust, asked)
@@ -133,7 +133,7 @@ def _ask_hosts_anew(inventory: Inventory) -> None:
     host_state.forget(inventory)
 
 
-def _go(trust: Trust, asked: Asked) -> int:
+def _go(trust: Trust, asked: TrustArguments) -> int:
     if not asked.yes and not asked.dry_run and not sys.stdin.isatty():
         raise UsageError(t("there is no terminal to ask on"), hint=t("use --yes, or --dry-run to look first"))
     asyncio.run(trust.look())
@@ -152,7 +152,7 @@ def _go(trust: Trust, asked: Asked) -> int:
     return _undone(trust, plan, asked) if asked.undo else _tried(trust, plan, asked)
 
 
-def _confirm(question: str, asked: Asked) -> None:
+def _confirm(question: str, asked: TrustArguments) -> None:
     if not asked.yes and not click.confirm(question, err=True):
         asked.say(t("nothing was changed"))
         raise click.exceptions.Exit(1)
@@ -161,7 +161,7 @@ def _confirm(question: str, asked: Asked) -> None:
 # -- who lets us in ------------------------------------------------------------------------------------------------
 
 
-def _show_keys(trust: Trust, asked: Asked) -> None:
+def _show_keys(trust: Trust, asked: TrustArguments) -> None:
     """Before a password is typed: whoever is not the host that it seems to be would get it."""
     if trust.learned:
         asked.say(t("Host keys that are not known here yet:"))
@@ -171,7 +171,7 @@ def _show_keys(trust: Trust, asked: Asked) -> None:
             _confirm(t("Are these the keys of these hosts?"), asked)
 
 
-def _open_locked(trust: Trust, asked: Asked) -> None:
+def _open_locked(trust: Trust, asked: TrustArguments) -> None:
     """Passwords, where they are needed. A wrong one ends it all, as long as nothing is changed."""
     if not trust.locked or (asked.dry_run and asked.password is None):
         return
@@ -188,7 +188,7 @@ def _open_locked(trust: Trust, asked: Asked) -> None:
     )
 
 
-def _passwords(trust: Trust, asked: Asked) -> dict[str, str]:
+def _passwords(trust: Trust, asked: TrustArguments) -> dict[str, str]:
     hosts = trust.locked
     if asked.password is not None:
         return {host.name: asked.password for host in hosts}
@@ -223,7 +223,7 @@ def _from_file(name: str) -> str:
     return line
 
 
-def _show_left_out(trust: Trust, asked: Asked) -> None:
+def _show_left_out(trust: Trust, asked: TrustArguments) -> None:
     closed = [host.name for host in trust.locked] if asked.dry_run else []
     if closed:
         names = ", ".join(closed)
@@ -250,7 +250,7 @@ def _sentence(found: Trouble) -> str:
 # -- what is changed -----------------------------------------------------------------------------------------------
 
 
-def _show_plan(trust: Trust, plan: Plan, asked: Asked) -> None:
+def _show_plan(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> None:
     for place, work in plan.work.items():
         for name in work.refused:
             asked.say(
@@ -273,7 +273,7 @@ def _show_plan(trust: Trust, plan: Plan, asked: Asked) -> None:
         asked.say(t("nothing to do"))
 
 
-def _show_changes(trust: Trust, changes: Sequence[Change], asked: Asked) -> None:
+def _show_changes(trust: Trust, changes: Sequence[TrustChange], asked: TrustArguments) -> None:
     """A row for each place, in the order of the inventory; files here that are elsewhere than there are named below."""
     files = [file for file in _FILES if any(_kind(change) == file for change in changes)]
     cells: dict[str, dict[str, list[str]]] = {place: {} for place in ("", *(h.name for h in trust.inventory.hosts))}
@@ -290,16 +290,16 @@ def _show_changes(trust: Trust, changes: Sequence[Change], asked: Asked) -> None
             asked.say(t("  here, {name} is {file}", name=change.file, file=_file(trust, change)))
 
 
-def _kind(change: Change) -> str:
+def _kind(change: TrustChange) -> str:
     """Someone may have several lists of known hosts."""
     return "known_hosts" if change.file.startswith("known_hosts") else change.file
 
 
-def _file(trust: Trust, change: Change) -> str:
+def _file(trust: Trust, change: TrustChange) -> str:
     return f"~/.ssh/{change.file}" if change.place else trust.file_here(change.file)
 
 
-def _what(change: Change) -> str:
+def _what(change: TrustChange) -> str:
     match change.action, change.file:
         case "make", _:
             return t("made, without a passphrase")
@@ -317,7 +317,7 @@ def _what(change: Change) -> str:
             return t("{count} lines removed", count=change.count)
 
 
-def _undone(trust: Trust, plan: Plan, asked: Asked) -> int:
+def _undone(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> int:
     if trust.done:
         asked.say(t("Removed from ~/.ssh:"))
         _show_changes(trust, trust.done, asked)
@@ -335,7 +335,7 @@ def _undone(trust: Trust, plan: Plan, asked: Asked) -> int:
     return 1 if trust.troubles else 0
 
 
-def _interrupted(trust: Trust, asked: Asked) -> None:
+def _interrupted(trust: Trust, asked: TrustArguments) -> None:
     note("")
     if not trust.done:
         note(t("interrupted; nothing was changed"))
@@ -349,7 +349,7 @@ def _interrupted(trust: Trust, asked: Asked) -> None:
 # -- does it work? -------------------------------------------------------------------------------------------------
 
 
-def _tried(trust: Trust, plan: Plan, asked: Asked) -> int:
+def _tried(trust: Trust, plan: TrustPlan, asked: TrustArguments) -> int:
     pairs = asyncio.run(trust.verify())
     failed = [pair for pair in pairs if pair.trouble is not None]
     if asked.output:
@@ -371,7 +371,7 @@ def _tried(trust: Trust, plan: Plan, asked: Asked) -> int:
     return 1 if failed else 0
 
 
-def _show_pairs(trust: Trust, pairs: Sequence[Pair], asked: Asked) -> None:
+def _show_pairs(trust: Trust, pairs: Sequence[Pair], asked: TrustArguments) -> None:
     names = [host.name for host in trust.inventory.hosts]
     if len(names) > _WIDE:
         return
@@ -380,7 +380,7 @@ def _show_pairs(trust: Trust, pairs: Sequence[Pair], asked: Asked) -> None:
     asked.table([t("FROM"), *names], rows)
 
 
-def _data(trust: Trust, plan: Plan, pairs: Sequence[Pair] | None) -> dict[str, Any]:
+def _data(trust: Trust, plan: TrustPlan, pairs: Sequence[Pair] | None) -> dict[str, Any]:
     data: dict[str, Any] = {
         "inventory": str(trust.inventory.file),
         "mark": trust.mark,
@@ -408,7 +408,7 @@ def _data(trust: Trust, plan: Plan, pairs: Sequence[Pair] | None) -> dict[str, A
     return data
 
 
-def _change(trust: Trust, change: Change) -> dict[str, Any]:
+def _change(trust: Trust, change: TrustChange) -> dict[str, Any]:
     return {
         "host": change.place,
         "file": _file(trust, change),

@@ -72,7 +72,7 @@ def command(
     from oarsman.backends.kube import install
 
     watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
-    settings = install.Settings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
+    settings = install.InstallSettings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
     wanted = install.documents(settings)
     if output == "yaml":
         from oarsman.manifest import to_yaml

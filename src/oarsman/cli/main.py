@@ -14,7 +14,7 @@ import click
 from oarsman.cli import failures, options
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
-from oarsman.cli.verbs import Page, Verb, everywhere, section
+from oarsman.cli.verbs import HelpPage, Verb, everywhere, section
 from oarsman.errors import UsageError
 
 SECTIONS: dict[str, tuple[str, ...]] = {
@@ -30,7 +30,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 VERBS = tuple(name for names in SECTIONS.values() for name in names)
 
 
-class Oarsman(Page, click.Group):
+class Oarsman(HelpPage, click.Group):
     """A group whose verbs are modules of this package, each with a `command`."""
 
     examples = (

@@ -32,7 +32,7 @@ def _place(command: F, *short: str) -> F:
     return engine(_kept("namespace", "NS", t("The namespace meant by names that mention none."), *short)(command))
 
 
-class _Place(click.Choice[str]):
+class _PlaceType(click.Choice[str]):
     """Also takes what a place was called before."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -47,7 +47,7 @@ def engine(command: F) -> F:
     return click.option(
         "--on",
         cls=Common,
-        type=_Place(names.PLACES),
+        type=_PlaceType(names.PLACES),
         metavar="[local|ssh|kube]",
         envvar="OARSMAN_ON",
         expose_value=False,

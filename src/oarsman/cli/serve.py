@@ -77,7 +77,7 @@ def command(
 
     try:
         from oarsman.console.server import serve
-        from oarsman.console.settings import Settings
+        from oarsman.console.settings import ConsoleSettings
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
@@ -87,7 +87,7 @@ def command(
         ) from error
     level = logging.INFO if verbose else logging.WARNING
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    settings = Settings(
+    settings = ConsoleSettings(
         host=host,
         port=port,
         engine=session.engine,

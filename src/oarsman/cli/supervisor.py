@@ -18,10 +18,10 @@ from oarsman.cli.verbs import verb
 )
 @click.argument("what", type=click.Choice(["status", "stop"]))
 def command(what: str) -> None:
-    from oarsman.backends.local.supervisor_link import Caller
+    from oarsman.backends.local.supervisor_link import SupervisorLink
     from oarsman.store.paths import Paths
 
-    caller = Caller(Paths.default())
+    caller = SupervisorLink(Paths.default())
     pid = caller.pid()
     if pid is None:
         click.echo(t("no supervisor is running"))

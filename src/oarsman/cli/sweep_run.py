@@ -25,22 +25,22 @@ from oarsman.cli.sweep_view import service_of, show_results
 from oarsman.errors import NotFoundError, UserError
 
 if TYPE_CHECKING:
-    from oarsman.service.sweep_runs import Drive, Handing, Sweeps
+    from oarsman.service.sweep_runs import Drive, Handing, SweepRunner
 
 _TICK_SECONDS = 0.2
-Begin = Callable[["Sweeps", "Handing"], "Drive"]
+Begin = Callable[["SweepRunner", "Handing"], "Drive"]
 
 
 def in_the_foreground(session: Session, begin: Begin, *, wait: bool, output: str | None) -> int:
     """The exit code: 0 if every point succeeded (or could be handed in, for those who do not wait)."""
-    from oarsman.service.sweep_runs import Handing, Sweeps
+    from oarsman.service.sweep_runs import Handing, SweepRunner
 
     try:
         folder = Path.cwd()
     except OSError as error:
         raise UserError(t("the current folder is gone"), hint=t("change to a folder that exists")) from error
     handing = Handing(environment=dict(os.environ), folder=folder)
-    drive = begin(Sweeps(session.jobs), handing)
+    drive = begin(SweepRunner(session.jobs), handing)
     name = short(drive.sweep.key)
     if not wait:
         drive.hand_in()
@@ -143,9 +143,9 @@ class _Watched:
         self._drive.give_up()
 
         def stop() -> None:
-            from oarsman.service.sweep_runs import Sweeps
+            from oarsman.service.sweep_runs import SweepRunner
 
-            Sweeps(self._session.open()).stop(self._drive.sweep.key)
+            SweepRunner(self._session.open()).stop(self._drive.sweep.key)
 
         self._start(stop)
 

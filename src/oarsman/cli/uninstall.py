@@ -41,7 +41,7 @@ def command(session: Session, place: str, with_crd: bool, force: bool, yes: bool
     from oarsman.backends.kube import install
 
     cluster = session.cluster()
-    wanted = install.documents(install.Settings(namespace=place))
+    wanted = install.documents(install.InstallSettings(namespace=place))
     if not yes:
         _ask(cluster.access.server, cluster.ask(install.count_jobs) if with_crd else None)
     for step in cluster.stream(lambda kube: install.remove(kube, wanted, with_definition=with_crd, force=force)):

@@ -24,7 +24,7 @@ class Common(click.Option):
     """An option that means the same for every verb; shown in a section of its own."""
 
 
-class Page:
+class HelpPage:
     """The help page. Mixed into the verbs and into the group."""
 
     examples: Rows = ()  # (command line, what it does)
@@ -82,7 +82,7 @@ def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
             head = " " * column
 
 
-class Verb(Page, click.Command):
+class Verb(HelpPage, click.Command):
     def __init__(self, *args: Any, examples: Rows = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = examples
@@ -93,7 +93,7 @@ class Verb(Page, click.Command):
         return re.split(r"[.:]\s|[。：；]", " ".join((self.help or "").split()), maxsplit=1)[0].rstrip(".")
 
 
-class Family(Verb, click.Group):
+class VerbFamily(Verb, click.Group):
     """A verb with verbs of its own: `oarsman users add`. Without one of them it shows its page."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -125,12 +125,12 @@ class Family(Verb, click.Group):
         return add
 
 
-def family(name: str, *, help: str, examples: Rows) -> Family:
+def family(name: str, *, help: str, examples: Rows) -> VerbFamily:
     def page(ctx: click.Context) -> None:
         if ctx.invoked_subcommand is None:
             click.echo(ctx.get_help())
 
-    return Family(name, callback=click.pass_context(page), help=help, examples=examples)
+    return VerbFamily(name, callback=click.pass_context(page), help=help, examples=examples)
 
 
 def verb(name: str, *, help: str, examples: Rows, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:

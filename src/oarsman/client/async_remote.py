@@ -12,9 +12,9 @@ import httpx
 from httpx_sse import aconnect_sse
 
 from oarsman.client import http
-from oarsman.client.http import Address, Again, Patience
+from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
-from oarsman.service.operations import Call, Stream
+from oarsman.service.operations import Call, StreamCall
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class OverRest:
         verify: str | os.PathLike[str] | ssl.SSLContext | bool = True,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.address = Address.of(address, token=token, verify=verify)
+        self.address = ServerAddress.of(address, token=token, verify=verify)
         self._http = httpx.AsyncClient(**self.address.options, transport=transport)
 
     async def close(self) -> None:
@@ -48,7 +48,7 @@ class OverRest:
         except httpx.HTTPError as error:
             raise http.trouble(error, call, self.address.url) from error
 
-    async def stream(self, stream: Stream[T]) -> AsyncGenerator[T, None]:
+    async def stream(self, stream: StreamCall[T]) -> AsyncGenerator[T, None]:
         patience = Patience()
         while True:
             try:
@@ -60,7 +60,7 @@ class OverRest:
             except Again as again:
                 await asyncio.sleep(patience.delay(again))
 
-    async def _connected(self, stream: Stream[T]) -> AsyncGenerator[T, None]:
+    async def _connected(self, stream: StreamCall[T]) -> AsyncGenerator[T, None]:
         """The answers of one connection. Raises Again when it breaks."""
         established = False
         try:
@@ -78,7 +78,7 @@ class OverRest:
         except httpx.HTTPError as error:
             raise http.broken(error, self.address.url, established=established) from error
 
-    async def download(self, stream: Stream[bytes]) -> AsyncGenerator[bytes, None]:
+    async def download(self, stream: StreamCall[bytes]) -> AsyncGenerator[bytes, None]:
         try:
             async with self._http.stream("GET", stream.path, params=stream.parameters) as response:
                 await _check(response, self.address.url)

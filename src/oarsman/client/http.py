@@ -83,13 +83,15 @@ class Patience:
 
 # -- the address ------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
-class Address:
+class ServerAddress:
     url: str
     token: str | None = field(default=None, repr=False)
     verify: ssl.SSLContext | bool = True
 
     @classmethod
-    def of(cls, address: str, *, token: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool) -> Address:
+    def of(
+        cls, address: str, *, token: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool
+    ) -> ServerAddress:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
             raise errors.UsageError(

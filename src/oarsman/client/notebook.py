@@ -249,13 +249,13 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def _way() -> _Page | _Terminal | _Lines:
+def _way() -> _HtmlPage | _Terminal | _Lines:
     if in_notebook():
-        return _Page()
+        return _HtmlPage()
     return _Terminal() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
 
 
-class _Page:
+class _HtmlPage:
     """A line of the page that is rewritten in place."""
 
     def __init__(self) -> None:

@@ -20,11 +20,11 @@ import httpx
 from httpx_sse import connect_sse
 
 from oarsman.client import http as wire
-from oarsman.client.http import Address, Again, Patience
+from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
 from oarsman.service import models, operations
 from oarsman.service.contract import ALL_JOBS, ALL_LINES
-from oarsman.service.operations import Call, Stream
+from oarsman.service.operations import Call, StreamCall
 
 T = TypeVar("T")
 
@@ -41,10 +41,10 @@ class RemoteService:
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """`transport` takes the place of the network, for tests."""
-        self.address = Address.of(address, token=token, verify=verify)
+        self.address = ServerAddress.of(address, token=token, verify=verify)
         self._http = httpx.Client(**self.address.options, transport=transport)
         self._closing = threading.Event()
-        self._open: WeakSet[EventStream[Any]] = WeakSet()
+        self._open: WeakSet[RemoteStream[Any]] = WeakSet()
 
     def close(self) -> None:
         self._closing.set()
@@ -67,8 +67,8 @@ class RemoteService:
         except httpx.HTTPError as error:
             raise wire.trouble(error, call, self.address.url) from error
 
-    def _stream(self, stream: Stream[T]) -> EventStream[T]:
-        return EventStream(self._http, stream, self.address.url, self._open)
+    def _stream(self, stream: StreamCall[T]) -> RemoteStream[T]:
+        return RemoteStream(self._http, stream, self.address.url, self._open)
 
     # -- the methods of Service ----------------------------------------------------------------------
     def info(self) -> models.ServerInfo:
@@ -201,17 +201,19 @@ class RemoteService:
         self._do(operations.delete_sweep(key))
 
 
-class EventStream(Generic[T]):
+class RemoteStream(Generic[T]):
     """Answers as they come. Another thread may close it, and whoever waits for the next answer sees the end."""
 
-    def __init__(self, http: httpx.Client, stream: Stream[T], url: str, register: WeakSet[EventStream[Any]]) -> None:
+    def __init__(
+        self, http: httpx.Client, stream: StreamCall[T], url: str, register: WeakSet[RemoteStream[Any]]
+    ) -> None:
         self._http, self._stream, self._url, self._register = http, stream, url, register
         self._closed = threading.Event()
         self._response: httpx.Response | None = None
         self._answers = self._run()
         register.add(self)
 
-    def __iter__(self) -> EventStream[T]:
+    def __iter__(self) -> RemoteStream[T]:
         return self
 
     def __next__(self) -> T:

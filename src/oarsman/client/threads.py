@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 from oarsman.service.contract import Service
-from oarsman.service.operations import Call, Stream
+from oarsman.service.operations import Call, StreamCall
 
 T = TypeVar("T")
 _CAPACITY = 64  # items kept for a slow reader; then the thread waits
@@ -20,8 +20,8 @@ class Carrier(Protocol):
     """Whoever carries questions out for an event loop: threads, or `async_remote`."""
 
     async def do(self, call: Call[T]) -> T: ...
-    def stream(self, stream: Stream[T]) -> AsyncGenerator[T, None]: ...
-    def download(self, stream: Stream[bytes]) -> AsyncGenerator[bytes, None]: ...
+    def stream(self, stream: StreamCall[T]) -> AsyncGenerator[T, None]: ...
+    def download(self, stream: StreamCall[bytes]) -> AsyncGenerator[bytes, None]: ...
     async def close(self) -> None: ...
 
 
@@ -115,7 +115,7 @@ class InThreads:
     async def do(self, call: Call[T]) -> T:
         return await asyncio.to_thread(call.of, self._service)
 
-    async def stream(self, stream: Stream[T]) -> AsyncGenerator[T, None]:
+    async def stream(self, stream: StreamCall[T]) -> AsyncGenerator[T, None]:
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def tell() -> None:
@@ -136,7 +136,7 @@ class InThreads:
         finally:
             pump.close()
 
-    def download(self, stream: Stream[bytes]) -> AsyncGenerator[bytes, None]:
+    def download(self, stream: StreamCall[bytes]) -> AsyncGenerator[bytes, None]:
         return self.stream(stream)
 
     async def close(self) -> None:

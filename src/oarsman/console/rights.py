@@ -17,7 +17,7 @@ _MOST_NAMESPACES = 20  # looked at to find one in which something may be changed
 _BOUND = 500
 
 
-class Asked(Protocol):
+class RightsQuestion(Protocol):
     def __call__(self, namespaces: Sequence[str | None], /) -> bool: ...
 
 
@@ -28,7 +28,10 @@ class RightsThere:
     """
 
     def __init__(
-        self, ask: Asked | None, namespaces: Callable[[], Sequence[str]], clock: Callable[[], float] = time.monotonic
+        self,
+        ask: RightsQuestion | None,
+        namespaces: Callable[[], Sequence[str]],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ask = ask
         self._namespaces = namespaces

@@ -41,7 +41,7 @@ from oarsman.console.security.headers import SecurityHeaders
 from oarsman.console.security.listening import refusal, tls_context
 from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
-from oarsman.console.settings import Settings
+from oarsman.console.settings import ConsoleSettings
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.version import __version__
 
@@ -149,7 +149,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def listen(settings: Settings) -> socket.socket:
+def listen(settings: ConsoleSettings) -> socket.socket:
     """The socket, before anything else is started: a port that is taken is said at once."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
@@ -173,7 +173,7 @@ def listen(settings: Settings) -> socket.socket:
     return sock
 
 
-def open_console(settings: Settings, port: int) -> Console:
+def open_console(settings: ConsoleSettings, port: int) -> Console:
     """Raises UsageError where the server must not start like this."""
     settings.paths.make()
     store = ConsoleStore(settings.paths.console_database)
@@ -190,7 +190,7 @@ def open_console(settings: Settings, port: int) -> Console:
         raise
 
 
-def _backends(settings: Settings) -> Backends:
+def _backends(settings: ConsoleSettings) -> Backends:
     if settings.engine == "local":
         from oarsman.backends.local.backend import LocalBackend
 
@@ -217,7 +217,7 @@ def _backends(settings: Settings) -> Backends:
     return Backends(open_with, "kube", per_token=True, tokens_needed=not is_loopback(settings.host))
 
 
-def _namespaces(settings: Settings, token: str | None) -> tuple[str | None, tuple[str, ...]]:
+def _namespaces(settings: ConsoleSettings, token: str | None) -> tuple[str | None, tuple[str, ...]]:
     """That of manifests which mention none, and those to look into for somebody who may not see all of them.
 
     A service account has one of its own; what the server's own pod is in means nothing to those who come with a token.
@@ -231,7 +231,7 @@ def _namespaces(settings: Settings, token: str | None) -> tuple[str | None, tupl
     return (given[0] if given else own or "default"), (*given, *([own] if own else ()), "default")
 
 
-def _reviewer(settings: Settings) -> Reviewer | None:
+def _reviewer(settings: ConsoleSettings) -> Reviewer | None:
     """Who says whose the tokens are that people bring."""
     if settings.engine != "kube":
         return None
@@ -240,7 +240,7 @@ def _reviewer(settings: Settings) -> Reviewer | None:
     return open_reviewer(context=settings.context, kubeconfig=settings.kubeconfig)
 
 
-def serve(settings: Settings, announce: Callable[[str, str | None], None]) -> None:
+def serve(settings: ConsoleSettings, announce: Callable[[str, str | None], None]) -> None:
     """Until Ctrl-C or SIGTERM. `announce` is told the address, and the link that opens it once, when it answers."""
     with listen(settings) as sock:
         console = open_console(settings, sock.getsockname()[1])
@@ -251,7 +251,7 @@ def serve(settings: Settings, announce: Callable[[str, str | None], None]) -> No
 
 
 def _run(
-    settings: Settings, console: Console, sock: socket.socket, announce: Callable[[str, str | None], None]
+    settings: ConsoleSettings, console: Console, sock: socket.socket, announce: Callable[[str, str | None], None]
 ) -> None:
     tls: ssl.SSLContext | None = tls_context(settings.cert, settings.key) if settings.cert is not None else None
     app = Front(make_app(console), pages.make_app(console), console.look_ahead)
@@ -269,6 +269,6 @@ def _run(
     server.run(sockets=[sock])
 
 
-def _link(settings: Settings, console: Console) -> str | None:
+def _link(settings: ConsoleSettings, console: Console) -> str | None:
     """For the owner of this machine; where others can listen in, people log in."""
     return console.gate.new_link() if is_loopback(settings.host) else None

@@ -13,7 +13,7 @@ DEFAULT_PORT = 8470
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ConsoleSettings:
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT  # 0: any that is free
     engine: str = "local"

@@ -15,7 +15,7 @@ from oarsman.job.observed import Admission, Place
 from oarsman.plan.capacity import one_machine, queue
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.placement import Machine
-from oarsman.plan.capacity.queue import Site
+from oarsman.plan.capacity.queue import SiteRules
 
 log = logging.getLogger("oarsman")
 _AGAIN_SECONDS = 10.0  # between two looks at hosts that a job waits for
@@ -37,7 +37,7 @@ class AdmissionControl:
 
     def __init__(
         self,
-        site: Site,
+        site: SiteRules,
         facts_of: Callable[[str], Facts],
         concerned: Callable[[str], None],
         placed: Callable[[Job], Mapping[str, str]],

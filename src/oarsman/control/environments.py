@@ -20,7 +20,7 @@ from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem,
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
-from oarsman.store.environments import INTERRUPTED, NAME, Contents, Named, Result, Shelf, pin, pinned
+from oarsman.store.environments import INTERRUPTED, NAME, Contents, NamedEnvironment, Result, Shelf, pin, pinned
 from oarsman.store.jobs import StoredJob
 from oarsman.store.paths import Paths
 
@@ -62,7 +62,7 @@ class LocalEnvironments:
         text, taken = _whole_letters(piece, last=last)
         return BuildLog(text=text, after=begin + taken, ended=last)
 
-    def _named(self, name: str) -> Named:
+    def _named(self, name: str) -> NamedEnvironment:
         named = self._shelf.get(name)
         if named is None:
             raise NotFoundError(f"there is no environment {name}", hint=self.known())
@@ -80,7 +80,7 @@ class LocalEnvironments:
             users.setdefault(str(annotations.get(names.ANNOTATION_ENVIRONMENT, "")), []).append(stored.key)
         return users
 
-    def _record(self, named: Named, users: Users) -> EnvironmentRecord:
+    def _record(self, named: NamedEnvironment, users: Users) -> EnvironmentRecord:
         state, result = state_of(self._shelf.contents(named.digest))
         ready = state == "Ready"
         return EnvironmentRecord(
@@ -109,7 +109,7 @@ class LocalEnvironments:
         digest = digest_of(replace(wanted, image=None))  # images are not run here
         with self._shelf.alone():
             before = self._shelf.get(wanted.name)
-            named = Named(
+            named = NamedEnvironment(
                 name=wanted.name,
                 digest=digest,
                 wanted=asdict(wanted),
@@ -120,7 +120,7 @@ class LocalEnvironments:
             self._tidy()
         return self.get(wanted.name)
 
-    def _build(self, contents: Contents, wanted: EnvironmentWanted, python: str, named: Named) -> None:
+    def _build(self, contents: Contents, wanted: EnvironmentWanted, python: str, named: NamedEnvironment) -> None:
         """The name is written while the lock is held, so that nobody sees it without its build."""
         lock = contents.seize()
         try:

@@ -29,7 +29,7 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownHost:
     """One host: what it said last, or what was in the way, and whether its owner wants it left out."""
 
     host: str
@@ -44,7 +44,7 @@ class Known:
         return self.facts is not None and not self.trouble and not self.left_out
 
 
-def known(inventory: Inventory, paths: Paths | None = None) -> dict[str, Known]:
+def known(inventory: Inventory, paths: Paths | None = None) -> dict[str, KnownHost]:
     """Every host of the inventory, in its order."""
     hosts = _read(_file(inventory, paths)).get("hosts", {})
     return {host.name: _known(host.name, hosts.get(host.name, {})) for host in inventory.hosts}
@@ -159,12 +159,12 @@ def _replace(file: Path, document: Mapping[str, Any]) -> None:
         raise
 
 
-def _known(name: str, record: Mapping[str, Any]) -> Known:
+def _known(name: str, record: Mapping[str, Any]) -> KnownHost:
     try:
         facts = HostFacts.from_json(record["facts"]) if record.get("facts") else None
     except (KeyError, TypeError, ValueError):  # by an Oarsman that knew other facts
-        return Known(host=name, left_out=record.get("left_out", ""), left_out_at=record.get("left_out_at"))
-    return Known(
+        return KnownHost(host=name, left_out=record.get("left_out", ""), left_out_at=record.get("left_out_at"))
+    return KnownHost(
         host=name,
         at=record.get("at"),
         facts=facts,

@@ -49,7 +49,7 @@ _REST: Final = 0.1  # seconds between two turns of a job: pods change in crowds,
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownJob:
     """The last valid form of a job, and what it was read from."""
 
     version: tuple[str, int, str]  # uid, generation, annotations
@@ -76,7 +76,7 @@ class Operator:
         self.caches = Caches(kube, settings.namespaces)
         self.engine = KubeEngine(kube, self.caches, _options(settings))
         self._recorder = EventRecorder(kube, instance=socket.gethostname())
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, _KnownJob] = {}
         self.queue = WorkQueue(ahead=self._known.__contains__)  # a flood of new jobs must not delay news of the others
         self._states: dict[str, str] = {}
         self._stopping = False
@@ -177,7 +177,7 @@ class Operator:
                     raise outcome
         return None
 
-    async def _write(self, key: str, stored: views.MPIJob, job: Job | None, plan: Plan) -> None:
+    async def _write(self, key: str, stored: views.MPIJobView, job: Job | None, plan: Plan) -> None:
         """One write per turn, and none if nothing became different."""
         before = stored.status or {}
         wire = to_wire(plan.status)
@@ -196,7 +196,7 @@ class Operator:
             }
             try:
                 written = await self._kube.replace(
-                    kinds.MPIJOBS, meta.name, body, meta.namespace, subresource="status", view=views.MPIJob
+                    kinds.MPIJOBS, meta.name, body, meta.namespace, subresource="status", view=views.MPIJobView
                 )
             except NotFound:
                 return
@@ -212,17 +212,17 @@ class Operator:
             raise RetryableError("the lease was lost in the middle of a turn")
 
     # -- what is known of a job ------------------------------------------------------------------------
-    def _job_of(self, key: str, stored: views.MPIJob) -> Job:
+    def _job_of(self, key: str, stored: views.MPIJobView) -> Job:
         meta = stored.metadata
         version = (meta.uid, meta.generation, repr(sorted(meta.annotations.items())))
         known = self._known.get(key)
         if known is not None and known.version == version:
             return known.job
         job = job_from_document(document_of(stored.document()))
-        self._known[key] = _Known(version, job)
+        self._known[key] = _KnownJob(version, job)
         return job
 
-    def _last_valid(self, key: str, stored: views.MPIJob, status: Status) -> Job | None:
+    def _last_valid(self, key: str, stored: views.MPIJobView, status: Status) -> Job | None:
         """A job that has begun is looked after although an edit, or a newer release, makes it invalid."""
         known = self._known.get(key)
         if known is not None and known.job.uid == stored.metadata.uid:
@@ -264,7 +264,7 @@ def _selector(job: Job) -> str:
     return f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}=worker"
 
 
-def _reference(stored: views.MPIJob, job: Job | None) -> ObjectRef:
+def _reference(stored: views.MPIJobView, job: Job | None) -> ObjectRef:
     meta = stored.metadata
     version = job.api_version.value if job is not None else kinds.MPIJOBS.api_version
     return ObjectRef(api_version=version, kind=names.KIND, name=meta.name, namespace=meta.namespace, uid=meta.uid)

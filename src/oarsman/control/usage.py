@@ -26,7 +26,7 @@ _GPU_QUERY = "--query-gpu=index,utilization.gpu,memory.used"
 _GPU_PATIENCE = 4.0
 
 
-class Entry(NamedTuple):
+class ProcessEntry(NamedTuple):
     """One process. `waited` is the time of children that ended and were waited for, and of theirs."""
 
     parent: int
@@ -71,7 +71,7 @@ class ProcessTable:
         return Totals(count, seconds, memory)
 
 
-def _entries() -> Iterator[tuple[int, Entry]]:
+def _entries() -> Iterator[tuple[int, ProcessEntry]]:
     if sys.platform != "linux":
         yield from _portable_entries()
         return
@@ -86,7 +86,7 @@ def _entries() -> Iterator[tuple[int, Entry]]:
             continue
         yield (
             int(name),
-            Entry(
+            ProcessEntry(
                 parent=int(fields[1]),
                 seconds=(int(fields[11]) + int(fields[12])) / tick,
                 waited=(int(fields[13]) + int(fields[14])) / tick,
@@ -95,11 +95,11 @@ def _entries() -> Iterator[tuple[int, Entry]]:
         )
 
 
-def _portable_entries() -> Iterator[tuple[int, Entry]]:
+def _portable_entries() -> Iterator[tuple[int, ProcessEntry]]:
     for one in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             times = one.cpu_times()
-            yield one.pid, Entry(one.ppid(), times.user + times.system, 0.0, int(one.memory_info().rss))
+            yield one.pid, ProcessEntry(one.ppid(), times.user + times.system, 0.0, int(one.memory_info().rss))
 
 
 def living_hosts(seen: Seen) -> list[HostSeen]:

@@ -33,7 +33,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLauncher:
     """A launcher and the words after it."""
 
     words: tuple[str, ...]  # the launcher first
@@ -42,13 +42,13 @@ class Found:
     nested: bool = False  # inside shell text inside shell text: its place is not known
 
 
-def find(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> Found | None:
+def find(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> FoundLauncher | None:
     """The first launcher that these words would start. `variables` are those a shell would see."""
     start = skip_prefixes(argv)
     if start >= len(argv):
         return None
     if base_name(argv[start]) in LAUNCHERS:
-        return Found(tuple(argv[start:]), start)
+        return FoundLauncher(tuple(argv[start:]), start)
     text = _shell_text(argv, start)
     if text is None:
         return None
@@ -56,7 +56,7 @@ def find(argv: Sequence[str], variables: Mapping[str, str] | None = None) -> Fou
     if words is None:
         return None
     found, nested = words
-    return Found(tuple(w.text for w in found), text, found, nested)
+    return FoundLauncher(tuple(w.text for w in found), text, found, nested)
 
 
 def base_name(word: str) -> str:

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     summary: JobSummary
     waiting: QueueEntry | None
     text: str  # what a search looks at, in small letters
@@ -39,16 +39,16 @@ class Entry:
 _ALL_FIELDS = set(JobSummary.model_fields)
 
 
-def entry_of(record: JobRecord) -> Entry:
+def entry_of(record: JobRecord) -> IndexEntry:
     found = views.summary(record)
     # Which fields were given is all of them, and a set of their names would be half of what an entry weighs.
     object.__setattr__(found, "__pydantic_fields_set__", _ALL_FIELDS)
     text = "\n".join((found.name, found.description, found.reason, found.cause)).lower()
-    return Entry(found, views.waiting(record), text)
+    return IndexEntry(found, views.waiting(record), text)
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class IndexChanges:
     """What a subscriber has missed. After a reset the keys are all there are."""
 
     keys: Sequence[str]
@@ -74,15 +74,15 @@ class Subscription:
                 self._pending.update(dict.fromkeys(keys))
         self._wake()
 
-    def take(self) -> News | None:
+    def take(self) -> IndexChanges | None:
         """What there is now; None: nothing."""
         with self._lock:
             pending, reset = list(self._pending), self._reset
             self._pending.clear()
             self._reset = False
         if reset:
-            return News(self._job_index.keys(), reset=True)
-        return News(pending) if pending else None
+            return IndexChanges(self._job_index.keys(), reset=True)
+        return IndexChanges(pending) if pending else None
 
     def close(self) -> None:
         self._job_index.unsubscribe(self)
@@ -91,17 +91,17 @@ class Subscription:
 class Rows(Protocol):
     """Where a service finds rows: a job index, or a door that is asked anew each time."""
 
-    def entries(self) -> Sequence[Entry]: ...
-    def ordered(self, by: str) -> Sequence[Entry]: ...
+    def entries(self) -> Sequence[IndexEntry]: ...
+    def ordered(self, by: str) -> Sequence[IndexEntry]: ...
     def once(self, what: Hashable, make: Callable[[], T]) -> T:
         """What is made of the rows, made once for all who ask before the next change."""
         ...
 
 
-def sort_key(by: str) -> Callable[[Entry], tuple[str | float, str]]:
+def sort_key(by: str) -> Callable[[IndexEntry], tuple[str | float, str]]:
     """The value to sort by, and the key of the job, so that no two are equal. What is not known comes first."""
 
-    def key(entry: Entry) -> tuple[str | float, str]:
+    def key(entry: IndexEntry) -> tuple[str | float, str]:
         return comparable(by, getattr(entry.summary, by)), entry.summary.key
 
     return key
@@ -119,10 +119,10 @@ def comparable(by: str, value: object) -> str | float:
     return float(moment()) if moment is not None else float(value)  # type: ignore[arg-type]
 
 
-Swap = tuple[Entry | None, Entry | None]  # what was there, and what is now
+Swap = tuple[IndexEntry | None, IndexEntry | None]  # what was there, and what is now
 
 
-def _mended(order: Sequence[Entry], by: str, swaps: Sequence[Swap]) -> list[Entry]:
+def _mended(order: Sequence[IndexEntry], by: str, swaps: Sequence[Swap]) -> list[IndexEntry]:
     key, found = sort_key(by), list(order)
     for old, _ in swaps:
         if old is not None:
@@ -139,8 +139,8 @@ class JobIndex:
         self._now = now
         self._lock = threading.Lock()
         self._known = threading.Event()  # the first answer is there, or the error that came instead
-        self._entries: dict[str, Entry] = {}
-        self._orders: dict[str, Sequence[Entry]] = {}
+        self._entries: dict[str, IndexEntry] = {}
+        self._orders: dict[str, Sequence[IndexEntry]] = {}
         self._made: dict[Hashable, Any] = {}
         self._making = threading.RLock()  # the first who asks makes it, the others wait for that
         self._version = 0
@@ -156,12 +156,12 @@ class JobIndex:
         self._start()
 
     # -- reading -------------------------------------------------------------------------------------
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[IndexEntry]:
         self._ready()
         with self._lock:
             return list(self._entries.values())
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> IndexEntry | None:
         with self._lock:
             return self._entries.get(key)
 
@@ -169,7 +169,7 @@ class JobIndex:
         with self._lock:
             return list(self._entries)
 
-    def ordered(self, by: str) -> Sequence[Entry]:
+    def ordered(self, by: str) -> Sequence[IndexEntry]:
         """All, sorted by a field of the summary: by the first who asks, and mended with every change."""
         self._ready()
         with self._making:
@@ -245,7 +245,7 @@ class JobIndex:
             for subscription in subscriptions:
                 subscription.tell(told, reset=batch.whole)
 
-    def _change(self, made: Mapping[str, Entry], gone: Sequence[str]) -> list[str]:
+    def _change(self, made: Mapping[str, IndexEntry], gone: Sequence[str]) -> list[str]:
         """The keys to tell of."""
         told, swaps = [], []
         for key in [*made, *gone]:
@@ -260,7 +260,7 @@ class JobIndex:
         self._orders = {by: _mended(order, by, swaps) for by, order in self._orders.items()}
         return told
 
-    def _merge(self, key: str, entry: Entry | None) -> bool:
+    def _merge(self, key: str, entry: IndexEntry | None) -> bool:
         """Whether there is something to tell of."""
         known = self._entries.get(key)
         if entry is None:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 from oarsman import names
 from oarsman.errors import UsageError
-from oarsman.service.job_index import Entry, Rows, comparable, sort_key
+from oarsman.service.job_index import IndexEntry, Rows, comparable, sort_key
 from oarsman.service.models import JobList, JobQuery, JobSummary, QueueEntry, RecentFailure
 
-Visible = Callable[[Entry], bool]
+Visible = Callable[[IndexEntry], bool]
 
 
 def page(rows: Rows, query: JobQuery, visible: Visible) -> JobList:
@@ -75,7 +75,7 @@ def field_of(sort: str) -> tuple[str, bool]:
 _FIELDS = {spelled: name for name, field in JobSummary.model_fields.items() for spelled in (name, field.alias or name)}
 
 
-def everything(_: Entry) -> bool:
+def everything(_: IndexEntry) -> bool:
     return True
 
 
@@ -102,13 +102,13 @@ def _equals(field: str, value: str) -> Visible:
     return lambda entry: bool(getattr(entry.summary, field) == value)
 
 
-def _cursor(sort: str, by: str, last: Entry) -> str:
+def _cursor(sort: str, by: str, last: IndexEntry) -> str:
     value, key = sort_key(by)(last)
     said = json.dumps([sort, None if value == float("-inf") else value, key], separators=(",", ":"))
     return base64.urlsafe_b64encode(said.encode()).decode().rstrip("=")
 
 
-def _start(matching: Sequence[Entry], cursor: str, by: str, downwards: bool) -> int:
+def _start(matching: Sequence[IndexEntry], cursor: str, by: str, downwards: bool) -> int:
     """Where the rows behind the cursor begin, whether or not its own row is still there."""
     place = _place(cursor, by, downwards)
     key = sort_key(by)

@@ -38,14 +38,14 @@ class Call(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stream(Generic[T]):
+class StreamCall(Generic[T]):
     """One question with answers as they come. `resumed` says how to go on behind an answer, after a break."""
 
     of: Callable[[Service], Iterator[T]]
     path: str
     reads: Callable[[bytes], T]
     parameters: Parameters = field(default_factory=dict)
-    resumed: Callable[[Stream[T], T], Stream[T]] = lambda stream, _: stream
+    resumed: Callable[[StreamCall[T], T], StreamCall[T]] = lambda stream, _: stream
 
 
 @cache
@@ -280,14 +280,14 @@ def clone(key: str, wanted: models.Clone) -> Call[models.JobView]:
     )
 
 
-def changes(query: models.JobQuery = ALL_JOBS) -> Stream[models.JobChange]:
-    return Stream(
+def changes(query: models.JobQuery = ALL_JOBS) -> StreamCall[models.JobChange]:
+    return StreamCall(
         of=lambda s: s.changes(query), path="/jobs/stream", parameters=_query(query), reads=_reads(models.JobChange)
     )
 
 
-def watch(key: str) -> Stream[models.JobView]:
-    return Stream(of=lambda s: s.watch(key), path=f"{path_of(key)}/watch", reads=_reads(models.JobView))
+def watch(key: str) -> StreamCall[models.JobView]:
+    return StreamCall(of=lambda s: s.watch(key), path=f"{path_of(key)}/watch", reads=_reads(models.JobView))
 
 
 # -- what a job said and did ------------------------------------------------------------------------
@@ -322,12 +322,14 @@ def log(
     )
 
 
-def follow_log(key: str, only: models.LogFilter = ALL_LINES, *, after: str | None = None) -> Stream[models.LogPageView]:
-    def behind(_: Stream[models.LogPageView], page: models.LogPageView) -> Stream[models.LogPageView]:
+def follow_log(
+    key: str, only: models.LogFilter = ALL_LINES, *, after: str | None = None
+) -> StreamCall[models.LogPageView]:
+    def behind(_: StreamCall[models.LogPageView], page: models.LogPageView) -> StreamCall[models.LogPageView]:
         pinned = only.model_copy(update={"attempt": page.attempt})  # "the newest" may be another one by now
         return follow_log(key, pinned, after=page.after)
 
-    return Stream(
+    return StreamCall(
         of=lambda s: s.follow_log(key, only, after=after),
         path=f"{path_of(key)}/log/stream",
         parameters={**_filter(only), **_given(after=after)},
@@ -336,8 +338,8 @@ def follow_log(key: str, only: models.LogFilter = ALL_LINES, *, after: str | Non
     )
 
 
-def download_log(key: str, only: models.LogFilter = ALL_LINES) -> Stream[bytes]:
-    return Stream(
+def download_log(key: str, only: models.LogFilter = ALL_LINES) -> StreamCall[bytes]:
+    return StreamCall(
         of=lambda s: s.download_log(key, only),
         path=f"{path_of(key)}/log/download",
         parameters=_filter(only),

@@ -192,7 +192,7 @@ def _time(stamp: str) -> datetime | None:
     return datetime.fromisoformat(stamp) if stamp else None
 
 
-class Account:
+class LogAccount:
     """What the lines of one attempt added up to. Its size does not grow with the log."""
 
     def __init__(self) -> None:
@@ -280,7 +280,7 @@ class _Followed:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reading: LogReading | None = None
-        self._account = Account()
+        self._account = LogAccount()
         self._over = False  # it had ended when it was last read: nothing can follow
 
     def look(self, jobs: Jobs, record: JobRecord, now: datetime) -> Progress:
@@ -298,7 +298,7 @@ class _Followed:
 
     def _read(self, jobs: Jobs, record: JobRecord) -> None:
         if self._reading is None or self._began_again(jobs, record, self._reading):
-            self._reading, self._account = LogReading(jobs, record.job.key), Account()
+            self._reading, self._account = LogReading(jobs, record.job.key), LogAccount()
         for line in self._reading.news():
             self._account.note(line)
 

@@ -23,7 +23,7 @@ from oarsman.service import documents, listing, preview, views
 from oarsman.service.contract import ALL_JOBS, ALL_LINES
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
-from oarsman.service.job_index import Entry, JobIndex, entry_of, sort_key
+from oarsman.service.job_index import IndexEntry, JobIndex, entry_of, sort_key
 from oarsman.service.listing import glance
 from oarsman.service.models import (
     AmountsView,
@@ -49,7 +49,7 @@ from oarsman.service.models import (
 from oarsman.service.preview import copies
 from oarsman.service.progress import ProgressKept
 from oarsman.service.rights import Action, may, require
-from oarsman.service.streams import Changes, Mapped, Told
+from oarsman.service.streams import JobChanges, Mapped, ToldJobs
 from oarsman.service.sweeps import Sweeping, SweepService
 from oarsman.version import __version__
 
@@ -153,8 +153,8 @@ class JobService(EnvironmentService, SweepService):
         )
 
     # -- jobs ----------------------------------------------------------------------------------------
-    def _rows(self) -> _Asked | JobIndex:
-        return self._job_index or _Asked(self._jobs)
+    def _rows(self) -> _Question | JobIndex:
+        return self._job_index or _Question(self._jobs)
 
     def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
         return listing.page(self._rows(), query, self.sees)
@@ -292,13 +292,13 @@ class JobService(EnvironmentService, SweepService):
     def wanted(self, query: JobQuery) -> listing.Visible:
         return listing.matches(query, self.sees)
 
-    def told(self, query: JobQuery, job_index: JobIndex) -> Told:
-        return Told(job_index, self.wanted(query))
+    def told(self, query: JobQuery, job_index: JobIndex) -> ToldJobs:
+        return ToldJobs(job_index, self.wanted(query))
 
-    def changes(self, query: JobQuery = ALL_JOBS) -> Changes:
+    def changes(self, query: JobQuery = ALL_JOBS) -> JobChanges:
         """Without a job index, one is kept for as long as somebody listens."""
         job_index = self._job_index or JobIndex(self._jobs)
-        return Changes(job_index, self.told(query, job_index), own=self._job_index is None)
+        return JobChanges(job_index, self.told(query, job_index), own=self._job_index is None)
 
     def watch(self, key: str) -> Mapped[JobRecord, JobView]:
         """A job that somebody else makes under the same name is not shown to those who may not see it."""
@@ -391,16 +391,16 @@ class JobService(EnvironmentService, SweepService):
         return found.text, found.losses
 
 
-class _Asked:
+class _Question:
     """Rows of a door that nobody follows: all are read each time."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
 
-    def entries(self) -> Sequence[Entry]:
+    def entries(self) -> Sequence[IndexEntry]:
         return [entry_of(record) for record in self._jobs.list()]
 
-    def ordered(self, by: str) -> Sequence[Entry]:
+    def ordered(self, by: str) -> Sequence[IndexEntry]:
         return sorted(self.entries(), key=sort_key(by))
 
     def once(self, what: Hashable, make: Callable[[], T]) -> T:

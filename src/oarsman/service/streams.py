@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Generic, TypeVar
 
 from oarsman.errors import OarsmanError
-from oarsman.service.job_index import Entry, JobIndex, News
+from oarsman.service.job_index import IndexChanges, IndexEntry, JobIndex
 from oarsman.service.listing import Visible
 from oarsman.service.models import JobChange
 
 
-class Told:
+class ToldJobs:
     """Remembers what the caller knows, so that a job it was never told of is not mentioned when it goes."""
 
     def __init__(self, job_index: JobIndex, wanted: Visible) -> None:
@@ -20,7 +20,7 @@ class Told:
         self._wanted = wanted
         self._known: dict[str, int] = {}  # key -> revision
 
-    def changes(self, news: News) -> Iterator[JobChange]:
+    def changes(self, news: IndexChanges) -> Iterator[JobChange]:
         if news.reset:
             self._known.clear()
             yield JobChange(reset=True)
@@ -29,7 +29,7 @@ class Told:
             if change is not None:
                 yield change
 
-    def _change(self, key: str, entry: Entry | None) -> JobChange | None:
+    def _change(self, key: str, entry: IndexEntry | None) -> JobChange | None:
         if entry is not None and self._wanted(entry):
             if self._known.get(key) == entry.summary.revision and entry.summary.revision:
                 return None
@@ -63,10 +63,10 @@ class Mapped(Iterator[T], Generic[S, T]):
     interrupt = close
 
 
-class Changes(Iterator[JobChange]):
+class JobChanges(Iterator[JobChange]):
     """Waits on the thread that asks. `own`: the job index is kept for this alone, and ends with it."""
 
-    def __init__(self, job_index: JobIndex, told: Told, *, own: bool) -> None:
+    def __init__(self, job_index: JobIndex, told: ToldJobs, *, own: bool) -> None:
         self._job_index, self._told, self._own = job_index, told, own
         self._awake = threading.Event()
         self._closed = False

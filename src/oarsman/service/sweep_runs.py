@@ -46,7 +46,7 @@ class Handing:
     mine: Mine = _everybodys
 
 
-class Sweeps:
+class SweepRunner:
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
 

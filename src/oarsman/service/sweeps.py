@@ -17,10 +17,10 @@ from oarsman import names
 from oarsman.backends.base import JobRecord, Jobs
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
 from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
-from oarsman.service.job_index import Entry, JobIndex, Rows
+from oarsman.service.job_index import IndexEntry, JobIndex, Rows
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
-from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, Sweeps, spec_of
+from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, SweepRunner, spec_of
 from oarsman.status.words import STOPPED, for_people
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class SweepService:
         require(self.identity, Action.CREATE)
         self._groups()  # a job index that has begun to read must not miss what comes
         sweep = sweep_of_spec(wanted)
-        drive = Sweeps(self._jobs).begin(sweep, self._handing(self._chosen_folder(None), self.identity.name))
+        drive = SweepRunner(self._jobs).begin(sweep, self._handing(self._chosen_folder(None), self.identity.name))
         self._not_anothers(drive.sweep.key)
         self._sweeping.start(drive)
         return self.sweep(drive.sweep.key)
@@ -210,21 +210,21 @@ class SweepService:
         """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
         first = self._first(key)
         folder = first.folder or self._chosen_folder(None)
-        self._sweeping.start(Sweeps(self._jobs).resume(key, self._handing(folder, first.owner)))
+        self._sweeping.start(SweepRunner(self._jobs).resume(key, self._handing(folder, first.owner)))
         return self.sweep(key)
 
     def stop_sweep(self, key: str) -> SweepView:
         """End whatever has not ended, and hand in nothing more."""
         self._first(key)
         self._sweeping.end(key)
-        Sweeps(self._jobs).stop(key, self._mine, self._learn)
+        SweepRunner(self._jobs).stop(key, self._mine, self._learn)
         return self.sweep(key)
 
     def delete_sweep(self, key: str) -> None:
         """All its jobs with their logs; those that run are stopped first."""
         self._first(key)
         self._sweeping.end(key)
-        Sweeps(self._jobs).delete(key, self._mine)
+        SweepRunner(self._jobs).delete(key, self._mine)
 
     def close(self) -> None:
         """Hand in nothing more."""
@@ -264,7 +264,7 @@ def sweep_of_spec(wanted: SweepSpec) -> Sweep:
     )
 
 
-def _grouped(entries: Sequence[Entry], sees: Visible) -> Mapping[str, Mapping[int, JobSummary]]:
+def _grouped(entries: Sequence[IndexEntry], sees: Visible) -> Mapping[str, Mapping[int, JobSummary]]:
     found: dict[str, dict[int, JobSummary]] = {}
     for entry in entries:
         job = entry.summary

@@ -87,7 +87,7 @@ def first_failure(ranks: Sequence[RankReport], followers: Collection[int] = ()) 
     return by_itself
 
 
-def _who_aborted(named: mpirun_words.Named | None, seen: Observed) -> RankReport | None:
+def _who_aborted(named: mpirun_words.NamedProcess | None, seen: Observed) -> RankReport | None:
     """The rank the launcher says called MPI_Abort. Others notice at once, and may be gone before it is."""
     if named is None or not named.aborted:
         return None
@@ -169,16 +169,16 @@ def _on_machine(host: str, seen: Observed) -> str:
     return f"{host} ({machine})" if machine else host
 
 
-def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.Named | None:
+def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedProcess | None:
     """A rank failed and mpirun does not tell which. Its own code is that rank's, unless a shell stands between."""
     told = launcher.exit is not None and mpirun_words.tells_of_a_rank(seen.launcher_lines)
     if not told or job.launch is None or job.launch.in_shell:
         return None
     assert launcher.exit is not None
-    return mpirun_words.Named(exit=launcher.exit)
+    return mpirun_words.NamedProcess(exit=launcher.exit)
 
 
-def _named(job: Job, named: mpirun_words.Named, seen: Observed) -> Cause:
+def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     rank, host = _who_and_where(job, named, seen)
     ending = exits.tell(replace(named.exit, memory_limit_hit=_hit_the_limit(named.exit, host, seen)))
     who = f"rank {rank}" if rank is not None else "a rank"
@@ -199,7 +199,7 @@ def _named(job: Job, named: mpirun_words.Named, seen: Observed) -> Cause:
     )
 
 
-def _who_and_where(job: Job, named: mpirun_words.Named, seen: Observed) -> tuple[int | None, str | None]:
+def _who_and_where(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> tuple[int | None, str | None]:
     """What the launcher left out, from where ranks were seen, or else from where they were to run."""
     planned = _planned(job, seen)
     rank, host = named.rank, placement.short(named.host) if named.host else None

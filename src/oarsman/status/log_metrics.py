@@ -20,14 +20,14 @@ _LONGEST: Final = 2000  # what a line says further behind is not looked at
 _MOST_WORDS: Final = 5  # of a line that only counts
 
 
-class Told(NamedTuple):
+class NamedNumbers(NamedTuple):
     """What one line names. The step is among the values too."""
 
     values: dict[str, float]
     step: float | None
 
 
-def told(text: str) -> Told | None:
+def told(text: str) -> NamedNumbers | None:
     """None for nearly every line, and quickly."""
     if len(text) > _LONGEST:
         text = _last_shown(text)
@@ -109,7 +109,7 @@ class _Found(NamedTuple):
     order: int | None = None  # of a counter: which one is meant where there are several; None: a measure
 
 
-def _read(text: str, *, rates: bool) -> Told | None:
+def _read(text: str, *, rates: bool) -> NamedNumbers | None:
     if rates and (row := _BENCHMARK.match(text)) is not None:
         named = ((STEP, row["step"]), ("images/sec", row["rate"]), (LOSS, row["loss"]))
         return _told({name: value for name, number in named if (value := _finite(number)) is not None})
@@ -129,8 +129,8 @@ def _read(text: str, *, rates: bool) -> Told | None:
     return _told(counters | measures)
 
 
-def _told(values: dict[str, float]) -> Told | None:
-    return Told(values, values.get(STEP)) if values else None
+def _told(values: dict[str, float]) -> NamedNumbers | None:
+    return NamedNumbers(values, values.get(STEP)) if values else None
 
 
 def _rates(text: str) -> Iterator[_Found]:

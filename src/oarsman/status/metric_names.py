@@ -99,7 +99,7 @@ _THINGS: Final = {
 }
 
 
-class Known(NamedTuple):
+class KnownMetric(NamedTuple):
     name: str
     order: int | None = None  # of a counter, the lower the better; None: a measure
 
@@ -110,22 +110,22 @@ def rate(thing: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def known(before: str, name: str, *, with_unit: bool = False) -> Known | None:
+def known(before: str, name: str, *, with_unit: bool = False) -> KnownMetric | None:
     """What `name` means, in small letters, behind the word `before`; None: nothing that is known."""
     if before in _LIMITS or (with_unit and name != "throughput"):
         return None
     if (joined := _PAIRS.get((before, name))) is not None:
-        return Known(joined)
+        return KnownMetric(joined)
     head, slash, tail = name.replace("-", "/").replace(".", "/").rpartition("/")
     if slash:
         return known(head, tail) if head in _PARTS else None
     if name in _COUNTERS:
         counted, order = _COUNTERS[name]
-        return Known(counted, 3 if before == "micro" else order) if before not in _NOT_COUNTING else None
+        return KnownMetric(counted, 3 if before == "micro" else order) if before not in _NOT_COUNTING else None
     found = _measure(name)
     if found is None:
         return None
-    return Known(f"{_PARTS[before]}_{found}" if before in _PARTS else found)
+    return KnownMetric(f"{_PARTS[before]}_{found}" if before in _PARTS else found)
 
 
 def _measure(name: str) -> str | None:

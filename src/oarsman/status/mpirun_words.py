@@ -17,7 +17,7 @@ from oarsman.status.exits import SIGKILL, SIGTERM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedProcess:
     """The process a launcher blames. Hydra names a host alone, Open MPI's exit codes a rank alone."""
 
     rank: int | None = None
@@ -70,7 +70,7 @@ _BOILERPLATE: Final = re.compile(
 _HYDRA_SAYS: Final = re.compile(r"\[(?:mpiexec|proxy:\S+)@[^\]]+\] ")
 
 
-def blamed(lines: Sequence[str]) -> Named | None:
+def blamed(lines: Sequence[str]) -> NamedProcess | None:
     """The process that the launcher names as the one that failed first."""
     text = re.sub(r"\s+", " ", " ".join(lines))
     return _aborted(text) or _openmpi(text) or _hydra(text)
@@ -134,22 +134,22 @@ def without_abort(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if not _HYDRA_ABORTED.search(line)]
 
 
-def _aborted(text: str) -> Named | None:
+def _aborted(text: str) -> NamedProcess | None:
     found = _ABORTED.search(text) or _HYDRA_ABORTED.search(text)
     if found is None:
         return None
-    return Named(rank=int(found["rank"]), exit=Exit(code=int(found["code"]) & 0xFF), aborted=True)
+    return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"]) & 0xFF), aborted=True)
 
 
-def _openmpi(text: str) -> Named | None:
+def _openmpi(text: str) -> NamedProcess | None:
     if found := _SIGNALLED.search(text):
-        return Named(rank=int(found["rank"]), host=found["host"], exit=_signalled(int(found["signal"])))
+        return NamedProcess(rank=int(found["rank"]), host=found["host"], exit=_signalled(int(found["signal"])))
     if found := _EXITED.search(text):
-        return Named(rank=int(found["rank"]), exit=Exit(code=int(found["code"])))
+        return NamedProcess(rank=int(found["rank"]), exit=Exit(code=int(found["code"])))
     return None
 
 
-def _hydra(text: str) -> Named | None:
+def _hydra(text: str) -> NamedProcess | None:
     """Intel MPI names every process it ended; the first that was not simply killed is the one."""
     signal = said["signal"] if (said := _HYDRA_SIGNAL.search(text)) else None
     named = [_hydra_process(found, signal) for found in _HYDRA.finditer(text)]
@@ -157,10 +157,10 @@ def _hydra(text: str) -> Named | None:
     return next(by_itself, named[0] if named else None)
 
 
-def _hydra_process(found: re.Match[str], said_later: str | None) -> Named:
+def _hydra_process(found: re.Match[str], said_later: str | None) -> NamedProcess:
     signal = found["signal"] or said_later
     ended = _signalled(int(signal)) if signal else Exit(code=int(found["code"] or found["status"]))
-    return Named(rank=int(found["rank"]) if found["rank"] else None, host=found["host"], exit=ended)
+    return NamedProcess(rank=int(found["rank"]) if found["rank"] else None, host=found["host"], exit=ended)
 
 
 def _signalled(signal: int) -> Exit:

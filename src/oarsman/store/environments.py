@@ -28,7 +28,7 @@ _PIN = "environment"  # in a job's own folder: the digest it was started with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class NamedEnvironment:
     name: str
     digest: str
     owner: str
@@ -131,15 +131,15 @@ class Shelf:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def all(self) -> list[Named]:
+    def all(self) -> list[NamedEnvironment]:
         names = sorted(path.stem for path in (self._folder / "names").glob("*.json"))
         return [found for name in names if (found := self.get(name)) is not None]
 
-    def get(self, name: str) -> Named | None:
+    def get(self, name: str) -> NamedEnvironment | None:
         found = _read(self._path(name)) if NAME.fullmatch(name) else None
-        return Named(**found) if found is not None else None
+        return NamedEnvironment(**found) if found is not None else None
 
-    def put(self, named: Named) -> None:
+    def put(self, named: NamedEnvironment) -> None:
         self._path(named.name).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _write(self._path(named.name), asdict(named))
 

@@ -77,7 +77,7 @@ class Search:
         return self(block.decode(errors="replace"))
 
 
-class Reader:
+class MergedLogReader:
     """The lines added to a merged log since the last look, and a descriptor that says when to look again."""
 
     def __init__(self, path: Path, *, wanted: Wanted, tail: int | None = None, floor: int = 0) -> None:
@@ -200,7 +200,7 @@ _PAGE_BLOCK = 256 << 10
 Promising = Callable[[bytes], bool]
 
 
-class Found(NamedTuple):
+class FoundLines(NamedTuple):
     lines: list[tuple[int, LogLine]]  # with the offset after each, oldest first
     start: int  # what was looked at
     end: int
@@ -228,15 +228,15 @@ def is_place(path: Path, offset: int) -> bool:
         return offset == 0
 
 
-def down(path: Path, start: int, look: Look) -> Found:
+def down(path: Path, start: int, look: Look) -> FoundLines:
     try:
         with open(path, "rb") as file:
             return _down(file, start, look)
     except FileNotFoundError:
-        return Found([], start, start)
+        return FoundLines([], start, start)
 
 
-def _down(file: BinaryIO, start: int, look: Look) -> Found:
+def _down(file: BinaryIO, start: int, look: Look) -> FoundLines:
     lines: list[tuple[int, LogLine]] = []
     offset, rest, looked_at = max(start, look.floor), b"", 0
     file.seek(offset)
@@ -254,20 +254,20 @@ def _down(file: BinaryIO, start: int, look: Look) -> Found:
             if line is not None:
                 lines.append((offset, line))
                 if len(lines) == look.limit:
-                    return Found(lines, start, offset)
-    return Found(lines, start, offset)
+                    return FoundLines(lines, start, offset)
+    return FoundLines(lines, start, offset)
 
 
-def up(path: Path, end: int | None, look: Look) -> Found:
+def up(path: Path, end: int | None, look: Look) -> FoundLines:
     """From `end`, or (None) from the end of the last whole line."""
     try:
         with open(path, "rb") as file:
             return _up(file, _end_of_lines(file) if end is None else end, look)
     except FileNotFoundError:
-        return Found([], 0, 0)
+        return FoundLines([], 0, 0)
 
 
-def _up(file: BinaryIO, end: int, look: Look) -> Found:
+def _up(file: BinaryIO, end: int, look: Look) -> FoundLines:
     lines: list[tuple[int, LogLine]] = []
     position, rest = end, b""  # rest: the end of a line that begins further up
     offset = end  # where the topmost line looked at begins
@@ -292,7 +292,7 @@ def _up(file: BinaryIO, end: int, look: Look) -> Found:
             if len(lines) == look.limit:
                 break
     lines.reverse()
-    return Found(lines, offset if offset > look.floor else 0, end)
+    return FoundLines(lines, offset if offset > look.floor else 0, end)
 
 
 def _end_of_lines(file: BinaryIO) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oarsman.backends.kube import backend as backend
+from oarsman.backends.kube import backend
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import Kube
 

@@ -48,8 +48,8 @@ class Place:
         self._pods = pods
         self._asked = asked
         self._news = asyncio.Event()
-        self.jobs: Informer[views.MPIJob] = Informer(
-            kube, MPIJOBS, views.MPIJob, namespaces=[namespace], changed=lambda *_: self._news.set()
+        self.jobs: Informer[views.MPIJobView] = Informer(
+            kube, MPIJOBS, views.MPIJobView, namespaces=[namespace], changed=lambda *_: self._news.set()
         )
 
     async def submit(self, **run_policy: Any) -> None:

@@ -17,7 +17,7 @@ from oarsman import names
 from oarsman.backends.base import Batch
 from oarsman.backends.kube import follow, records
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.kube.follow import News
+from oarsman.backends.kube.follow import ObjectChanges
 from oarsman.engines.kube.client import Forbidden, load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating
 from oarsman.engines.kube.client.pace import Pauses
@@ -106,7 +106,7 @@ def test_what_has_not_changed_is_not_read_a_second_time(jobs: KubeBackend, monke
 
 
 def test_no_more_records_are_kept_than_agreed() -> None:
-    known = records.Known(most=2)
+    known = records.RecordCache(most=2)
     documents = [a_document(name=name, namespace="x", uid=name, resourceVersion="1") for name in ("a", "b", "c")]
     first = known.record(documents[0])
     assert known.record(documents[0]) is first
@@ -151,7 +151,7 @@ def read(item: dict[str, Any]) -> str:
     return str(item["metadata"]["resourceVersion"])
 
 
-async def told(found: AsyncGenerator[News[str]]) -> tuple[bool, dict[str, str], tuple[str, ...]]:
+async def told(found: AsyncGenerator[ObjectChanges[str]]) -> tuple[bool, dict[str, str], tuple[str, ...]]:
     news = await anext(found)
     return news.whole, dict(news.found), news.gone
 

@@ -16,7 +16,7 @@ from oarsman import names
 from oarsman.backends.base import Amounts, HostRecord
 from oarsman.backends.kube import fit, nodes
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.kube.nodes import Node, Seen
+from oarsman.backends.kube.nodes import ClusterNode, ClusterView
 from oarsman.engines.kube.client import load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating
 from oarsman.errors import ManifestError
@@ -203,11 +203,11 @@ def node(
     state: str = "ready",
     taints: tuple[Taint, ...] = (),
     jobs: Mapping[str, Capacity] = NO_JOBS,
-) -> Node:
+) -> ClusterNode:
     has = Capacity(cpu=Decimal(cpus), memory=Decimal(memory * GIB), pods=Decimal(pods))
     left_out = "" if state == "ready" else state
     machine = Machine(name=name, capacity=has, taints=taints, left_out=left_out)
-    return Node(machine=machine, state=state, message="", held=Capacity(cpu=Decimal(held)), jobs=jobs)
+    return ClusterNode(machine=machine, state=state, message="", held=Capacity(cpu=Decimal(held)), jobs=jobs)
 
 
 TAINT = (Taint(key="control-plane", effect="NoSchedule"),)
@@ -283,17 +283,17 @@ HELD = {"x/big": Capacity(cpu=Decimal(6)), "x/small": Capacity(cpu=Decimal(1))}
     ],
 )
 def test_why_it_does_not_fit_is_said_in_plain_words(
-    nodes_: list[Node], document: dict[str, Any], now: bool, ever: bool, reason: str
+    nodes_: list[ClusterNode], document: dict[str, Any], now: bool, ever: bool, reason: str
 ) -> None:
-    found = fit.fit(job_from_document(document), Seen(nodes=tuple(nodes_)), ())
+    found = fit.fit(job_from_document(document), ClusterView(nodes=tuple(nodes_)), ())
     assert (found.reason, found.now, found.ever) == (reason, now, ever)
 
 
 def test_without_a_view_of_pods_only_what_could_ever_be_is_known() -> None:
     job = job_from_document(asking(cpu="4"))
-    found = fit.fit(job, Seen(nodes=(node("a", 8),), pods=False), ())
+    found = fit.fit(job, ClusterView(nodes=(node("a", 8),), pods=False), ())
     assert (found.now, found.ever, found.reason) == (True, True, UNSEEN_PODS)
-    found = fit.fit(job, Seen(nodes=(node("a", 2),), pods=False), ())
+    found = fit.fit(job, ClusterView(nodes=(node("a", 2),), pods=False), ())
     assert (found.now, found.ever) == (False, False)
 
 

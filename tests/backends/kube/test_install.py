@@ -13,13 +13,13 @@ from cluster.kubectl import until
 from oarsman import names
 from oarsman.backends.kube import doctor, install, lookups
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.kube.install import Document, InstallStep, Settings, documents
+from oarsman.backends.kube.install import Document, InstallSettings, InstallStep, documents
 from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, Resource, load_access, resources
 from oarsman.engines.kube.lease import micro_time, utc_now
 from oarsman.errors import ConflictError, RetryableError
 
-WANTED = documents(Settings(namespace="oarsman-under-test"))
+WANTED = documents(InstallSettings(namespace="oarsman-under-test"))
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_the_lease_of_the_operator_goes_with_it_and_that_of_another_stays(
 ) -> None:
     """In a namespace that stays; others take all that is in them along."""
     with served.fresh_namespace() as place:
-        wanted = documents(Settings(namespace=place))
+        wanted = documents(InstallSettings(namespace=place))
         list(backend.stream(lambda kube: install.apply(kube, wanted)))
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
@@ -202,7 +202,7 @@ def test_a_server_that_is_not_there_is_the_only_finding(backend: KubeBackend, tm
 
 def test_a_namespace_that_others_made_is_not_taken_over_and_stays(backend: KubeBackend, served: Cluster) -> None:
     with served.fresh_namespace() as theirs:
-        wanted = documents(Settings(namespace=theirs))
+        wanted = documents(InstallSettings(namespace=theirs))
         done = {step.object: step.what for step in backend.stream(lambda kube: install.apply(kube, wanted))}
         assert done[f"namespace {theirs}"] == "unchanged"
         gone = backend.stream(lambda kube: install.remove(kube, wanted, with_definition=False))

@@ -7,7 +7,7 @@ from pathlib import Path
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import builder, to_yaml
-from oarsman.service.sweep_runs import Handing, Sweeps
+from oarsman.service.sweep_runs import Handing, SweepRunner
 
 HANDING = Handing(environment={}, folder=Path("/"), owner="ada")
 
@@ -20,7 +20,7 @@ def a_sweep(**given: object) -> Sweep:
 
 
 def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: KubeBackend) -> None:
-    sweeps = Sweeps(jobs)
+    sweeps = SweepRunner(jobs)
     drive = sweeps.begin(a_sweep(at_once=1), HANDING)
     drive.hand_in()
     key = f"{jobs.home}/rates"
@@ -40,6 +40,6 @@ def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: KubeBackend) -> No
 
 
 def test_where_nothing_runs_yet_one_point_is_handed_in_and_says_what_it_waits_for(jobs: KubeBackend) -> None:
-    drive = Sweeps(jobs).begin(a_sweep(), HANDING)
+    drive = SweepRunner(jobs).begin(a_sweep(), HANDING)
     drive.hand_in()
     assert (drive.active, drive.todo) == ([0], [1])

@@ -14,7 +14,7 @@ from oarsman import names
 from oarsman.backends.base import Amounts, JobRecord
 from oarsman.backends.kube import usage as series
 from oarsman.backends.kube.backend import KubeBackend, nodes
-from oarsman.backends.kube.usage import Sampler
+from oarsman.backends.kube.usage import PodSampler
 from oarsman.engines.kube.client import Unavailable
 from oarsman.manifest import job_from_document
 
@@ -76,7 +76,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_running_job_is_measured_on_and_on_and_remembered_after_its_end() -> None:
     async def work() -> None:
-        kube, sampler = Measuring(), Sampler()
+        kube, sampler = Measuring(), PodSampler()
         first = await sampler.of(kube, a_record(names.RUNNING), None)  # type: ignore[arg-type]
         assert [(one.host, one.cpu_percent, one.memory_bytes) for one in first] == [
             ("pi-launcher", 50.0, 2**27),
@@ -96,7 +96,7 @@ def test_a_running_job_is_measured_on_and_on_and_remembered_after_its_end() -> N
 
 def test_nobody_is_asked_about_a_job_that_ended_or_that_nobody_looks_at(monkeypatch: pytest.MonkeyPatch) -> None:
     async def work() -> None:
-        kube, sampler = Measuring(), Sampler()
+        kube, sampler = Measuring(), PodSampler()
         assert await sampler.of(kube, a_record(names.SUCCEEDED), None) == []  # type: ignore[arg-type]
         assert (kube.asked, sampler._task) == ([], None)
         monkeypatch.setattr(series, "WATCHED_SECONDS", -1.0)
@@ -110,7 +110,7 @@ def test_nobody_is_asked_about_a_job_that_ended_or_that_nobody_looks_at(monkeypa
 
 def test_a_moment_that_was_measured_already_is_not_told_twice() -> None:
     async def work() -> None:
-        kube, sampler = Measuring(), Sampler()
+        kube, sampler = Measuring(), PodSampler()
         kube.stands_still = True
         await sampler.of(kube, a_record(names.RUNNING), None)  # type: ignore[arg-type]
         await kube.until(4)
@@ -123,7 +123,7 @@ def test_a_moment_that_was_measured_already_is_not_told_twice() -> None:
 def test_a_metrics_server_that_is_away_or_not_there_costs_no_error() -> None:
     async def work() -> None:
         for kube in (Measuring(fails=True), Measuring(there=False)):
-            sampler = Sampler()
+            sampler = PodSampler()
             assert await sampler.of(kube, a_record(names.RUNNING), None) == []  # type: ignore[arg-type]
             await sampler.close()
             assert await nodes._used(kube) == {}  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(series, "_MOST_JOBS", 2)
 
     async def work() -> None:
-        kube, sampler = Measuring(), Sampler()
+        kube, sampler = Measuring(), PodSampler()
         for name in ("a", "b", "c", "a"):
             await sampler.of(kube, a_record(names.RUNNING, name=name), None)  # type: ignore[arg-type]
         assert list(sampler._jobs) == ["default/c", "default/a"]

@@ -25,9 +25,9 @@ PATIENCE = 120.0
 
 def without_a_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said to be there, and has nothing to say: a real one would outlive the test, and so would its jobs."""
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
-    monkeypatch.setattr("oarsman.backends.local.follow.News._see_to_a_supervisor", lambda _self: None)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", lambda _self, _uid: None)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", lambda _self: None)
+    monkeypatch.setattr("oarsman.backends.local.follow.LocalChanges._see_to_a_supervisor", lambda _self: None)
 
 
 def document(name: str = "pi", **given: Any) -> dict[str, Any]:

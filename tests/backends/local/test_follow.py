@@ -15,7 +15,7 @@ import pytest
 
 from oarsman.backends import base as contract
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.errors import SupervisorError
 from oarsman.job.state import Status
 from oarsman.store.paths import Paths
@@ -41,7 +41,7 @@ class Starts:
         self.count = 0
         self.asked = threading.Event()
 
-    def connect(self, _caller: Caller) -> socket.socket:
+    def connect(self, _caller: SupervisorLink) -> socket.socket:
         self.count += 1
         self.asked.set()
         raise SupervisorError("there is none in this test")
@@ -50,9 +50,11 @@ class Starts:
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
     starts = Starts()
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.attend", lambda _self: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.Caller.connect", lambda self: starts.connect(self))
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", lambda _self, _uid: None)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", lambda _self: None)
+    monkeypatch.setattr(
+        "oarsman.backends.local.supervisor_link.SupervisorLink.connect", lambda self: starts.connect(self)
+    )
     return starts
 
 

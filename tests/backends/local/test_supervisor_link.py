@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.control.supervisor import Supervisor
 from oarsman.errors import StoreError
 from oarsman.store.paths import Paths
@@ -43,7 +43,7 @@ def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(paths: Paths
 
     thread = threading.Thread(target=answer_the_second)
     thread.start()
-    Caller(paths).poke("uid")
+    SupervisorLink(paths).poke("uid")
     thread.join()
     server.close()
     assert heard == ["uid"]
@@ -52,7 +52,7 @@ def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(paths: Paths
 def test_a_socket_in_a_folder_that_others_can_write_to_is_not_trusted(paths: Paths) -> None:
     paths.run.chmod(0o777)
     with pytest.raises(StoreError, match="not a folder of this user alone"):
-        Caller(paths).reach()
+        SupervisorLink(paths).reach()
 
 
 def test_a_supervisor_that_is_about_to_leave_takes_no_orders(paths: Paths) -> None:

@@ -20,7 +20,7 @@ from oarsman.job.sweep import Sweep
 from oarsman.manifest import to_yaml
 from oarsman.service import JobService
 from oarsman.service.models import Clone, Identity, Role
-from oarsman.service.sweep_runs import Handing, Sweeps
+from oarsman.service.sweep_runs import Handing, SweepRunner
 from oarsman.store.paths import Paths
 
 HERE = Path("/")
@@ -133,8 +133,8 @@ def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machi
 ) -> None:
     sweep = Sweep(name="rates", namespace="default", manifest=to_yaml([document("{{lr}}")]), grid={"lr": [1, 2, 3]})
     handing = Handing(environment={}, folder=HERE)
-    Sweeps(rack).begin(sweep, handing).hand_in(1)
-    Sweeps(machine).resume("default/rates", handing).hand_in()
+    SweepRunner(rack).begin(sweep, handing).hand_in(1)
+    SweepRunner(machine).resume("default/rates", handing).hand_in()
     assert [record.engine for record in machine.list()] == ["ssh", "ssh", "ssh"]
 
 

@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 
 from oarsman.console.server import Server, listen
-from oarsman.console.settings import Settings
+from oarsman.console.settings import ConsoleSettings
 
 from .asking import API, Asking, asking
 from .memory import SUCCEEDED
@@ -30,7 +30,7 @@ def ask(tmp_path: Path) -> Iterator[Asking]:
 def listening(ask: Asking) -> Iterator[tuple[httpx.Client, Server]]:
     """A real server in a thread of its own, and a client of ada's."""
     ready = threading.Event()
-    with listen(Settings(port=0)) as sock:
+    with listen(ConsoleSettings(port=0)) as sock:
         server = Server(uvicorn.Config(ask.app, log_config=None, lifespan="on"), ask.console, ready.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()

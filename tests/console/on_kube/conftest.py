@@ -20,7 +20,7 @@ from oarsman.console.security.cluster_tokens import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import make_app
-from oarsman.console.settings import Settings
+from oarsman.console.settings import ConsoleSettings
 from oarsman.store.paths import Paths
 
 OWN = {"X-Oarsman": "1", "Origin": "http://127.0.0.1:8470", "Sec-Fetch-Site": "same-origin"}
@@ -45,7 +45,7 @@ class Office:
     tokens: dict[str, str] = field(default_factory=dict)
 
     def open(self) -> Office:
-        self.settings = Settings(
+        self.settings = ConsoleSettings(
             host="0.0.0.0",
             engine="kube",
             insecure=True,

@@ -18,7 +18,7 @@ import psutil
 
 from oarsman.backends.base import JobRecord, LogQuery
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local.transport import marked
@@ -162,7 +162,7 @@ class Machine:
 
     # -- processes -----------------------------------------------------------------------------------
     def supervisor(self) -> psutil.Process:
-        pid = Caller(self.paths).pid()
+        pid = SupervisorLink(self.paths).pid()
         assert pid is not None
         return psutil.Process(pid)
 
@@ -199,7 +199,7 @@ class Machine:
                 self._remove(record)
             except Exception as error:  # the other jobs and the supervisor are to end all the same
                 troubles.append(f"{record.job.key}: {type(error).__name__}: {error}")
-        Caller(self.paths).stop()
+        SupervisorLink(self.paths).stop()
         assert not troubles, "\n".join(["jobs that could not be removed without a trace:", *troubles])
 
     def _remove(self, record: JobRecord) -> None:

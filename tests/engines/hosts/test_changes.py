@@ -15,7 +15,7 @@ import pytest
 
 from oarsman import names
 from oarsman.backends.base import LogQuery
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.errors import ConflictError, ManifestError, NotFoundError
 from oarsman.store.jobs import JobStore
 
@@ -230,7 +230,7 @@ def test_a_record_that_cannot_be_read_can_be_deleted(machine: Machine) -> None:
     key = machine.submit(mpijob("odd", ["mpirun", "-n", "1", "hostname"], workers=1))
     machine.until_finished(key)
     uid = machine.uid(key)
-    assert Caller(machine.paths).stop()
+    assert SupervisorLink(machine.paths).stop()
     store = JobStore(machine.paths.database)
     store.change_document(key, {"kind": "MPIJob", "was": "fine once"}, expected_generation=1)
     machine.jobs.delete(key)

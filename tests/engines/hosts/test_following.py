@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from oarsman.backends.base import Batch
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.backends.stoppable import Stoppable
 
 from .machine import PATIENCE, WAITS, Machine, mpijob, python
@@ -46,7 +46,7 @@ def until(queue: Queue[Batch], wanted: Callable[[Batch], bool]) -> Batch:
 def test_a_follower_sees_a_job_through_although_its_supervisor_is_killed(machine: Machine) -> None:
     with heard(machine.jobs.follow()) as batches:
         assert batches.get(timeout=PATIENCE).whole
-        assert Caller(machine.paths).pid() is None  # looking on starts nothing
+        assert SupervisorLink(machine.paths).pid() is None  # looking on starts nothing
         key = machine.submit(mpijob("pi", ["mpirun", "-n", "2", *python(WAITS)], annotations=OVERSUBSCRIBE))
         until(batches, lambda batch: any(record.status.attempts for record in batch.records))
         machine.until_ranks(key, 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from oarsman import names
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 
 from . import machine as module
 from .machine import Machine, mpijob
@@ -30,4 +30,4 @@ def test_a_machine_that_cannot_remove_a_job_says_so_and_ends_the_rest(
         stray.wait()
     assert gone not in str(told.value)
     assert not machine.jobs.list()
-    assert Caller(machine.paths).reach() is None
+    assert SupervisorLink(machine.paths).reach() is None

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import Any
 
-from oarsman.engines.kube.client import AlreadyExists, ApiError, Change, Conflict, NotFound, Page, Resource
+from oarsman.engines.kube.client import AlreadyExists, ApiError, Conflict, ListPage, NotFound, Resource, WatchChange
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.client.codec import decode
 
@@ -163,9 +163,9 @@ class MemoryKube:
 
     async def pages(
         self, resource: Resource, namespace: str | None = None, *, labels: str = "", view: Any = dict, **_: Any
-    ) -> AsyncGenerator[Page[Any], None]:
+    ) -> AsyncGenerator[ListPage[Any], None]:
         found = [_shown(o, view) for o in self._all(resource, namespace) if _selected(o, labels)]
-        yield Page(found, str(self._version), first=True)
+        yield ListPage(found, str(self._version), first=True)
 
     async def watch(
         self,
@@ -177,7 +177,7 @@ class MemoryKube:
         view: Any = dict,
         opened: Callable[[], None] | None = None,
         **_: Any,
-    ) -> AsyncGenerator[Change[Any], None]:
+    ) -> AsyncGenerator[WatchChange[Any], None]:
         if opened:
             opened()
         told = int(since)
@@ -187,7 +187,7 @@ class MemoryKube:
                 if version <= told or plural != resource.plural or not _selected(found, labels):
                     continue
                 if namespace is None or found["metadata"].get("namespace") == namespace:
-                    yield Change(kind, _shown(found, view))  # type: ignore[arg-type]
+                    yield WatchChange(kind, _shown(found, view))  # type: ignore[arg-type]
             told = max([told, *(version for version, *_ in self._history)])
             await self._news.wait()
 
@@ -257,7 +257,7 @@ def bring_up_to_date(kube: MemoryKube, caches: Any) -> None:
     from oarsman.engines.kube import environments, views
 
     kept = (
-        (kinds.MPIJOBS, caches.mpijobs, views.MPIJob, ""),
+        (kinds.MPIJOBS, caches.mpijobs, views.MPIJobView, ""),
         (kinds.PODS, caches.pods, views.Pod, ""),
         (kinds.JOBS, caches.jobs, views.BatchJob, ""),
         (kinds.CONFIG_MAPS, caches.config_maps, views.ConfigMap, ""),

@@ -16,7 +16,7 @@ from oarsman.engines.kube.objects.config_map import config_map
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.pod import fingerprint
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.engines.kube.observe import Seen, launcher_pod, observe, retired
+from oarsman.engines.kube.observe import JobObjects, launcher_pod, observe, retired
 from oarsman.job.job import Job
 from oarsman.job.observed import Exit, Member, Observed, Phase
 from oarsman.job.state import Status
@@ -83,12 +83,12 @@ PLACED = [condition("PodScheduled", "True", 5)]
 
 
 def the_worker(status: Object, **given: Any) -> Member:
-    [found] = observe(JOB, Seen(status=Status(), pods=[worker_pod(status, **given)])).workers
+    [found] = observe(JOB, JobObjects(status=Status(), pods=[worker_pod(status, **given)])).workers
     return found
 
 
 def the_launcher(status: Object, **given: Any) -> Member:
-    seen = Seen(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job(), **given)
+    seen = JobObjects(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job(), **given)
     found = observe(JOB, seen).launcher
     assert found is not None
     return found
@@ -209,7 +209,7 @@ def test_a_worker_on_its_way_out_is_terminating() -> None:
 def test_a_worker_that_its_node_may_never_end_says_what_lets_it_go() -> None:
     pod = worker_pod(UP, deletionTimestamp=time(10))
     placed = msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name="node-2"))
-    [found] = observe(JOB, Seen(status=Status(), pods=[placed])).workers
+    [found] = observe(JOB, JobObjects(status=Status(), pods=[placed])).workers
     assert found.message == (
         "it is going away from node node-2; if that is lost for good: kubectl delete pod --force pi-worker-0"
     )
@@ -218,13 +218,13 @@ def test_a_worker_that_its_node_may_never_end_says_what_lets_it_go() -> None:
 def test_workers_come_in_numeric_order_with_the_numbers_of_their_names() -> None:
     job = a_kube_job(workers=12)
     pods = [worker_pod(UP, job=job, index=i) for i in (10, 2, 0)]
-    found = observe(job, Seen(status=Status(), pods=pods)).workers
+    found = observe(job, JobObjects(status=Status(), pods=pods)).workers
     assert [(w.index, w.name) for w in found] == [(0, "pi-worker-0"), (2, "pi-worker-2"), (10, "pi-worker-10")]
 
 
 def test_the_number_in_the_name_counts_although_the_label_is_shifted() -> None:
     job = a_kube_job(runLauncherAsWorker=True)
-    [found] = observe(job, Seen(status=Status(), pods=[worker_pod(UP, job=job, index=1)])).workers
+    [found] = observe(job, JobObjects(status=Status(), pods=[worker_pod(UP, job=job, index=1)])).workers
     assert found.index == 1
 
 
@@ -233,30 +233,30 @@ def test_pods_of_others_do_not_count_whatever_their_labels() -> None:
         worker_pod(UP, ownerReferences=[]),
         worker_pod(UP, index=1, ownerReferences=[{"kind": "MPIJob", "name": "pi", "uid": "old", "controller": True}]),
     ]
-    assert observe(JOB, Seen(status=Status(), pods=strangers)).workers == ()
+    assert observe(JOB, JobObjects(status=Status(), pods=strangers)).workers == ()
 
 
 # -- the launcher -------------------------------------------------------------------------------------------
 def test_without_a_launcher_there_is_none() -> None:
-    assert observe(JOB, Seen(status=Status())).launcher is None
+    assert observe(JOB, JobObjects(status=Status())).launcher is None
 
 
 def test_a_job_without_a_pod_yet_is_a_launcher_on_its_way() -> None:
-    found = observe(JOB, Seen(status=Status(), launcher_job=launcher_job())).launcher
+    found = observe(JOB, JobObjects(status=Status(), launcher_job=launcher_job())).launcher
     told = "its Job has made no pod yet; see kubectl describe job pi-launcher"
     assert found == Member(name="pi-launcher", phase=Phase.PENDING, waits_for_room=True, not_ready_because=told)
 
 
 def test_a_job_that_completed_has_succeeded_although_its_pod_is_gone() -> None:
     said = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}
-    found = observe(JOB, Seen(status=Status(), launcher_job=launcher_job([said]))).launcher
+    found = observe(JOB, JobObjects(status=Status(), launcher_job=launcher_job([said]))).launcher
     assert found is not None
     assert (found.phase, found.finished_at) == (Phase.SUCCEEDED, datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC))
 
 
 def test_a_job_whose_pod_cannot_be_made_has_failed_with_the_servers_words() -> None:
     said = {"type": "Failed", "status": "True", "reason": "FailedCreate", "message": "exceeded quota"}
-    found = observe(JOB, Seen(status=Status(), launcher_job=launcher_job([said]))).launcher
+    found = observe(JOB, JobObjects(status=Status(), launcher_job=launcher_job([said]))).launcher
     assert found is not None
     assert (found.phase, found.reason, found.message) == (Phase.FAILED, "FailedCreate", "exceeded quota")
 
@@ -264,7 +264,7 @@ def test_a_job_whose_pod_cannot_be_made_has_failed_with_the_servers_words() -> N
 def test_the_attempt_and_the_instance_of_a_launcher_are_read_from_its_pod() -> None:
     annotations = {"oarsman.dev/attempt": "7"}
     pod = launcher_pod_of(UP, annotations=annotations)
-    found = observe(JOB, Seen(status=Status(), pods=[pod], launcher_job=launcher_job())).launcher
+    found = observe(JOB, JobObjects(status=Status(), pods=[pod], launcher_job=launcher_job())).launcher
     assert found is not None
     assert (found.name, found.instance, found.attempt) == ("pi-launcher", "pi-launcher-x", 7)
 
@@ -337,7 +337,7 @@ def test_what_the_barrier_says_is_what_the_launcher_waits_for() -> None:
 def test_the_last_lines_of_a_launcher_are_its_message_without_ours_about_memory() -> None:
     words = "boom\noarsman: memory limit reached on pi-worker-1\nthe end"
     status = {"phase": "Failed", "containerStatuses": [container(**ended(1, message=words))]}
-    found = observe(JOB, Seen(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job()))
+    found = observe(JOB, JobObjects(status=Status(), pods=[launcher_pod_of(status)], launcher_job=launcher_job()))
     assert found.launcher_lines == ("boom", "the end")
     assert found.out_of_memory == ("pi-worker-1",)
 
@@ -363,7 +363,7 @@ def test_pods_handed_to_the_mpijob_are_launchers_of_earlier_attempts() -> None:
 def test_the_launcher_of_v1_is_the_pod_itself() -> None:
     job = a_kube_job(version=V1)
     pod = launcher_pod_of(UP, job=job, name="pi-launcher")
-    found = observe(job, Seen(status=Status(), pods=[pod])).launcher
+    found = observe(job, JobObjects(status=Status(), pods=[pod])).launcher
     assert found is not None
     assert (found.phase, found.instance) == (Phase.RUNNING, "pi-launcher")
     assert retired(job, [pod]) == []
@@ -371,7 +371,7 @@ def test_the_launcher_of_v1_is_the_pod_itself() -> None:
 
 # -- the rest -----------------------------------------------------------------------------------------------
 def read(job: Job = JOB, **given: Any) -> Observed:
-    return observe(job, Seen(status=given.pop("status", Status()), **given))
+    return observe(job, JobObjects(status=given.pop("status", Status()), **given))
 
 
 def test_hosts_that_are_published_are_read_from_the_config_map() -> None:

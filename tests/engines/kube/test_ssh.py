@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from oarsman.engines.kube import ssh
-from oarsman.engines.kube.ssh import Server, client_config, port_of, server_of
+from oarsman.engines.kube.ssh import SshServer, client_config, port_of, server_of
 
 from .kube_jobs import a_kube_job
 
@@ -21,31 +21,33 @@ def of(*words: str, args: list[str] | None = None, **given: Any) -> Any:
 @pytest.mark.parametrize(
     ("job", "server"),
     [
-        pytest.param(of(), Server(ours=True, pinned=True), id="the image says nothing"),
-        pytest.param(of("/usr/sbin/sshd", "-De"), Server(ours=True, pinned=True, options=("-De",)), id="a plain sshd"),
+        pytest.param(of(), SshServer(ours=True, pinned=True), id="the image says nothing"),
         pytest.param(
-            of("/usr/sbin/sshd", args=["-De"]), Server(ours=True, pinned=True, options=("-De",)), id="words in args"
+            of("/usr/sbin/sshd", "-De"), SshServer(ours=True, pinned=True, options=("-De",)), id="a plain sshd"
+        ),
+        pytest.param(
+            of("/usr/sbin/sshd", args=["-De"]), SshServer(ours=True, pinned=True, options=("-De",)), id="words in args"
         ),
         pytest.param(
             of("sshd", "-D", "-p", "2022"),
-            Server(ours=True, pinned=True, options=("-D", "-p", "2022"), port=2022),
+            SshServer(ours=True, pinned=True, options=("-D", "-p", "2022"), port=2022),
             id="a port of its own",
         ),
         pytest.param(
             of("sshd", "-De", "-f", "/home/u/.sshd_config"),
-            Server(ours=False, pinned=True, options=("-De", "-f", "/home/u/.sshd_config")),
+            SshServer(ours=False, pinned=True, options=("-De", "-f", "/home/u/.sshd_config")),
             id="a configuration of its own",
         ),
         pytest.param(
             of("sshd", "-o", "Port 99", "-D"),
-            Server(ours=True, pinned=True, options=("-o", "Port 99", "-D")),
+            SshServer(ours=True, pinned=True, options=("-o", "Port 99", "-D")),
             id="values are not options",
         ),
-        pytest.param(of("/bin/sh", "-c", "sshd -D"), Server(ours=False, pinned=False), id="something else"),
-        pytest.param(of(args=["-De"]), Server(ours=False, pinned=False), id="arguments for the image's entrypoint"),
+        pytest.param(of("/bin/sh", "-c", "sshd -D"), SshServer(ours=False, pinned=False), id="something else"),
+        pytest.param(of(args=["-De"]), SshServer(ours=False, pinned=False), id="arguments for the image's entrypoint"),
     ],
 )
-def test_the_command_of_a_worker_tells_whose_sshd_it_is(job: Any, server: Server) -> None:
+def test_the_command_of_a_worker_tells_whose_sshd_it_is(job: Any, server: SshServer) -> None:
     assert server_of(job.worker) == server
 
 

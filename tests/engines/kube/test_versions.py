@@ -80,7 +80,7 @@ def test_what_an_informer_keeps_is_enough_to_tell(version: str, found: str) -> N
         },
         "spec": {"slotsPerWorker": 2},
     }
-    kept = decode("read", encode(stored), views.MPIJob)
+    kept = decode("read", encode(stored), views.MPIJobView)
     assert version_of(kept.document()).value == found
     assert kept.document()["spec"] == {"slotsPerWorker": 2}
     assert kept.key == "default/pi"

@@ -45,8 +45,8 @@ class KubeBackend:
         self._stack: AsyncExitStack | None = None
         self._kube: Kube | None = None
         self._opening = asyncio.Lock()
-        self._known = records.Known()
-        self._sampler = usage.Sampler()
+        self._known = records.RecordCache()
+        self._sampler = usage.PodSampler()
         self._looker = nodes.Looker()
 
     @property
@@ -343,7 +343,7 @@ class KubeBackend:
         with in_plain_words(self.access):
             return self.ask(work)
 
-    def _stream(self, source: Callable[[], AsyncGenerator[T]]) -> bridge.Stream[T]:
+    def _stream(self, source: Callable[[], AsyncGenerator[T]]) -> bridge.LoopStream[T]:
         return self._bridge.stream(source, lambda: in_plain_words(self.access))
 
     async def _opened(self) -> Kube:

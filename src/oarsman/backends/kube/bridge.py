@@ -52,9 +52,9 @@ class Bridge:
 
     def stream(
         self, source: Callable[[], AsyncIterator[T]], guard: Callable[[], AbstractContextManager[None]] = nullcontext
-    ) -> Stream[T]:
+    ) -> LoopStream[T]:
         """What the source yields, as it comes. `guard` is around every wait, to give errors other words."""
-        return Stream(self, source, guard)
+        return LoopStream(self, source, guard)
 
     def at_exit(self, closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
         self._closers.append(closer)
@@ -95,7 +95,7 @@ class Bridge:
             ended.wait(_LAST_WORDS_SECONDS)
 
 
-class Stream(Generic[T]):
+class LoopStream(Generic[T]):
     """An iterator whose source lives in one task of the loop. The task begins with the first wait.
 
     It ends with the source, with an error, when nobody has it any more, and when any thread closes it: one that
@@ -112,7 +112,7 @@ class Stream(Generic[T]):
         self._work: tuple[Future[None], threading.Event] | None = None
         self._over = False
 
-    def __iter__(self) -> Stream[T]:
+    def __iter__(self) -> LoopStream[T]:
         return self
 
     def __next__(self) -> T:

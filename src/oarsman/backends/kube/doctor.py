@@ -8,7 +8,7 @@ from typing import Final
 from oarsman import names
 from oarsman.backends.kube import lookups, usage
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.local.doctor import MISSING, OK, WARN, Finding
+from oarsman.backends.local.doctor import MISSING, OK, WARN, DoctorFinding
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Unauthorized, resources
 
 _INSTALL: Final = "oarsman install --image IMAGE"
@@ -21,11 +21,11 @@ _RIGHTS: Final = (
 )
 
 
-def examine(jobs: KubeBackend) -> list[Finding]:
+def examine(jobs: KubeBackend) -> list[DoctorFinding]:
     return jobs.ask(lambda kube: _examine(kube, jobs.home))
 
 
-async def _examine(kube: Kube, namespace: str) -> list[Finding]:
+async def _examine(kube: Kube, namespace: str) -> list[DoctorFinding]:
     server = await _server(kube)
     if server.blocking:
         return [server]
@@ -41,13 +41,13 @@ async def _examine(kube: Kube, namespace: str) -> list[Finding]:
     return [server, *(finding for found in looks for finding in found)]
 
 
-async def _server(kube: Kube) -> Finding:
+async def _server(kube: Kube) -> DoctorFinding:
     access = kube.access
     try:
         version = (await kube.raw("GET", "/version")).get("gitVersion", "")
     except (ApiError, OSError) as error:
         what = "the credentials come" if isinstance(error, Unauthorized) else "the address comes"
-        return Finding(
+        return DoctorFinding(
             subject="server",
             level=MISSING,
             blocking=True,
@@ -55,7 +55,7 @@ async def _server(kube: Kube) -> Finding:
             advice=f"{what} from {access.source}; --context chooses another",
         )
     old = await kube.server_version() < (1, 16)
-    return Finding(
+    return DoctorFinding(
         subject="server",
         level=WARN if old else OK,
         message=f"{access.server}, Kubernetes {version} ({access.source})",
@@ -63,12 +63,12 @@ async def _server(kube: Kube) -> Finding:
     )
 
 
-async def _namespace(kube: Kube, namespace: str) -> list[Finding]:
+async def _namespace(kube: Kube, namespace: str) -> list[DoctorFinding]:
     """Of one that is there nothing is said: the rights in it are."""
     if not await lookups.lacks(kube, namespace):
         return []
     return [
-        Finding(
+        DoctorFinding(
             subject="namespace",
             level=MISSING,
             blocking=True,
@@ -78,15 +78,15 @@ async def _namespace(kube: Kube, namespace: str) -> list[Finding]:
     ]
 
 
-async def _definition(kube: Kube) -> list[Finding]:
+async def _definition(kube: Kube) -> list[DoctorFinding]:
     known = {"v1": resources.MPIJOBS_V1, "v2beta1": resources.MPIJOBS}
     served = [version for version, resource in known.items() if await kube.has(resource)]
     if "v2beta1" not in served:
         what = f"only {', '.join(served)} served" if served else "the cluster does not know them"
-        return [Finding(subject="MPIJobs", level=MISSING, blocking=True, message=what, advice=_INSTALL)]
+        return [DoctorFinding(subject="MPIJobs", level=MISSING, blocking=True, message=what, advice=_INSTALL)]
     level = OK if len(served) == len(known) else WARN
     return [
-        Finding(
+        DoctorFinding(
             subject="MPIJobs",
             level=level,
             message=f"served as {' and '.join(served)}",
@@ -95,26 +95,26 @@ async def _definition(kube: Kube) -> list[Finding]:
     ]
 
 
-async def _operator(kube: Kube, namespace: str) -> list[Finding]:
+async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
     try:
         found = await lookups.leaders(kube)
     except Forbidden:
-        return [Finding(subject="operator", level=WARN, message="this user may not see whether one is running")]
+        return [DoctorFinding(subject="operator", level=WARN, message="this user may not see whether one is running")]
     alive = [leader for leader in found if leader.alive]
     for leader in [leader for leader in alive if leader.serves(namespace)][:1]:
         message = f"{leader.holder} in {leader.namespace}, last heard of {leader.silent_seconds:.0f}s ago"
-        return [Finding(subject="operator", level=OK, message=message)]
+        return [DoctorFinding(subject="operator", level=OK, message=message)]
     for leader in alive[:1]:
         message = f"{leader.holder} looks after jobs in {', '.join(leader.watches)} alone, not in {namespace}"
         advice = f"run jobs there, or let it watch {namespace} too: `{_INSTALL} --watch-namespaces`"
-        return [Finding(subject="operator", level=MISSING, blocking=True, message=message, advice=advice)]
+        return [DoctorFinding(subject="operator", level=MISSING, blocking=True, message=message, advice=advice)]
     silent = [leader for leader in found if leader.holder]
     message = f"{silent[0].holder} has been silent for {silent[0].silent_seconds:.0f}s" if silent else "none is running"
-    return [Finding(subject="operator", level=MISSING, blocking=True, message=message, advice=_INSTALL)]
+    return [DoctorFinding(subject="operator", level=MISSING, blocking=True, message=message, advice=_INSTALL)]
 
 
-async def _rights(kube: Kube, namespace: str) -> list[Finding]:
-    found: list[Finding] = []
+async def _rights(kube: Kube, namespace: str) -> list[DoctorFinding]:
+    found: list[DoctorFinding] = []
     for what, needed, wanted in _RIGHTS:
         asked = [(group, name, sub, verb) for group, name, sub, verbs in wanted for verb in verbs]
         answers = await asyncio.gather(*(_may(kube, namespace, *one) for one in asked))
@@ -127,7 +127,7 @@ async def _rights(kube: Kube, namespace: str) -> list[Finding]:
         level = OK if not lacking else MISSING if needed else WARN
         advice = "ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed"
         found.append(
-            Finding(
+            DoctorFinding(
                 subject="rights",
                 level=level,
                 message=message,
@@ -149,32 +149,32 @@ async def _may(kube: Kube, namespace: str, group: str, resource: str, subresourc
     return bool((await kube.raw("POST", path, body=body)).get("status", {}).get("allowed"))
 
 
-async def _nodes(kube: Kube) -> list[Finding]:
+async def _nodes(kube: Kube) -> list[DoctorFinding]:
     try:
         nodes = await kube.list(resources.NODES)
     except Forbidden:
-        return [Finding(subject="nodes", level=OK, message="this user may not see them; jobs do not mind")]
+        return [DoctorFinding(subject="nodes", level=OK, message="this user may not see them; jobs do not mind")]
     ready = sum(
         any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
         for node in nodes
     )
     level = OK if ready == len(nodes) and ready else WARN
     advice = None if level == OK else "kubectl describe nodes"
-    return [Finding(subject="nodes", level=level, message=f"{ready} of {len(nodes)} are ready", advice=advice)]
+    return [DoctorFinding(subject="nodes", level=level, message=f"{ready} of {len(nodes)} are ready", advice=advice)]
 
 
-async def _gangs(kube: Kube) -> list[Finding]:
+async def _gangs(kube: Kube) -> list[DoctorFinding]:
     known = {"Volcano": resources.VOLCANO_POD_GROUPS, "scheduler-plugins": resources.PLUGINS_POD_GROUPS}
     found = [name for name, resource in known.items() if await kube.has(resource)]
     message = f"{' and '.join(found)} found" if found else "none found; jobs do without"
-    return [Finding(subject="gang scheduler", level=OK, message=message)]
+    return [DoctorFinding(subject="gang scheduler", level=OK, message=message)]
 
 
-async def _metrics(kube: Kube) -> list[Finding]:
+async def _metrics(kube: Kube) -> list[DoctorFinding]:
     if await kube.has(usage.METRICS):
-        return [Finding(subject="metrics", level=OK, message="`oarsman top` can say what pods use")]
+        return [DoctorFinding(subject="metrics", level=OK, message="`oarsman top` can say what pods use")]
     return [
-        Finding(
+        DoctorFinding(
             subject="metrics",
             level=WARN,
             message="metrics.k8s.io is missing; only `oarsman top` needs it",

@@ -10,7 +10,7 @@ import msgspec
 
 from oarsman import names
 from oarsman.backends.base import Fit
-from oarsman.backends.kube.nodes import PodSpec, Seen, needs_of_pod, read
+from oarsman.backends.kube.nodes import ClusterView, NodePodSpec, needs_of_pod, read
 from oarsman.engines.kube.client import Forbidden, Kube, Resource
 from oarsman.job.job import Job
 from oarsman.job.role import Role
@@ -40,7 +40,7 @@ def quotas_of(documents: Sequence[Mapping[str, Any]]) -> list[Quota]:
     return found
 
 
-def fit(job: Job, seen: Seen, quotas: Sequence[Quota]) -> Fit:
+def fit(job: Job, seen: ClusterView, quotas: Sequence[Quota]) -> Fit:
     gang, found = gang_of(job), seen.nodes or ()
     answer = nodes.preview(
         gang,
@@ -78,8 +78,8 @@ def _party(role: Role) -> Party:
     )
 
 
-def _pod(role: Role) -> PodSpec:
-    return msgspec.convert(role.template.get("spec") or {}, PodSpec)
+def _pod(role: Role) -> NodePodSpec:
+    return msgspec.convert(role.template.get("spec") or {}, NodePodSpec)
 
 
 def _as_quotas_count(job: Job, gang: Gang) -> Capacity:

@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from oarsman.backends.kube.records import key_of
 from oarsman.engines.kube.client import ApiError, Forbidden, Gone, Kube, NotFound, Resource, Unauthorized, Unavailable
-from oarsman.engines.kube.client.codec import Change
+from oarsman.engines.kube.client.codec import WatchChange
 from oarsman.engines.kube.client.pace import Pauses, Pulse
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _REFUSALS: Final = (Forbidden, Unauthorized, NotFound)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class News(Generic[T]):
+class ObjectChanges(Generic[T]):
     """What there is by its key, if `whole`; else what changed and what is gone."""
 
     whole: bool
@@ -46,9 +46,9 @@ async def changes(
     labels: str = "",
     fields: str = "",
     patience: float | None = None,
-) -> AsyncGenerator[News[T]]:
+) -> AsyncGenerator[ObjectChanges[T]]:
     """All objects, then every change. Never ends by itself; without a limit to its patience, hardly with an error."""
-    follower = _Follower(kube, resource, namespace, read, labels, fields)
+    follower = _ObjectFollower(kube, resource, namespace, read, labels, fields)
     failures, failing_since = 0, 0.0
     while True:
         error: ApiError | None = None
@@ -77,7 +77,7 @@ async def changes(
             await asyncio.sleep(_PAUSES.after(failures))
 
 
-class _Follower(Generic[T]):
+class _ObjectFollower(Generic[T]):
     """Lists if it has to, then watches until the server ends that."""
 
     def __init__(
@@ -96,7 +96,7 @@ class _Follower(Generic[T]):
         self.answered = False  # the server did, at least once, in this turn
         self.well = False  # and the watch was one: it told something, or lasted
 
-    async def turn(self) -> AsyncGenerator[News[T] | None]:
+    async def turn(self) -> AsyncGenerator[ObjectChanges[T] | None]:
         """None: the server was heard, but nothing changed."""
         self.answered = self.well = False
         if not self._version:
@@ -124,7 +124,7 @@ class _Follower(Generic[T]):
     def _opened(self) -> None:
         self.answered = True
 
-    async def _whole(self) -> News[T]:
+    async def _whole(self) -> ObjectChanges[T]:
         found: dict[str, T] = {}
         version = ""
         pages = self._kube.pages(self._resource, self._namespace, labels=self._labels, fields=self._fields)
@@ -137,22 +137,22 @@ class _Follower(Generic[T]):
                     await asyncio.sleep(0)
             version = page.version
         self._version, self.listed_once, self.answered = version, True, True
-        return News(whole=True, found=found)
+        return ObjectChanges(whole=True, found=found)
 
-    def _news(self, change: Change[Document]) -> News[T] | None:
+    def _news(self, change: WatchChange[Document]) -> ObjectChanges[T] | None:
         if change.object is None:
             self._version = change.version or self._version
             return None
         self._version = change.object["metadata"]["resourceVersion"]
         key = key_of(change.object)
         if change.type == "DELETED":
-            return News(whole=False, found={}, gone=(key,))
-        return News(whole=False, found={key: self._read(change.object)})
+            return ObjectChanges(whole=False, found={}, gone=(key,))
+        return ObjectChanges(whole=False, found={key: self._read(change.object)})
 
 
 async def _with_a_pulse(
-    watched: AsyncGenerator[Change[Document], None], resource: Resource
-) -> AsyncGenerator[Change[Document]]:
+    watched: AsyncGenerator[WatchChange[Document], None], resource: Resource
+) -> AsyncGenerator[WatchChange[Document]]:
     """The same changes; an error once a server that was heard regularly has fallen silent."""
     now = asyncio.get_running_loop().time
     pulse, deadline = Pulse(_PAUSES.silence), None

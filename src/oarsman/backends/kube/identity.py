@@ -29,7 +29,7 @@ _LONGEST_NAME: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TokenOwner:
     """Somebody whom the cluster knows."""
 
     name: str
@@ -44,7 +44,7 @@ class Reviewer:
         self._own = KubeBackend(own) if own is not None else None
         self._versions: tuple[str, ...] = _VERSIONS  # those the server may have; none is asked for twice in vain
 
-    def known(self, token: str) -> Known | None:
+    def known(self, token: str) -> TokenOwner | None:
         """None: the cluster does not accept it. Raises ClusterError where the cluster does not answer."""
         if len(token) > LONGEST_TOKEN or not _TOKEN.fullmatch(token):
             return None
@@ -52,7 +52,7 @@ class Reviewer:
             name = self._name(token)
         except Unauthorized:
             return None
-        return Known(name[:_LONGEST_NAME], expiry(token)) if name and name != _NOBODY else None
+        return TokenOwner(name[:_LONGEST_NAME], expiry(token)) if name and name != _NOBODY else None
 
     def close(self) -> None:
         for jobs in (self._anybody, self._own):

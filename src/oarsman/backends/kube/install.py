@@ -37,7 +37,7 @@ _NO_IMAGE: Final = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "Err
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class InstallSettings:
     namespace: str = NAMESPACE
     image: str | None = None
     kubectl_image: str | None = None  # brings kubectl to the launchers of v1 jobs
@@ -69,7 +69,7 @@ def text() -> str:
     raise TerminalError("this package lacks its manifests", hint="install oarsman anew")
 
 
-def documents(settings: Settings, manifest: str | None = None) -> list[Document]:
+def documents(settings: InstallSettings, manifest: str | None = None) -> list[Document]:
     """Every object to apply, the definition of MPIJobs first and what needs the others last."""
     found = [one for one in yaml.load_all(manifest or text(), Loader=yaml.CSafeLoader) if one]
     placed = [_placed(copy.deepcopy(one), settings) for one in found]
@@ -77,7 +77,7 @@ def documents(settings: Settings, manifest: str | None = None) -> list[Document]
     return sorted(placed, key=lambda one: first.index(one["kind"]) if one["kind"] in first else len(first))
 
 
-def _placed(document: Document, settings: Settings) -> Document:
+def _placed(document: Document, settings: InstallSettings) -> Document:
     metadata = document["metadata"]
     if document["kind"] == "Namespace":
         metadata["name"] = settings.namespace

@@ -26,7 +26,7 @@ _HYDRA_OPTIONS: Final = {"-prepend-rank", "--prepend-rank", "-l"}
 _ENOUGH: Final = 200  # lines without a single tag: there will be none
 
 
-class Reader:
+class ContainerLogReader:
     """Reads the launcher's lines in their order. Remembers whether any of them said who wrote it."""
 
     def __init__(self, record: JobRecord, query: LogQuery) -> None:
@@ -131,7 +131,7 @@ _LONGEST: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogPosition:
     attempt: int
     spots: Mapping[int, Spot] = field(default_factory=dict)
 
@@ -142,12 +142,12 @@ class Place:
         newest = max((stamp for stamp, _ in self.spots.values()), default="")
         return (newest, 0) if newest else BEGINNING
 
-    def moved(self, source: int, spot: Spot) -> Place:
-        return Place(self.attempt, {**self.spots, source: spot})
+    def moved(self, source: int, spot: Spot) -> LogPosition:
+        return LogPosition(self.attempt, {**self.spots, source: spot})
 
-    def of(self, sources: Iterable[int]) -> Place:
+    def of(self, sources: Iterable[int]) -> LogPosition:
         """The same place, for these logs."""
-        return Place(self.attempt, {source: self.spot(source) for source in sources})
+        return LogPosition(self.attempt, {source: self.spot(source) for source in sources})
 
     @property
     def beginning(self) -> bool:
@@ -160,13 +160,15 @@ class Place:
         )
 
 
-def place(text: str, *, field: str) -> Place:
+def place(text: str, *, field: str) -> LogPosition:
     found = _FORM.fullmatch(text) if len(text) <= _LONGEST else None
     try:
         if found is None:
             raise ValueError
         parts = (part.split("-") for part in found[2].split(".")[1:])
-        return Place(int(found[1]), {int(source): (_stamp(digits), int(times)) for source, digits, times in parts})
+        return LogPosition(
+            int(found[1]), {int(source): (_stamp(digits), int(times)) for source, digits, times in parts}
+        )
     except ValueError:
         raise UserError(
             f"{text[:80]!r} is no place in a log of this job", field=field, hint="hand back what an earlier page said"

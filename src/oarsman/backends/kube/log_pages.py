@@ -10,8 +10,8 @@ from typing import Final
 
 from oarsman.backends.base import JobRecord, LogLine, LogPage, LogQuery, PlacedLine
 from oarsman.backends.kube import log_stretch, logs, lookups
-from oarsman.backends.kube.log_lines import LAUNCHER, Place, Reader, place
-from oarsman.backends.kube.log_stretch import LogSource, Placed, Stretch
+from oarsman.backends.kube.log_lines import LAUNCHER, ContainerLogReader, LogPosition, place
+from oarsman.backends.kube.log_stretch import LogSource, Stretch, StretchLine
 from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, there
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
@@ -45,7 +45,7 @@ async def page(
     return _back(attempt, found, limit)
 
 
-def given_place(text: str | None, query: LogQuery, *, field: str) -> Place | None:
+def given_place(text: str | None, query: LogQuery, *, field: str) -> LogPosition | None:
     if text is None:
         return None
     found = place(text, field=field)
@@ -57,8 +57,8 @@ def given_place(text: str | None, query: LogQuery, *, field: str) -> Place | Non
 def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod | None) -> dict[int, LogSource]:
     job = record.job
 
-    def reader() -> Reader:
-        return Reader(record, query)
+    def reader() -> ContainerLogReader:
+        return ContainerLogReader(record, query)
 
     found = {}
     if launcher is not None:
@@ -78,7 +78,7 @@ def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.P
     return found
 
 
-def _onwards(at: Place, found: Mapping[int, Stretch], limit: int) -> LogPage:
+def _onwards(at: LogPosition, found: Mapping[int, Stretch], limit: int) -> LogPage:
     merged = list(_merged(found))
     lines, behind = _placed(at, merged[:limit])
     left = {source for source, _ in merged[limit:]}
@@ -91,14 +91,14 @@ def _onwards(at: Place, found: Mapping[int, Stretch], limit: int) -> LogPage:
 def _back(attempt: int, found: Mapping[int, Stretch], limit: int) -> LogPage:
     merged = list(_merged(found))
     kept = merged[-limit:]
-    start = Place(attempt, {source: _start(source, stretch, merged, kept) for source, stretch in found.items()})
+    start = LogPosition(attempt, {source: _start(source, stretch, merged, kept) for source, stretch in found.items()})
     lines, _ = _placed(start, kept)
-    end = Place(attempt, {source: stretch.end for source, stretch in found.items()})
+    end = LogPosition(attempt, {source: stretch.end for source, stretch in found.items()})
     return LogPage(lines=lines, before=None if start.beginning else start.text, after=end.text, attempt=attempt)
 
 
 def _start(
-    source: int, stretch: Stretch, merged: Sequence[tuple[int, Placed]], kept: Sequence[tuple[int, Placed]]
+    source: int, stretch: Stretch, merged: Sequence[tuple[int, StretchLine]], kept: Sequence[tuple[int, StretchLine]]
 ) -> Spot:
     """Where the next page above has to end, in one log: before what is shown of it."""
     shown = [placed for one, placed in kept if one == source]
@@ -107,7 +107,7 @@ def _start(
     return shown[0].before if shown else stretch.end
 
 
-def _merged(found: Mapping[int, Stretch]) -> Iterator[tuple[int, Placed]]:
+def _merged(found: Mapping[int, Stretch]) -> Iterator[tuple[int, StretchLine]]:
     """By time, and each log in its own order."""
     if len(found) == 1:
         ((source, stretch),) = found.items()
@@ -116,7 +116,7 @@ def _merged(found: Mapping[int, Stretch]) -> Iterator[tuple[int, Placed]]:
     return iter(sorted(lines, key=lambda one: one[1].after[0]))
 
 
-def _placed(start: Place, lines: Sequence[tuple[int, Placed]]) -> tuple[tuple[PlacedLine, ...], Place]:
+def _placed(start: LogPosition, lines: Sequence[tuple[int, StretchLine]]) -> tuple[tuple[PlacedLine, ...], LogPosition]:
     found = []
     for source, placed in lines:
         start = start.moved(source, placed.after)
@@ -124,7 +124,7 @@ def _placed(start: Place, lines: Sequence[tuple[int, Placed]]) -> tuple[tuple[Pl
     return tuple(found), start
 
 
-def _without_a_pod(record: JobRecord, query: LogQuery, at: Place | None) -> LogPage:
+def _without_a_pod(record: JobRecord, query: LogQuery, at: LogPosition | None) -> LogPage:
     if at is not None:
         return LogPage(lines=(), before=None, after=at.text, attempt=at.attempt)
     return kept_page(record, query.attempt)
@@ -136,7 +136,7 @@ def kept_page(record: JobRecord, attempt: int | None) -> LogPage:
     if lines == []:
         raise logs.gone(record, lines)
     number = attempt or max((one.number for one in record.status.attempts), default=1)
-    behind = Place(number).text
+    behind = LogPosition(number).text
     found = tuple(PlacedLine(behind, line) for line in lines or ())
     return LogPage(lines=found, before=None, after=behind, attempt=number)
 
@@ -155,7 +155,7 @@ async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | Non
         if at is None and (page := kept_page(record, number)).lines:
             yield page
         return
-    at = (at or Place(number)).of([LAUNCHER, *(index + 1 for index in query.workers)])
+    at = (at or LogPosition(number)).of([LAUNCHER, *(index + 1 for index in query.workers)])
     async with _Ear(kube, record, query, launcher, at) as ear, aclosing(ear.pages()) as found:
         async for page in found:
             yield page
@@ -164,9 +164,9 @@ async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | Non
 class _Ear:
     """Listens to the launcher, and to the workers that were asked for, while the launcher speaks."""
 
-    def __init__(self, kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod, at: Place) -> None:
+    def __init__(self, kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod, at: LogPosition) -> None:
         self._kube, self._record, self._query, self._launcher, self._at = kube, record, query, launcher, at
-        self._reader = Reader(record, query)
+        self._reader = ContainerLogReader(record, query)
         self._heard: asyncio.Queue[tuple[int, Written | BaseException | None]] = asyncio.Queue(_AHEAD)
         self._tasks: list[asyncio.Task[None]] = []
         self._from = at.spot(LAUNCHER)
@@ -245,7 +245,7 @@ class _Ear:
     def _placed(self, lines: Iterable[LogLine]) -> list[PlacedLine]:
         return [PlacedLine(self._at.text, line) for line in lines]
 
-    def _page(self, before: Place, lines: list[PlacedLine]) -> LogPage:
+    def _page(self, before: LogPosition, lines: list[PlacedLine]) -> LogPage:
         return LogPage(
             lines=tuple(lines),
             before=None if before.beginning else before.text,

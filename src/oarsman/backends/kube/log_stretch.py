@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from oarsman.backends.base import LogLine
-from oarsman.backends.kube.log_lines import Reader
+from oarsman.backends.kube.log_lines import ContainerLogReader
 from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, earlier, there
 
 MOST_BYTES: Final = 64 * 2**20  # read for one page, whatever it looks for
@@ -23,7 +23,7 @@ _FIRST_SECONDS: Final = 8.0
 _LONG: Final = 4096  # kubelets cut long lines, and count the parts as lines
 
 
-class Placed(NamedTuple):
+class StretchLine(NamedTuple):
     before: Spot
     after: Spot
     line: LogLine
@@ -33,7 +33,7 @@ class Placed(NamedTuple):
 class Stretch:
     """Wanted lines, oldest first, and from where to where was looked. `cut`: there are wanted ones before them."""
 
-    lines: list[Placed]
+    lines: list[StretchLine]
     start: Spot
     end: Spot
     cut: bool = False
@@ -44,21 +44,21 @@ class LogSource:
     """Whose log it is: how it is opened at a place, how its lines are read, when it began and whether it is over."""
 
     open: Callable[[Spot], PodLog]
-    reader: Callable[[], Reader]
+    reader: Callable[[], ContainerLogReader]
     host: str | None  # None: the launcher's
     began: str
     over: bool
 
-    def take(self, reader: Reader, written: Written) -> LogLine | None:
+    def take(self, reader: ContainerLogReader, written: Written) -> LogLine | None:
         if self.host is None:
             return reader.take(written)
         return next(iter(reader.of_worker(self.host, [written])), None)
 
-    def rest(self, reader: Reader, spot: Spot) -> Iterator[Placed]:
+    def rest(self, reader: ContainerLogReader, spot: Spot) -> Iterator[StretchLine]:
         """What was left without an end of line, once there will be none."""
         for line in reader.rest() if self.host is None and self.over else ():
             before, spot = spot, (spot[0], spot[1] + 1)
-            yield Placed(before, spot, line)
+            yield StretchLine(before, spot, line)
 
 
 async def onwards(source: LogSource, after: Spot, limit: int) -> Stretch:
@@ -78,7 +78,7 @@ async def onwards(source: LogSource, after: Spot, limit: int) -> Stretch:
                 size += len(written.text)
                 line = source.take(reader, written)
                 if line is not None:
-                    lines.append(Placed(before, spot, line))
+                    lines.append(StretchLine(before, spot, line))
                 if len(lines) == limit or size > MOST_BYTES:
                     return Stretch(lines=lines, start=after, end=spot)
     rest = [one for one in source.rest(reader, passed if spot == after else spot) if one.after > after]
@@ -139,7 +139,7 @@ class _Look:
     _first: str = ""
     _doubtful: int = _MARGIN  # so many lines at the start are only listened to, unless it is the whole log
     _sure_from: Spot | None = None
-    _found: deque[tuple[int, Placed]] = field(default_factory=deque)
+    _found: deque[tuple[int, StretchLine]] = field(default_factory=deque)
 
     async def at(self, log: PodLog, *, tail: int | None = None, since_time: str | None = None) -> None:
         self._found = deque(maxlen=self.limit)
@@ -156,7 +156,7 @@ class _Look:
         if self.source.host is None:
             reader.check(over=self.source.over and self.until is None)
 
-    def _take(self, reader: Reader, written: Written) -> bool:
+    def _take(self, reader: ContainerLogReader, written: Written) -> bool:
         before, after = self.spot, behind(self.spot, written.stamp)
         if self.until is not None and after > self.until:
             return False
@@ -168,14 +168,14 @@ class _Look:
             self._sure_from = before
         line = self.source.take(reader, written)
         if line is not None:
-            self._keep(Placed(before, after, line))
+            self._keep(StretchLine(before, after, line))
         self.count += 1
         self.size += len(written.text) + len(written.stamp)
         self.longest = max(self.longest, len(written.text))
         self.too_much = self.most is not None and self.size > self.most
         return not self.too_much
 
-    def _keep(self, placed: Placed) -> None:
+    def _keep(self, placed: StretchLine) -> None:
         self.wanted += 1
         self._found.append((self.count, placed))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from oarsman.backends.base import JobRecord, LogLine, LogQuery
 from oarsman.backends.kube import follow, lookups, records
-from oarsman.backends.kube.log_lines import Reader
+from oarsman.backends.kube.log_lines import ContainerLogReader
 from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, there
 from oarsman.engines.kube.client import Kube, NotFound, resources
 from oarsman.errors import NotFoundError
@@ -42,7 +42,7 @@ async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGener
         async for batch in _kept(record, query):
             yield batch
         return
-    reader = Reader(record, query)
+    reader = ContainerLogReader(record, query)
     at_once = query.tail is None and not query.workers
     held: deque[LogLine] = deque(maxlen=query.tail)
     if launcher is not None:
@@ -62,7 +62,7 @@ async def _present(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGener
         reader.check()
 
 
-async def _words_of_workers(kube: Kube, job: Job, query: LogQuery, reader: Reader) -> Batch:
+async def _words_of_workers(kube: Kube, job: Job, query: LogQuery, reader: ContainerLogReader) -> Batch:
     lines: Batch = []
     for index in query.workers:
         async for written in there(log_of_worker(kube, job, index).read(since=query.since)):
@@ -111,7 +111,7 @@ async def _followed(kube: Kube, record: JobRecord, query: LogQuery) -> AsyncGene
         async for batch in _kept(await as_it_is_now(kube, record), replace(query, attempt=number)):
             yield batch
         return
-    reader = Reader(await as_it_is_now(kube, record), query)
+    reader = ContainerLogReader(await as_it_is_now(kube, record), query)
     log = log_of_launcher(kube, job, launcher)
     tail = query.tail
     if tail is not None and not reader.takes_all:
@@ -139,7 +139,7 @@ async def begun(kube: Kube, record: JobRecord, number: int) -> lookups.Pod | Non
 class _workers_beside:
     """Workers' own words, gathered while the launcher speaks."""
 
-    def __init__(self, kube: Kube, job: Job, query: LogQuery, reader: Reader) -> None:
+    def __init__(self, kube: Kube, job: Job, query: LogQuery, reader: ContainerLogReader) -> None:
         self._kube, self._job, self._query, self._reader = kube, job, query, reader
         self._tasks: list[asyncio.Task[None]] = []
         self._lines: Batch = []

@@ -82,7 +82,7 @@ async def _until(end: asyncio.Task[None], found: AsyncGenerator[Batch]) -> Async
                 await asyncio.wait({coming})
 
 
-Told = tuple[str | None, following.News[JobRecord]]  # of which namespace
+Told = tuple[str | None, following.ObjectChanges[JobRecord]]  # of which namespace
 
 
 class _Merged:
@@ -92,7 +92,7 @@ class _Merged:
         self._missing = set(places)
         self._known: dict[str | None, dict[str, JobRecord]] = {place: {} for place in places}
 
-    def take(self, place: str | None, news: following.News[JobRecord]) -> Batch | None:
+    def take(self, place: str | None, news: following.ObjectChanges[JobRecord]) -> Batch | None:
         known = self._known[place]
         gone = [key for key in known if key not in news.found] if news.whole else list(news.gone)
         for key in gone:

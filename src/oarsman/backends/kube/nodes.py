@@ -28,21 +28,21 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUn
 
 
 # -- what is looked at of pods and nodes ---------------------------------------------------------------
-class _View(msgspec.Struct, frozen=True, rename="camel"):
+class _NodeView(msgspec.Struct, frozen=True, rename="camel"):
     pass
 
 
-class _Wanted(_View, frozen=True):
+class _Wanted(_NodeView, frozen=True):
     requests: dict[str, str | int | float] | None = None
     limits: dict[str, str | int | float] | None = None
 
 
-class _Container(_View, frozen=True):
+class _Container(_NodeView, frozen=True):
     resources: _Wanted = _Wanted()
     restart_policy: str = ""
 
 
-class PodSpec(_View, frozen=True):
+class NodePodSpec(_NodeView, frozen=True):
     node_name: str = ""
     containers: list[_Container] = []
     init_containers: list[_Container] | None = None
@@ -50,29 +50,29 @@ class PodSpec(_View, frozen=True):
     resources: _Wanted | None = None  # of the pod as a whole, on newer servers
 
 
-class _Pod(_View, frozen=True):
+class _Pod(_NodeView, frozen=True):
     metadata: Meta
-    spec: PodSpec = PodSpec()
+    spec: NodePodSpec = NodePodSpec()
 
 
-class _NodeSpec(_View, frozen=True):
+class _NodeSpec(_NodeView, frozen=True):
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
-class _Condition(_View, frozen=True):
+class _Condition(_NodeView, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
     message: str = ""
 
 
-class _NodeStatus(_View, frozen=True):
+class _NodeStatus(_NodeView, frozen=True):
     allocatable: dict[str, str | int | float] = {}
     conditions: list[_Condition] = []
 
 
-class _Node(_View, frozen=True):
+class _Node(_NodeView, frozen=True):
     metadata: Meta
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
@@ -80,7 +80,7 @@ class _Node(_View, frozen=True):
 
 # -- what is made of them ------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class ClusterNode:
     machine: Machine  # left out unless it is ready
     state: str
     message: str
@@ -105,10 +105,10 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ClusterView:
     """The cluster as this user may see it."""
 
-    nodes: tuple[Node, ...] | None  # None: not to be seen
+    nodes: tuple[ClusterNode, ...] | None  # None: not to be seen
     pods: bool = True  # of all namespaces
 
 
@@ -117,9 +117,9 @@ class Looker:
 
     def __init__(self) -> None:
         self._looking = asyncio.Lock()
-        self._seen: tuple[float, Seen] | None = None
+        self._seen: tuple[float, ClusterView] | None = None
 
-    async def look(self, kube: Kube) -> Seen:
+    async def look(self, kube: Kube) -> ClusterView:
         async with self._looking:
             if self._seen is None or time.monotonic() - self._seen[0] > FRESH_SECONDS:
                 self._seen = time.monotonic(), await _look(kube)
@@ -130,11 +130,11 @@ class Looker:
         return [node.record(used.get(node.machine.name)) for node in seen.nodes or ()]
 
 
-async def _look(kube: Kube) -> Seen:
+async def _look(kube: Kube) -> ClusterView:
     try:
         nodes = await kube.list(resources.NODES, view=_Node)
     except Forbidden:
-        return Seen(nodes=None)
+        return ClusterView(nodes=None)
     try:
         pods = await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod)
         seen = True
@@ -144,7 +144,7 @@ async def _look(kube: Kube) -> Seen:
     for pod in pods:
         on[pod.spec.node_name].append(pod)
     found = [_node(node, on[node.metadata.name]) for node in sorted(nodes, key=lambda node: node.metadata.name)]
-    return Seen(nodes=tuple(found), pods=seen)
+    return ClusterView(nodes=tuple(found), pods=seen)
 
 
 async def _used(kube: Kube) -> dict[str, Amounts]:
@@ -157,7 +157,7 @@ async def _used(kube: Kube) -> dict[str, Amounts]:
     return {item["metadata"]["name"]: Amounts.of(read(item.get("usage"))) for item in found}
 
 
-def _node(node: _Node, pods: Iterable[_Pod]) -> Node:
+def _node(node: _Node, pods: Iterable[_Pod]) -> ClusterNode:
     held: list[Capacity] = []
     jobs: dict[str, list[Capacity]] = defaultdict(list)
     for pod in pods:
@@ -167,7 +167,7 @@ def _node(node: _Node, pods: Iterable[_Pod]) -> Node:
         if names.LABEL_JOB in labels and names.LABEL_ROLE in labels and _ours(labels):
             jobs[f"{pod.metadata.namespace}/{labels[names.LABEL_JOB]}"].append(needs)
     state, message = _state(node)
-    return Node(
+    return ClusterNode(
         machine=Machine(
             name=node.metadata.name,
             capacity=read(node.status.allocatable),
@@ -205,7 +205,7 @@ def read(found: Mapping[str, Any] | None) -> Capacity:
     return Capacity({name: parse(amount) for name, amount in (found or {}).items()})
 
 
-def needs_of_pod(spec: PodSpec) -> Capacity:
+def needs_of_pod(spec: NodePodSpec) -> Capacity:
     """As the scheduler counts: what runs together is added, what runs before it only has to fit."""
     together = [_effective(one.resources) for one in spec.containers]
     highest = Capacity()

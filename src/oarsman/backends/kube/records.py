@@ -75,7 +75,7 @@ def record(found: Mapping[str, Any]) -> JobRecord:
     )
 
 
-class Known:
+class RecordCache:
     """Records by their name, so that an object which has not changed is not read a second time."""
 
     def __init__(self, most: int = 20_000) -> None:

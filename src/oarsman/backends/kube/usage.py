@@ -86,7 +86,7 @@ class _Series:
     newest: dict[str, datetime] = field(default_factory=dict)  # by host
 
 
-class Sampler:
+class PodSampler:
     """Lives in the event loop: one task, and only while somebody has asked lately about a job that runs."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ OK, WARN, MISSING = "ok", "warn", "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class DoctorFinding:
     subject: str
     level: str
     message: str
@@ -28,30 +28,30 @@ class Finding:
     blocking: bool = False
 
 
-def examine() -> list[Finding]:
+def examine() -> list[DoctorFinding]:
     separation = probe()
     return [*_mpi(), *_separation(separation), _limits(), _gpus(), _ssh(), _compiler(), _machine(), _state()]
 
 
-def examine_ssh_hosts(given: str | None) -> list[Finding]:
+def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
     """What is needed to run jobs on SSH hosts: a client here, hosts that answer, an MPI on them."""
     path = shutil.which("ssh")
     if path is None:
         advice = "install openssh-client"
-        return [Finding(subject="ssh", level=MISSING, message="not installed", advice=advice, blocking=True)]
+        return [DoctorFinding(subject="ssh", level=MISSING, message="not installed", advice=advice, blocking=True)]
     backend = SshBackend(given)
     try:
         backend.check()
         inventory_facts = backend.inventory_facts()
     except OarsmanError as error:
-        trouble = Finding(subject="hosts", level=MISSING, message=error.message, advice=error.hint, blocking=True)
-        return [Finding(subject="ssh", level=OK, message=path), trouble]
+        trouble = DoctorFinding(subject="hosts", level=MISSING, message=error.message, advice=error.hint, blocking=True)
+        return [DoctorFinding(subject="ssh", level=OK, message=path), trouble]
     hosts = [_ssh_host(machine, inventory_facts) for machine in inventory_facts.machines()]
     usable = sum(found.level == OK for found in hosts)
     level, told = (OK if usable == len(hosts) else WARN if usable else MISSING), f"{usable} of {len(hosts)} can be used"
     return [
-        Finding(subject="ssh", level=OK, message=path),
-        Finding(
+        DoctorFinding(subject="ssh", level=OK, message=path),
+        DoctorFinding(
             subject="hosts",
             level=level,
             message=f"{backend.inventory}: {told}",
@@ -63,28 +63,28 @@ def examine_ssh_hosts(given: str | None) -> list[Finding]:
     ]
 
 
-def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> Finding:
+def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> DoctorFinding:
     facts, trouble = inventory_facts.facts.get(machine.name), inventory_facts.troubles.get(machine.name)
     if machine.left_out or facts is None:
         why, advice = machine.left_out.removeprefix(f"{machine.name}: "), trouble.hint if trouble else ""
-        return Finding(subject=machine.name, level=WARN, message=why, advice=advice or None)
+        return DoctorFinding(subject=machine.name, level=WARN, message=why, advice=advice or None)
     mpis = [str(mpi.found) for mpi in facts.mpis if mpi.found]
     if not mpis:
-        return Finding(
+        return DoctorFinding(
             subject=machine.name,
             level=WARN,
             message="no MPI was found on it",
             advice="install one there, or name its folder as `mpi` in the inventory",
         )
-    return Finding(subject=machine.name, level=OK, message=f"{machine.capacity.cpus} slots, {', '.join(mpis)}")
+    return DoctorFinding(subject=machine.name, level=OK, message=f"{machine.capacity.cpus} slots, {', '.join(mpis)}")
 
 
-def _mpi() -> Iterator[Finding]:
+def _mpi() -> Iterator[DoctorFinding]:
     found = installed_mpi.find_all(os.environ)
     for mpi in found:
-        yield Finding(subject="MPI", level=OK, message=str(mpi))
+        yield DoctorFinding(subject="MPI", level=OK, message=str(mpi))
     if not found:
-        yield Finding(
+        yield DoctorFinding(
             subject="MPI",
             level=MISSING,
             message="no mpirun or mpiexec on PATH",
@@ -93,7 +93,7 @@ def _mpi() -> Iterator[Finding]:
         )
 
 
-def _separation(have: Separation) -> Iterator[Finding]:
+def _separation(have: Separation) -> Iterator[DoctorFinding]:
     why = f" ({have.trouble})" if have.trouble else ""
     rows = (
         ("host names", have.names, "every worker has a host name of its own", "all ranks run under one host name"),
@@ -109,7 +109,9 @@ def _separation(have: Separation) -> Iterator[Finding]:
     )
     for subject, good, yes, no in rows:
         advice = None if good else _advice(subject)
-        yield Finding(subject=subject, level=OK if good else WARN, message=yes if good else no + why, advice=advice)
+        yield DoctorFinding(
+            subject=subject, level=OK if good else WARN, message=yes if good else no + why, advice=advice
+        )
 
 
 def _advice(subject: str) -> str:
@@ -118,11 +120,13 @@ def _advice(subject: str) -> str:
     return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0"
 
 
-def _limits() -> Finding:
+def _limits() -> DoctorFinding:
     slices = cgroups.find()
     if slices.memory:
-        return Finding(subject="limits", level=OK, message=f"memory and CPU limits are kept (cgroup v{slices.version})")
-    return Finding(
+        return DoctorFinding(
+            subject="limits", level=OK, message=f"memory and CPU limits are kept (cgroup v{slices.version})"
+        )
+    return DoctorFinding(
         subject="limits",
         level=WARN,
         message="memory and CPU limits are not enforced: no control group can be made",
@@ -130,25 +134,27 @@ def _limits() -> Finding:
     )
 
 
-def _gpus() -> Finding:
+def _gpus() -> DoctorFinding:
     count = len(capacity.gpus())
     if count:
-        return Finding(subject="GPUs", level=OK, message=f"{count} found; they are handed out to workers that ask")
-    return Finding(subject="GPUs", level=OK, message="none found (nvidia-smi lists no device)")
+        return DoctorFinding(
+            subject="GPUs", level=OK, message=f"{count} found; they are handed out to workers that ask"
+        )
+    return DoctorFinding(subject="GPUs", level=OK, message="none found (nvidia-smi lists no device)")
 
 
-def _ssh() -> Finding:
+def _ssh() -> DoctorFinding:
     path = shutil.which("ssh")
     if path is not None:
-        return Finding(subject="ssh", level=OK, message=f"{path}; not needed for jobs on this machine")
-    return Finding(subject="ssh", level=OK, message="not installed; not needed for jobs on this machine")
+        return DoctorFinding(subject="ssh", level=OK, message=f"{path}; not needed for jobs on this machine")
+    return DoctorFinding(subject="ssh", level=OK, message="not installed; not needed for jobs on this machine")
 
 
-def _compiler() -> Finding:
+def _compiler() -> DoctorFinding:
     path = shutil.which("mpicc")
     if path is not None:
-        return Finding(subject="mpicc", level=OK, message=path)
-    return Finding(
+        return DoctorFinding(subject="mpicc", level=OK, message=path)
+    return DoctorFinding(
         subject="mpicc",
         level=WARN,
         message="not on PATH; needed only to compile MPI programs",
@@ -156,22 +162,22 @@ def _compiler() -> Finding:
     )
 
 
-def _machine() -> Finding:
+def _machine() -> DoctorFinding:
     has = capacity.measure().capacity
-    return Finding(
+    return DoctorFinding(
         subject="machine",
         level=OK,
         message=f"{has.cpus} CPUs, {has.memory / 1024**3:.1f} GiB of memory, {has.gpus} GPUs",
     )
 
 
-def _state() -> Finding:
+def _state() -> DoctorFinding:
     paths = Paths.default()
     parent = next(folder for folder in (paths.state, *paths.state.parents) if folder.exists())
     free = shutil.disk_usage(parent).free
     level = WARN if free < 1 << 30 else OK
     writable = os.access(parent, os.W_OK)
-    return Finding(
+    return DoctorFinding(
         subject="state",
         level=level if writable else MISSING,
         blocking=True,

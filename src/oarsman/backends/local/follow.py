@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oarsman.backends.base import Batch, JobRecord
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.backends.stoppable import Stop, readable
 from oarsman.errors import ManifestError, OarsmanError, StoreError
 from oarsman.store.change_watch import ChangeWatch
@@ -29,11 +29,11 @@ _GRACE = 5.0  # whoever brought new work starts the supervisor; only if that one
 _TRY_AGAIN = 30.0
 
 
-class News:
+class LocalChanges:
     """`unfinished` says whether anything is left that needs a supervisor. A `folder` is watched beside the store."""
 
     def __init__(self, paths: Paths, stop: Stop, unfinished: Callable[[], bool], *, folder: Path | None = None) -> None:
-        self._caller = Caller(paths)
+        self._caller = SupervisorLink(paths)
         self._stop = stop
         self._unfinished = unfinished
         self._change_watch = ChangeWatch(paths.database, folder)
@@ -109,7 +109,7 @@ def changes(
 ) -> Generator[Batch, None, None]:
     """The change watch is hung up before the first look, so nothing falls between a look and the wait after it."""
     revision: int | None = None
-    with closing(News(paths, stop, store.anything_unfinished)) as news:
+    with closing(LocalChanges(paths, stop, store.anything_unfinished)) as news:
         while not stop.told:
             try:
                 found = store.changes(revision, namespace)

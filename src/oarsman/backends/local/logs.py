@@ -12,8 +12,8 @@ from contextlib import closing
 from pathlib import Path
 
 from oarsman.backends.base import LogLine, LogPage, LogQuery, PlacedLine
-from oarsman.backends.local.follow import News
-from oarsman.backends.local.supervisor_link import Caller
+from oarsman.backends.local.follow import LocalChanges
+from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.backends.stoppable import Stop, readable
 from oarsman.errors import UserError
 from oarsman.job.job import Job
@@ -39,13 +39,15 @@ class LocalLogs:
     def lines(self, stored: StoredJob, job: Job, query: LogQuery) -> Iterator[LogLine]:
         attempt = query.attempt or self._newest(stored.uid)
         path = stored_logs.merged_path(self._paths.job(stored.uid), attempt)
-        reader = stored_logs.Reader(path, wanted=_filter(job, query), tail=query.tail, floor=_floor(path, query))
+        reader = stored_logs.MergedLogReader(
+            path, wanted=_filter(job, query), tail=query.tail, floor=_floor(path, query)
+        )
         return self._follow(stored.uid, reader, attempt) if query.follow else reader.news()
 
-    def _follow(self, uid: str, reader: stored_logs.Reader, attempt: int) -> Iterator[LogLine]:
+    def _follow(self, uid: str, reader: stored_logs.MergedLogReader, attempt: int) -> Iterator[LogLine]:
         """Every line until the attempt is over. Its last lines are written before its end is on record."""
         try:
-            with Caller(self._paths).watching() as changes:
+            with SupervisorLink(self._paths).watching() as changes:
                 while True:
                     over = self._attempt_over(uid, attempt)
                     yield from reader.news()
@@ -57,7 +59,7 @@ class LocalLogs:
             reader.close()
 
     @staticmethod
-    def _await_news(reader: stored_logs.Reader, changes: int) -> None:
+    def _await_news(reader: stored_logs.MergedLogReader, changes: int) -> None:
         descriptor = reader.fileno()
         if descriptor is None:
             readable(changes, timeout=_LOOK_AGAIN)
@@ -107,7 +109,7 @@ class LocalLogs:
         if self._attempt_over(uid, attempt):  # nothing to wait for, so nothing is set up for it
             yield from _down_to_the_end(attempt, path, offset, look, stop)
             return
-        with closing(News(self._paths, stop, self._store.anything_unfinished, folder=path.parent)) as news:
+        with closing(LocalChanges(self._paths, stop, self._store.anything_unfinished, folder=path.parent)) as news:
             while not stop.told:
                 over = self._attempt_over(uid, attempt)
                 shown = time.monotonic()
@@ -147,7 +149,7 @@ def _down_to_the_end(
         yield _page(attempt, found)
 
 
-def _page(attempt: int, found: logs.Found) -> LogPage:
+def _page(attempt: int, found: logs.FoundLines) -> LogPage:
     return LogPage(
         lines=tuple(PlacedLine(f"{attempt}:{offset}", line) for offset, line in found.lines),
         before=f"{attempt}:{found.start}" if found.start > 0 else None,

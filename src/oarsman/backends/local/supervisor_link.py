@@ -18,10 +18,10 @@ from oarsman.store.paths import Paths
 _START_WITHIN = 60.0
 
 
-class Changes:
+class ChangedKeys:
     """A stream of keys that changed. If the supervisor dies another one is started and the stream goes on."""
 
-    def __init__(self, caller: Caller) -> None:
+    def __init__(self, caller: SupervisorLink) -> None:
         self._caller = caller
         self._socket = self._subscribe()
         self._buffer = b""
@@ -66,7 +66,7 @@ class Changes:
         self._socket.close()
 
 
-class Caller:
+class SupervisorLink:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
 
@@ -116,8 +116,8 @@ class Caller:
         return False
 
     @contextlib.contextmanager
-    def watching(self) -> Iterator[Changes]:
-        changes = Changes(self)
+    def watching(self) -> Iterator[ChangedKeys]:
+        changes = ChangedKeys(self)
         try:
             yield changes
         finally:

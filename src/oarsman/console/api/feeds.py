@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.errors import NotFoundError
 from oarsman.service import JobService
-from oarsman.service.job_index import JobIndex, News
+from oarsman.service.job_index import IndexChanges, JobIndex
 from oarsman.service.models import JobQuery
 
 _AT_ONCE = 200  # events in one block: a reset of ten thousand jobs must not hold up everybody else
@@ -56,7 +56,7 @@ async def one_job(service: JobService, job_index: JobIndex, key: str) -> Events:
             yield event(text)
 
 
-async def _news(job_index: JobIndex) -> AsyncGenerator[News | None, None]:
+async def _news(job_index: JobIndex) -> AsyncGenerator[IndexChanges | None, None]:
     """What changes; None: nothing did for a while. Raises what keeps the job index from knowing."""
     loop = asyncio.get_running_loop()
     awake = asyncio.Event()

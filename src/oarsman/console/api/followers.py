@@ -87,10 +87,10 @@ class _Listener:
             self._room.release(1 << 16)
 
 
-class _Follower:
+class _LogFollower:
     """One thread that follows one log with one filter, for as long as anybody listens."""
 
-    def __init__(self, pages: Iterator[LogPage], begins: str | None, gone: Callable[[_Follower], None]) -> None:
+    def __init__(self, pages: Iterator[LogPage], begins: str | None, gone: Callable[[_LogFollower], None]) -> None:
         self._pages = pages
         self._place = begins
         self._gone = gone
@@ -126,8 +126,8 @@ class Followers:
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._lock = threading.Lock()
-        self._shared: dict[tuple[str, LogQuery], _Follower] = {}
-        self._all: set[_Follower] = set()
+        self._shared: dict[tuple[str, LogQuery], _LogFollower] = {}
+        self._all: set[_LogFollower] = set()
 
     def __len__(self) -> int:
         return len(self._all)
@@ -147,7 +147,7 @@ class Followers:
             listener.leave()
             await asyncio.shield(self._left(joining, listener))
 
-    async def _left(self, joining: asyncio.Future[_Follower], listener: _Listener) -> None:
+    async def _left(self, joining: asyncio.Future[_LogFollower], listener: _Listener) -> None:
         with suppress(OarsmanError):  # told already to whoever came
             await run_in_threadpool(self._leave, await joining, listener)
 
@@ -187,7 +187,7 @@ class Followers:
             place = page.after
 
     # -- coming and going ----------------------------------------------------------------------------
-    def _join(self, key: str, query: LogQuery, after: str | None, listener: _Listener) -> _Follower:
+    def _join(self, key: str, query: LogQuery, after: str | None, listener: _Listener) -> _LogFollower:
         with self._lock:
             found = self._shared.get((key, query)) if after is not None else None
             if found is None:
@@ -198,16 +198,16 @@ class Followers:
                 found.listeners |= {listener}
             return found
 
-    def _begin(self, key: str, query: LogQuery, after: str | None) -> _Follower:
+    def _begin(self, key: str, query: LogQuery, after: str | None) -> _LogFollower:
         if len(self._all) >= _MOST_FOLLOWED:
             raise RetryableError("too many logs are being followed at the same time", hint="try again later")
-        follower = _Follower(self._jobs.log_follow(key, query, after=after), after, self._forget)
+        follower = _LogFollower(self._jobs.log_follow(key, query, after=after), after, self._forget)
         self._all.add(follower)
         if after is not None:
             self._shared[key, query] = follower
         return follower
 
-    def _leave(self, follower: _Follower, listener: _Listener) -> None:
+    def _leave(self, follower: _LogFollower, listener: _Listener) -> None:
         with self._lock:
             follower.listeners -= {listener}
             lonely = not follower.listeners
@@ -216,11 +216,11 @@ class Followers:
         if lonely:
             follower.close()
 
-    def _forget(self, follower: _Follower) -> None:
+    def _forget(self, follower: _LogFollower) -> None:
         with self._lock:
             self._drop(follower)
 
-    def _drop(self, follower: _Follower) -> None:
+    def _drop(self, follower: _LogFollower) -> None:
         self._all.discard(follower)
         for name in [name for name, known in self._shared.items() if known is follower]:
             del self._shared[name]

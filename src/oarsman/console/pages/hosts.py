@@ -13,7 +13,7 @@ from oarsman.console.pages import shell
 from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
 from oarsman.console.parts import amounts, job_rows
-from oarsman.console.parts.charts import Holder, Slots, colours
+from oarsman.console.parts.charts import SlotHolder, Slots, colours
 from oarsman.console.parts.widgets import Ticking, milliseconds, said
 from oarsman.console.words import Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
@@ -36,11 +36,11 @@ def register(console: Console) -> None:
         except UnauthenticatedError:
             return RedirectResponse("/login?to=/hosts")
         with shell.frame(context, "/hosts", context.say("Hosts and queue")):
-            await _Place(context).show()
+            await _PlacePage(context).show()
         return None
 
 
-class _Place:
+class _PlacePage:
     def __init__(self, context: PageContext) -> None:
         self.context = context
         self.cards: dict[str, _HostCard] = {}
@@ -226,18 +226,18 @@ def _together(host: HostView) -> dict[str, AmountsView]:
     return found
 
 
-def _holders(say: Words, host: HostView, painted: Mapping[str, str], field: str) -> list[Holder]:
+def _holders(say: Words, host: HostView, painted: Mapping[str, str], field: str) -> list[SlotHolder]:
     """The jobs, then what is held by no job of ours, and what is free."""
     found = [
-        Holder(key or say("others"), painted.get(key, "job-others"), float(getattr(held, field)))
+        SlotHolder(key or say("others"), painted.get(key, "job-others"), float(getattr(held, field)))
         for key, held in _together(host).items()
         if getattr(held, field)
     ]
     by_jobs = sum(one.amount for one in found)
     if (rest := float(getattr(host.held, field)) - by_jobs) > 0:
-        found.append(Holder(say("not of jobs"), "job-others", rest))
+        found.append(SlotHolder(say("not of jobs"), "job-others", rest))
     free = float(getattr(host.total, field)) - max(by_jobs, float(getattr(host.held, field)))
-    return [*found, Holder(say("free"), "slot-free", max(0.0, free))]
+    return [*found, SlotHolder(say("free"), "slot-free", max(0.0, free))]
 
 
 def _row(say: Words, one: QueueEntry, engine: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.pages.jobs_bulk import Bulk
 from oarsman.console.pages.jobs_views import Views
 from oarsman.console.parts import job_rows
-from oarsman.console.parts.job_query import COLUMNS, ROWS, USUAL_COLUMNS, Wanted
+from oarsman.console.parts.job_query import COLUMNS, ROWS, USUAL_COLUMNS, JobsWanted
 from oarsman.console.parts.style import STATES
 from oarsman.console.parts.widgets import Ticking
 from oarsman.errors import OarsmanError, UnauthenticatedError
@@ -39,12 +39,12 @@ def register(console: Console) -> None:
             query = f"?{request.url.query}" if request.url.query else ""
             return RedirectResponse(f"/login?to={quote(f'/jobs{query}', safe='/')}")
         with shell.frame(context, "/jobs", context.say("Jobs")):
-            await _Jobs(context, Wanted.read(request.query_params)).show()
+            await _Jobs(context, JobsWanted.read(request.query_params)).show()
         return None
 
 
 class _Jobs:
-    def __init__(self, context: PageContext, wanted: Wanted) -> None:
+    def __init__(self, context: PageContext, wanted: JobsWanted) -> None:
         self.context = context
         self.wanted = wanted
         self.next: str | None = None
@@ -208,7 +208,7 @@ class _Jobs:
         await self._moved()
 
     def _show_all(self) -> None:
-        ui.navigate.to(f"/jobs?{Wanted(sort=self.wanted.sort, columns=self.wanted.columns).address()}")
+        ui.navigate.to(f"/jobs?{JobsWanted(sort=self.wanted.sort, columns=self.wanted.columns).address()}")
 
     async def _column(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
         shown = {*self.wanted.columns, name} if event.value else {*self.wanted.columns} - {name}

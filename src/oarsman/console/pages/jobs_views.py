@@ -7,7 +7,7 @@ from functools import partial
 from nicegui import ui
 
 from oarsman.console.pages.context import PageContext
-from oarsman.console.parts.job_query import Wanted
+from oarsman.console.parts.job_query import JobsWanted
 from oarsman.console.parts.widgets import answered
 from oarsman.console.security.saved_views import LONGEST_NAME, Person, SavedView, SavedViews
 from oarsman.errors import OarsmanError
@@ -16,7 +16,7 @@ from oarsman.errors import OarsmanError
 class Views:
     """A menu: the views there are, and a way to add this one."""
 
-    def __init__(self, context: PageContext, firm: ui.element, wanted: Wanted) -> None:
+    def __init__(self, context: PageContext, firm: ui.element, wanted: JobsWanted) -> None:
         self._context = context
         self._firm = firm
         self._wanted = wanted

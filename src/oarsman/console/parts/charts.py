@@ -153,7 +153,7 @@ _MOST_SQUARES = 64  # beyond it a square is more than one
 _NOTHING = 1e-9
 
 
-class Holder(NamedTuple):
+class SlotHolder(NamedTuple):
     """`colour` is the name of a variable in style.css."""
 
     name: str
@@ -194,7 +194,7 @@ class Slots(Element, component="slots.js"):
     """`label` is what it says to those who do not see it. `wide`: one long bar instead of squares."""
 
     def __init__(
-        self, label: str, total: float, holders: Sequence[Holder], used: float | None, *, wide: bool = False
+        self, label: str, total: float, holders: Sequence[SlotHolder], used: float | None, *, wide: bool = False
     ) -> None:
         super().__init__()
         self._props["label"] = label

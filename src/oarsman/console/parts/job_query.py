@@ -36,7 +36,7 @@ _FIELDS = {field: column for column, field in COLUMNS.items() if field is not No
 
 
 @dataclass
-class Wanted:
+class JobsWanted:
     search: str = ""
     states: list[str] = field(default_factory=list)
     owner: str | None = None
@@ -47,7 +47,7 @@ class Wanted:
     cursors: list[str | None] = field(default_factory=lambda: [None])  # of the pages gone through so far
 
     @classmethod
-    def read(cls, params: QueryParams) -> Wanted:
+    def read(cls, params: QueryParams) -> JobsWanted:
         """What is not understood is passed over: an old link shows too much rather than nothing."""
         sort = params.get("sort", "")
         asked = params.get("columns", "").split(",")
@@ -104,4 +104,4 @@ class Wanted:
 
 
 def jobs_in(state: str) -> str:
-    return f"/jobs?{Wanted(states=[state]).address()}"
+    return f"/jobs?{JobsWanted(states=[state]).address()}"

@@ -21,7 +21,7 @@ BAD_SECONDS = 10.0  # one that has just been made may be known to the cluster in
 _BOUND = 4_096
 
 
-class Known(Protocol):
+class KnownToken(Protocol):
     @property
     def name(self) -> str: ...
     @property
@@ -33,7 +33,7 @@ class _Verdict:
     lock: threading.Lock = field(
         default_factory=threading.Lock
     )  # a page asks many things at once, the cluster only one
-    known: Known | None = None
+    known: KnownToken | None = None
     asked: float | None = None
 
 
@@ -42,7 +42,7 @@ class ClusterTokens:
 
     def __init__(
         self,
-        ask: Callable[[str], Known | None],
+        ask: Callable[[str], KnownToken | None],
         *,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -55,7 +55,7 @@ class ClusterTokens:
         self._lock = threading.Lock()
         self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()  # by the token's hash; the oldest first
 
-    def known(self, token: str, *, count: Callable[[], None], uncount: Callable[[], None]) -> Known | None:
+    def known(self, token: str, *, count: Callable[[], None], uncount: Callable[[], None]) -> KnownToken | None:
         """`count` is called before a token is looked at for the first time, and may refuse; `uncount` if it is good."""
         verdict = self._of(hashed(token))
         with verdict.lock:

@@ -10,7 +10,7 @@ from typing import Literal
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from oarsman.console.security.cluster_tokens import ClusterTokens, Known
+from oarsman.console.security.cluster_tokens import ClusterTokens, KnownToken
 from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, Holder
 from oarsman.console.security.database import hashed
 from oarsman.console.security.site import Site, is_loopback
@@ -114,7 +114,7 @@ class Gate:
         known = self._ask_cluster(where, token)
         return known.name if known is not None else None
 
-    def _ask_cluster(self, where: str, token: str) -> Known | None:
+    def _ask_cluster(self, where: str, token: str) -> KnownToken | None:
         if self.cluster is None:
             raise UnsupportedError("this server asks no cluster", hint="it has accounts, or a link opens it")
         return self.cluster.known(

@@ -27,8 +27,8 @@ class Caches:
     def __init__(self, kube: Kube, namespaces: Sequence[str] = ()) -> None:
         self._kube = kube
         self._notify: Callable[[str], None] = lambda _: None
-        self.mpijobs: Informer[views.MPIJob] = Informer(
-            kube, kinds.MPIJOBS, views.MPIJob, namespaces=namespaces, changed=self._job_changed
+        self.mpijobs: Informer[views.MPIJobView] = Informer(
+            kube, kinds.MPIJOBS, views.MPIJobView, namespaces=namespaces, changed=self._job_changed
         )
         self.pods: Informer[views.Pod] = Informer(
             kube, kinds.PODS, views.Pod, namespaces=namespaces, labels=_OURS, index=_key, changed=self._child_changed
@@ -120,7 +120,7 @@ class Caches:
             return {}
         return {item["metadata"]["name"]: int(item.get("value") or 0) for item in found}
 
-    def _job_changed(self, old: views.MPIJob | None, new: views.MPIJob | None) -> None:
+    def _job_changed(self, old: views.MPIJobView | None, new: views.MPIJobView | None) -> None:
         changed = new or old
         if changed is not None:
             self._notify(changed.key)

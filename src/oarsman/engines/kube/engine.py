@@ -34,7 +34,7 @@ from oarsman.engines.kube.objects.common import KubeOptions, owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
 from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds, recorded
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.engines.kube.observe import Seen, launcher_pod, left_over, observe, retired
+from oarsman.engines.kube.observe import JobObjects, launcher_pod, left_over, observe, retired
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job, LauncherKind, Transport
 from oarsman.job.observed import Observed, Phase
@@ -93,7 +93,7 @@ class KubeEngine:
         pods = self._caches.pods_of(job)
         launcher_job = self._launcher_job(job)
         config = self._config(job)
-        seen = Seen(
+        seen = JobObjects(
             status=assignment.status,
             pods=pods,
             launcher_job=launcher_job,

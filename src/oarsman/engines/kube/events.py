@@ -55,7 +55,7 @@ _Key = tuple[str, ...]
 
 
 @dataclass(slots=True)
-class _Known:
+class _KnownEvent:
     """An event that was written, or is just being written."""
 
     name: str = ""  # empty: not written
@@ -80,7 +80,7 @@ class EventRecorder:
         self._clock = clock
         self._time_ns = time_ns
         self._last_ns = 0
-        self._known: OrderedDict[_Key, _Known] = OrderedDict()
+        self._known: OrderedDict[_Key, _KnownEvent] = OrderedDict()
         self._forbidden = False
 
     async def record(self, involved: ObjectRef, type: str, reason: str, message: str) -> None:
@@ -99,16 +99,16 @@ class EventRecorder:
         except (OarsmanError, OSError, TimeoutError) as error:
             log.warning("event %s of %s/%s was not written: %s", reason, involved.namespace, involved.name, error)
 
-    def _remember(self, key: _Key) -> _Known:
+    def _remember(self, key: _Key) -> _KnownEvent:
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = _Known()
+            known = self._known[key] = _KnownEvent()
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         return known
 
-    async def _count_up(self, involved: ObjectRef, known: _Known) -> bool:
+    async def _count_up(self, involved: ObjectRef, known: _KnownEvent) -> bool:
         """False: the server has forgotten it meanwhile."""
         body = {"count": known.count + 1, "lastTimestamp": _rfc3339(self._time_ns())}
         try:
@@ -119,7 +119,7 @@ class EventRecorder:
         known.at = self._clock()
         return True
 
-    async def _create(self, involved: ObjectRef, known: _Known, type: str, reason: str, message: str) -> None:
+    async def _create(self, involved: ObjectRef, known: _KnownEvent, type: str, reason: str, message: str) -> None:
         for attempt in range(_ATTEMPTS):
             moment = self._moment()
             name = f"{involved.name[: _LONGEST_NAME - 17].rstrip('.-')}.{moment:x}"

@@ -32,7 +32,7 @@ _OWN_WORDS: Final = "oarsman: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class JobObjects:
     """What there is of one job."""
 
     status: Status
@@ -47,7 +47,7 @@ class Seen:
     barrier_says: str = ""  # the last line of a launcher that still waits
 
 
-def observe(job: Job, seen: Seen) -> Observed:
+def observe(job: Job, seen: JobObjects) -> Observed:
     workers = sorted((_worker(job, pod) for pod in seen.pods if _is_worker(job, pod)), key=lambda w: w.index)
     pod = launcher_pod(job, seen.pods, seen.launcher_job)
     launcher = _launcher(job, pod, seen)
@@ -121,7 +121,7 @@ def _worker(job: Job, pod: views.Pod) -> Member:
     return _member(pod, job.worker, pod.metadata.name, index=int(index) if index.isdigit() else 0)
 
 
-def _launcher(job: Job, pod: views.Pod | None, seen: Seen) -> Member | None:
+def _launcher(job: Job, pod: views.Pod | None, seen: JobObjects) -> Member | None:
     if pod is None:
         return _launcher_without_pod(job, seen.launcher_job) or _without_job(job, seen.pods)
     attempt = pod.metadata.annotations.get(names.ANNOTATION_ATTEMPT, "1")
@@ -274,7 +274,7 @@ def _last_lines(job: Job, pod: views.Pod | None) -> Sequence[str]:
 
 
 # -- edits ---------------------------------------------------------------------------------------
-def _outdated(job: Job, seen: Seen, launcher: views.Pod | None) -> tuple[str, ...]:
+def _outdated(job: Job, seen: JobObjects, launcher: views.Pod | None) -> tuple[str, ...]:
     """Templates edited since living pods were made from them."""
     if seen.status.finished or job.run_policy.suspend:
         return ()

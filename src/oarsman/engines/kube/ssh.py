@@ -17,7 +17,7 @@ _WITH_VALUE: Final = frozenset("bcCEghkopu")  # options of sshd that take a valu
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class SshServer:
     """The sshd of the workers. `ours`: started by our script, with a configuration of ours."""
 
     ours: bool
@@ -26,13 +26,13 @@ class Server:
     port: int | None = None  # None: ours to choose, or the image's secret
 
 
-def server_of(worker: Role) -> Server:
+def server_of(worker: Role) -> SshServer:
     """Read from the worker's command what its sshd will do."""
     argv = worker.container.argv
     if not argv:
-        return Server(ours=True, pinned=True)
+        return SshServer(ours=True, pinned=True)
     if not worker.container.command or argv[0].rsplit("/", 1)[-1] != "sshd":
-        return Server(ours=False, pinned=False)
+        return SshServer(ours=False, pinned=False)
     own_file, port, takes_value = False, None, ""
     for word in argv[1:]:
         if takes_value:
@@ -41,7 +41,7 @@ def server_of(worker: Role) -> Server:
         elif word.startswith("-"):
             own_file = own_file or "f" in word
             takes_value = word[-1] if word[-1] in _WITH_VALUE else ""
-    return Server(ours=not own_file, pinned=True, options=argv[1:], port=port)
+    return SshServer(ours=not own_file, pinned=True, options=argv[1:], port=port)
 
 
 def on_host_network(role: Role) -> bool:
@@ -67,7 +67,7 @@ def known_hosts_files(job: Job) -> list[str]:
 
 def client_config(job: Job) -> str:
     """The launcher's ssh configuration. The first value found counts, so the image's own words come last."""
-    server = server_of(job.worker) if job.worker is not None else Server(ours=True, pinned=True)
+    server = server_of(job.worker) if job.worker is not None else SshServer(ours=True, pinned=True)
     blocks = []
     for index in range(job.workers):
         name, port = job.worker_host(index), port_of(job, index)

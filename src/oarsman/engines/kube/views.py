@@ -115,7 +115,7 @@ class JobMeta(Meta, frozen=True, rename="camel"):
     managed_fields: list[ManagedFields] = msgspec.field(default_factory=list)
 
 
-class MPIJob(_View, frozen=True):
+class MPIJobView(_View, frozen=True):
     """The job itself is kept whole: its templates become pods."""
 
     metadata: JobMeta

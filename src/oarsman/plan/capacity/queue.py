@@ -28,7 +28,7 @@ from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, place,
 PATIENCE: Final = timedelta(minutes=10)
 
 
-class Site(Protocol):
+class SiteRules(Protocol):
     """What differs between places that jobs are started on: the modules `one_machine` and `hosts`."""
 
     def gang_of(self, job: Job, now: datetime, machines: Sequence[Machine], /) -> Gang:
@@ -48,7 +48,7 @@ class Decision:
 
 
 def admit(
-    waiting: Iterable[Gang], running: Iterable[Placed], machines: Sequence[Machine], site: Site
+    waiting: Iterable[Gang], running: Iterable[Placed], machines: Sequence[Machine], site: SiteRules
 ) -> list[Decision]:
     """One decision per waiting job, in the order of the queue."""
     room = Room(machines, running, site)
@@ -77,7 +77,7 @@ def admit(
 
 
 def preview(
-    gang: Gang, waiting: Iterable[Gang], running: Iterable[Placed], machines: Sequence[Machine], site: Site
+    gang: Gang, waiting: Iterable[Gang], running: Iterable[Placed], machines: Sequence[Machine], site: SiteRules
 ) -> Admission:
     """What would become of one more job, behind those that wait."""
     asked = replace(gang, key="")  # no job has this one
@@ -122,7 +122,7 @@ class Room:
     Queues are long because many jobs ask for the same: that is gone through once.
     """
 
-    def __init__(self, machines: Sequence[Machine], running: Iterable[Placed], site: Site = hosts) -> None:
+    def __init__(self, machines: Sequence[Machine], running: Iterable[Placed], site: SiteRules = hosts) -> None:
         self.shares: dict[str, list[Share]] = {}  # by machine
         self._site = site
         self._empty = emptied(machines)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from oarsman.engines.hosts.ssh.code.changes import (
     PIECE,
-    Changes,
+    TreeChanges,
     archive,
     changes,
     gone,
@@ -22,7 +22,7 @@ from oarsman.engines.hosts.ssh.code.changes import (
     read_answer,
     read_names,
 )
-from oarsman.engines.hosts.ssh.code.tree import Entry, Kind, Tree, plan_copy
+from oarsman.engines.hosts.ssh.code.tree import Kind, Tree, TreeEntry, plan_copy
 from oarsman.errors import UserError
 
 LONG_AGO = 1_000_000_000
@@ -49,11 +49,11 @@ def test_a_tree_says_of_each_path_what_a_copy_needs(tmp_path: Path) -> None:
     (tmp_path / "run.sh").chmod(0o755)
     (tmp_path / "a" / "up").symlink_to("../run.sh")
     assert plan_copy(tmp_path).entries == (
-        Entry("a", Kind.FOLDER),
-        Entry("a/train.py", Kind.FILE, 2, LONG_AGO),
-        Entry("a/up", Kind.LINK, target="../run.sh"),
-        Entry("empty", Kind.FOLDER),
-        Entry("run.sh", Kind.FILE, 2, LONG_AGO, executable=True),
+        TreeEntry("a", Kind.FOLDER),
+        TreeEntry("a/train.py", Kind.FILE, 2, LONG_AGO),
+        TreeEntry("a/up", Kind.LINK, target="../run.sh"),
+        TreeEntry("empty", Kind.FOLDER),
+        TreeEntry("run.sh", Kind.FILE, 2, LONG_AGO, executable=True),
     )
     assert plan_copy(tmp_path).bytes == 4
 
@@ -165,11 +165,11 @@ def test_a_huge_folder_is_not_looked_through_to_its_end(tmp_path: Path) -> None:
 
 
 # -- what a copy needs -------------------------------------------------------------------------------------------
-def tree_of(*entries: Entry) -> Tree:
+def tree_of(*entries: TreeEntry) -> Tree:
     return Tree(Path("/nowhere"), entries)
 
 
-FILE = Entry("a", Kind.FILE, 3, LONG_AGO)
+FILE = TreeEntry("a", Kind.FILE, 3, LONG_AGO)
 
 
 @pytest.mark.parametrize(
@@ -177,47 +177,56 @@ FILE = Entry("a", Kind.FILE, 3, LONG_AGO)
     [
         (FILE, None, True),
         (FILE, FILE, False),
-        (FILE, Entry("a", Kind.FILE, 4, LONG_AGO), True),
-        (FILE, Entry("a", Kind.FILE, 3, LONG_AGO + 1), True),
-        (FILE, Entry("a", Kind.FILE, 3, LONG_AGO - 1), True),
-        (FILE, Entry("a", Kind.FILE, 3, LONG_AGO, executable=True), True),
-        (FILE, Entry("a", Kind.LINK, target="b"), True),
-        (FILE, Entry("a", Kind.OTHER), True),
-        (Entry("a", Kind.FILE, 3, LONG_AGO, young=True), FILE, True),
-        (Entry("a", Kind.LINK, target="b"), Entry("a", Kind.LINK, target="b"), False),
-        (Entry("a", Kind.LINK, target="b"), Entry("a", Kind.LINK, target="c"), True),
-        (Entry("a", Kind.FOLDER), Entry("a", Kind.FOLDER), False),
-        (Entry("a", Kind.FOLDER), None, True),
+        (FILE, TreeEntry("a", Kind.FILE, 4, LONG_AGO), True),
+        (FILE, TreeEntry("a", Kind.FILE, 3, LONG_AGO + 1), True),
+        (FILE, TreeEntry("a", Kind.FILE, 3, LONG_AGO - 1), True),
+        (FILE, TreeEntry("a", Kind.FILE, 3, LONG_AGO, executable=True), True),
+        (FILE, TreeEntry("a", Kind.LINK, target="b"), True),
+        (FILE, TreeEntry("a", Kind.OTHER), True),
+        (TreeEntry("a", Kind.FILE, 3, LONG_AGO, young=True), FILE, True),
+        (TreeEntry("a", Kind.LINK, target="b"), TreeEntry("a", Kind.LINK, target="b"), False),
+        (TreeEntry("a", Kind.LINK, target="b"), TreeEntry("a", Kind.LINK, target="c"), True),
+        (TreeEntry("a", Kind.FOLDER), TreeEntry("a", Kind.FOLDER), False),
+        (TreeEntry("a", Kind.FOLDER), None, True),
     ],
 )
-def test_only_what_differs_is_sent(here: Entry, there: Entry | None, sent: bool) -> None:
+def test_only_what_differs_is_sent(here: TreeEntry, there: TreeEntry | None, sent: bool) -> None:
     needed = changes(tree_of(here), {"a": there} if there else {}, [])
-    assert needed == Changes(sent=(here,) if sent else ())
+    assert needed == TreeChanges(sent=(here,) if sent else ())
     assert needed.nothing is not sent
 
 
 def test_a_folder_in_place_of_a_file_and_the_other_way_round_is_made_room_for() -> None:
-    folder, inside, file = Entry("a", Kind.FOLDER), Entry("a/x", Kind.FILE, 3, LONG_AGO), Entry("b", Kind.FILE)
-    needed = changes(tree_of(folder, inside, file), {"a": FILE, "b": Entry("b", Kind.FOLDER)}, [])
-    assert needed == Changes(sent=(folder, inside, file), in_the_way=(folder,), obstacles=(file,))
+    folder, inside, file = (
+        TreeEntry("a", Kind.FOLDER),
+        TreeEntry("a/x", Kind.FILE, 3, LONG_AGO),
+        TreeEntry("b", Kind.FILE),
+    )
+    needed = changes(tree_of(folder, inside, file), {"a": FILE, "b": TreeEntry("b", Kind.FOLDER)}, [])
+    assert needed == TreeChanges(sent=(folder, inside, file), in_the_way=(folder,), obstacles=(file,))
 
 
 def test_what_is_seen_through_a_link_is_neither_taken_for_the_copy_nor_removed() -> None:
-    folder, inside = Entry("a", Kind.FOLDER), Entry("a/x", Kind.FILE, 3, LONG_AGO)
-    former = [Entry("b", Kind.FOLDER), Entry("b/y", Kind.FILE)]
-    there = {"a": Entry("a", Kind.LINK, target="/x"), "a/x": inside, "b": Entry("b", Kind.LINK), "b/y": former[1]}
-    assert changes(tree_of(folder, inside), there, former) == Changes(sent=(folder, inside), in_the_way=(folder,))
+    folder, inside = TreeEntry("a", Kind.FOLDER), TreeEntry("a/x", Kind.FILE, 3, LONG_AGO)
+    former = [TreeEntry("b", Kind.FOLDER), TreeEntry("b/y", Kind.FILE)]
+    there = {
+        "a": TreeEntry("a", Kind.LINK, target="/x"),
+        "a/x": inside,
+        "b": TreeEntry("b", Kind.LINK),
+        "b/y": former[1],
+    }
+    assert changes(tree_of(folder, inside), there, former) == TreeChanges(sent=(folder, inside), in_the_way=(folder,))
 
 
 def test_of_what_was_brought_and_is_gone_files_are_removed_and_folders_from_the_deepest() -> None:
-    a, b = Entry("a", Kind.FOLDER), Entry("a/b", Kind.FOLDER)
-    file, link = Entry("a/b/f", Kind.FILE), Entry("l", Kind.FILE)
-    brought = [a, b, file, link, Entry("missing", Kind.FILE)]
-    tree = tree_of(Entry("kept", Kind.FILE))
-    former = gone([*brought, Entry("kept", Kind.FILE)], tree)
-    there = {entry.path: entry for entry in (a, b, file, Entry("l", Kind.LINK, target="x"), *tree.entries)}
+    a, b = TreeEntry("a", Kind.FOLDER), TreeEntry("a/b", Kind.FOLDER)
+    file, link = TreeEntry("a/b/f", Kind.FILE), TreeEntry("l", Kind.FILE)
+    brought = [a, b, file, link, TreeEntry("missing", Kind.FILE)]
+    tree = tree_of(TreeEntry("kept", Kind.FILE))
+    former = gone([*brought, TreeEntry("kept", Kind.FILE)], tree)
+    there = {entry.path: entry for entry in (a, b, file, TreeEntry("l", Kind.LINK, target="x"), *tree.entries)}
     needed = changes(tree, there, former)
-    assert needed == Changes(former_files=(file, link), former_folders=(b, a))
+    assert needed == TreeChanges(former_files=(file, link), former_folders=(b, a))
     assert needed.removed == 2
 
 
@@ -227,7 +236,7 @@ odd_path = st.lists(odd_name, min_size=1, max_size=3).map(lambda parts: os.fsdec
 
 @given(st.dictionaries(odd_path, st.sampled_from([Kind.FILE, Kind.FOLDER])))
 def test_the_list_of_what_was_brought_is_read_as_it_was_written(entries: dict[str, Kind]) -> None:
-    brought = [Entry(path, kind) for path, kind in entries.items()]
+    brought = [TreeEntry(path, kind) for path, kind in entries.items()]
     assert read_names(named(brought, folders_marked=True)) == brought
 
 
@@ -247,8 +256,8 @@ def test_names_and_targets_of_any_bytes_are_told_apart(batches: list[dict[str, b
         for path, target in batch.items():
             mode = b"a1ff" if target else b"81c0"
             text += mode + b" 7 1000 ./" + os.fsencode(path) + b"//\n"
-            link = Entry(path, Kind.LINK, target=os.fsdecode(target))
-            expected[path] = link if target else Entry(path, Kind.FILE, 7, 1000, executable=True)
+            link = TreeEntry(path, Kind.LINK, target=os.fsdecode(target))
+            expected[path] = link if target else TreeEntry(path, Kind.FILE, 7, 1000, executable=True)
         text += b"\0" + b"".join(b"./" + os.fsencode(path) + b"\0" + links[path] + b"\n\0" for path in links) + b"\0"
     assert read_answer(text + b"end\0") == expected
 
@@ -259,7 +268,7 @@ def unpacked(pieces: Iterator[bytes]) -> tarfile.TarFile:
 
 
 def whole(tree: Tree) -> Iterator[bytes]:
-    return archive(tree, Changes(sent=tree.entries), [])
+    return archive(tree, TreeChanges(sent=tree.entries), [])
 
 
 def test_an_archive_holds_what_is_sent_for_the_user_alone_and_ends_with_the_list(tmp_path: Path) -> None:

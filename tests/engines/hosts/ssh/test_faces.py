@@ -13,7 +13,7 @@ from ssh_hosts import Rack
 
 from oarsman import Client, names
 from oarsman.console.server import _backends
-from oarsman.console.settings import Settings
+from oarsman.console.settings import ConsoleSettings
 from oarsman.errors import UserError
 from oarsman.service import JobService
 from oarsman.service.models import Create, Identity, Role
@@ -110,7 +110,7 @@ def test_python_programs_run_jobs_there_too(submitter: SshMachine, monkeypatch: 
 
 def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: SshMachine) -> None:
     until_free(submitter)
-    backends = _backends(Settings(engine="ssh", hosts=str(submitter.inventory), paths=submitter.paths))
+    backends = _backends(ConsoleSettings(engine="ssh", hosts=str(submitter.inventory), paths=submitter.paths))
     try:
         backend = backends.backend(None)
         service = JobService(backend.jobs, Identity(name="ada", role=Role.ADMIN), engine=backend.engine)
@@ -130,4 +130,4 @@ def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: Ssh
 
 def test_a_console_without_its_inventory_does_not_start(submitter: SshMachine) -> None:
     with pytest.raises(UserError, match="there is no file"):
-        _backends(Settings(engine="ssh", hosts=str(submitter.folder / "none"), paths=submitter.paths))
+        _backends(ConsoleSettings(engine="ssh", hosts=str(submitter.folder / "none"), paths=submitter.paths))

@@ -11,7 +11,7 @@ import pytest
 from oarsman.engines.hosts.ssh.client import Answer
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.engines.hosts.ssh.trust import login
-from oarsman.engines.hosts.ssh.trust.folders import Place
+from oarsman.engines.hosts.ssh.trust.folders import SshFolder
 from oarsman.engines.hosts.ssh.trust.login import Way, opening_key
 
 pytestmark = pytest.mark.timeout(120)
@@ -19,11 +19,11 @@ TROUBLE = Trouble("other", "node1: its shell did not do what it was told")
 SEEN = "user\trower\nnode\tnode1\nhome\t5 .\nfile\tconfig\tnone\t\nreached\t10.0.0.9\t5\t10.0.0.1\t22\n"
 
 
-def a_place(said: str) -> Place:
+def a_place(said: str) -> SshFolder:
     async def run(_script: str, _timeout: float) -> Answer:
         return Answer(0, f"\noarsman-trust\n{said}end\n", "")
 
-    return Place("node1", run)
+    return SshFolder("node1", run)
 
 
 @pytest.mark.parametrize(

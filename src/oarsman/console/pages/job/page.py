@@ -12,9 +12,9 @@ from nicegui import events, ui
 from oarsman.console.pages import shell
 from oarsman.console.pages.context import PageContext, welcome
 from oarsman.console.pages.job.actions import Actions
-from oarsman.console.pages.job.ranks import Ranks
-from oarsman.console.pages.job.summary import Summary
-from oarsman.console.pages.job.tabs import ENDED, Events, Log, Manifest, Metrics, Tab, Usage
+from oarsman.console.pages.job.ranks import RanksTab
+from oarsman.console.pages.job.summary import SummaryTab
+from oarsman.console.pages.job.tabs import ENDED, Events, Log, Manifest, MetricsTab, Tab, Usage
 from oarsman.console.parts import amounts
 from oarsman.console.parts.widgets import said, state_badge
 from oarsman.console.words import Words
@@ -52,11 +52,11 @@ class _Page:
         self.context = context
         self.key = key
         self.job = job
-        self.log, self.ranks = Log(context, key, job), Ranks(context, key, job)
+        self.log, self.ranks = Log(context, key, job), RanksTab(context, key, job)
         self.ranks.on_pick = self._log_of
-        others = (kind(context, key, job) for kind in (Usage, Metrics, Events, Manifest))
+        others = (kind(context, key, job) for kind in (Usage, MetricsTab, Events, Manifest))
         self.tabs: dict[str, Tab] = {
-            tab.name: tab for tab in (Summary(context, key, job), self.ranks, self.log, *others)
+            tab.name: tab for tab in (SummaryTab(context, key, job), self.ranks, self.log, *others)
         }
 
     async def show(self, wanted: str) -> None:

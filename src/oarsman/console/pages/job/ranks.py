@@ -20,7 +20,7 @@ _NOW = timedelta(minutes=1)  # what was measured before that says nothing of now
 _NAMED = 5  # stragglers that are told one by one
 
 
-class Ranks(Tab):
+class RanksTab(Tab):
     name = N_("Ranks")
     follows = True
     on_pick: Callable[[int], None]

@@ -18,7 +18,7 @@ from oarsman.service.models import AttemptView
 from oarsman.text.catalogue import N_
 
 
-class Summary(Tab):
+class SummaryTab(Tab):
     name = N_("Summary")
 
     def build(self) -> None:

@@ -198,7 +198,7 @@ class Log(Tab):
         return f"{one.number} · {self.context.say(one.outcome or 'Running')}"
 
 
-class Metrics(Tab):
+class MetricsTab(Tab):
     name = N_("Metrics")
     follows = True
 

@@ -192,7 +192,7 @@ class HostsEngine:
         await self._order(assignment.job, {"do": "publish", "hosts": list(hosts), "files": files})
 
     async def _order(self, job: Job, message: dict[str, object]) -> None:
-        await Control(self._run_folder(job.uid) / job_agent.CONTROL).order(message)
+        await AgentControl(self._run_folder(job.uid) / job_agent.CONTROL).order(message)
 
     async def forget(self, uid: str) -> None:
         watched = self._watched.pop(uid, None) or Watched(self._job_folder(uid))
@@ -292,7 +292,7 @@ def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
 _ANSWER_WITHIN = 60.0
 
 
-class Control:
+class AgentControl:
     def __init__(self, path: Path) -> None:
         self._path = path
 

@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"[-+.\w]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InventoryValue:
     """A value of the document, with what is needed to read it and to say what is wrong with it."""
 
     document: Document
@@ -37,7 +37,7 @@ class Place:
     def value(self) -> Any:
         return self.node.value
 
-    def parts(self) -> Iterator[tuple[str | int, Place]]:
+    def parts(self) -> Iterator[tuple[str | int, InventoryValue]]:
         """What a list or mapping holds; null is as good as absent."""
         for step, node in self.node.children.items():
             if node.value is not None:
@@ -53,11 +53,11 @@ class Place:
             self.problems.append(self.document.missing((*self.path, name), "is required"))
 
 
-Reader = Callable[[Place], Any]  # None where it has found something wrong
+Reader = Callable[[InventoryValue], Any]  # None where it has found something wrong
 
 
 @dataclass(slots=True)
-class Found:
+class InventoryText:
     """What the text says: the fields of each host, as RackHost takes them."""
 
     hosts: list[dict[str, Any]] = field(default_factory=list)
@@ -65,13 +65,13 @@ class Found:
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_yaml(text: str, source: str, folder: Path) -> Found:
+def read_yaml(text: str, source: str, folder: Path) -> InventoryText:
     documents, problems = read_documents(text, source)
     noted = {(problem.line, problem.column) for problem in problems}
-    found = Found()
+    found = InventoryText()
     for number, document in enumerate(documents):
         assert document.root is not None
-        top = Place(document, document.root, folder, found.problems)
+        top = InventoryValue(document, document.root, folder, found.problems)
         if number:
             top.wrong("an inventory is one document", "leave out what starts with ---")
         else:
@@ -80,7 +80,7 @@ def read_yaml(text: str, source: str, folder: Path) -> Found:
     return found
 
 
-def _read_top(top: Place, found: Found) -> None:
+def _read_top(top: InventoryValue, found: InventoryText) -> None:
     if isinstance(top.value, list):
         _read_hosts(top, {}, found)
         return
@@ -102,7 +102,7 @@ def _read_top(top: Place, found: Found) -> None:
         _read_hosts(known["hosts"], defaults, found)
 
 
-def _read_hosts(listing: Place, defaults: Mapping[str, Any], found: Found) -> None:
+def _read_hosts(listing: InventoryValue, defaults: Mapping[str, Any], found: InventoryText) -> None:
     if not listing.value:
         listing.wrong("there is no host here")
     lines: dict[str, int] = {}
@@ -120,7 +120,7 @@ def _read_hosts(listing: Place, defaults: Mapping[str, Any], found: Found) -> No
         found.hosts.append({**defaults, **host, **merged, "line": line})
 
 
-def _read_host(place: Place) -> dict[str, Any]:
+def _read_host(place: InventoryValue) -> dict[str, Any]:
     """A mapping, or a string that is a line of a hostfile."""
     if isinstance(place.value, dict):
         host = _read_fields(place, FIELDS, "a host")
@@ -137,7 +137,7 @@ def _read_host(place: Place) -> dict[str, Any]:
     return {key: value for key, value in said.items() if value not in (None, "")}
 
 
-def _read_fields(holder: Place, fields: Mapping[str, Reader], what: str) -> dict[str, Any]:
+def _read_fields(holder: InventoryValue, fields: Mapping[str, Reader], what: str) -> dict[str, Any]:
     if not isinstance(holder.value, dict):
         holder.wrong(f"must be a mapping, not {quoted(holder.value)}")
         return {}
@@ -146,7 +146,7 @@ def _read_fields(holder: Place, fields: Mapping[str, Reader], what: str) -> dict
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _known(places: dict[str, Place], names: Collection[str], what: str) -> dict[str, Place]:
+def _known(places: dict[str, InventoryValue], names: Collection[str], what: str) -> dict[str, InventoryValue]:
     for name in places.keys() - set(names):
         if name in FIELDS and what == "defaults":
             places[name].wrong("is each host's own", "write it with the host", on_key=True)
@@ -163,7 +163,7 @@ def _in_quotes(value: object) -> str | None:
 
 
 def _word(take: Callable[[str], str]) -> Reader:
-    def read(place: Place) -> str | None:
+    def read(place: InventoryValue) -> str | None:
         if not isinstance(place.value, str):
             place.wrong(f"must be a string, not {quoted(place.value)}", _in_quotes(place.value))
             return None
@@ -177,7 +177,7 @@ def _word(take: Callable[[str], str]) -> Reader:
 
 
 def _whole(least: int, most: int) -> Reader:
-    def read(place: Place) -> int | None:
+    def read(place: InventoryValue) -> int | None:
         value = place.value
         if isinstance(value, bool) or not isinstance(value, int):
             digits = isinstance(value, str) and value.isdecimal()
@@ -191,12 +191,12 @@ def _whole(least: int, most: int) -> Reader:
     return read
 
 
-def _file_here(place: Place) -> str | None:
+def _file_here(place: InventoryValue) -> str | None:
     found: str | None = _word(lambda text: words.file_here(text, place.folder))(place)
     return found
 
 
-def _memory(place: Place) -> int | None:
+def _memory(place: InventoryValue) -> int | None:
     try:
         amount = math.ceil(quantity.parse(place.value))
     except quantity.QuantityError as what:
@@ -208,7 +208,7 @@ def _memory(place: Place) -> int | None:
     return None
 
 
-def _folders(place: Place) -> tuple[str, ...] | None:
+def _folders(place: InventoryValue) -> tuple[str, ...] | None:
     read_one = _word(words.shared_folder)
     if not isinstance(place.value, list):
         found = read_one(place)
@@ -219,7 +219,7 @@ def _folders(place: Place) -> tuple[str, ...] | None:
 def _texts(names: re.Pattern[str], what: str) -> Reader:
     """A mapping to texts. Numbers and truths are meant as they are written."""
 
-    def read(place: Place) -> dict[str, str] | None:
+    def read(place: InventoryValue) -> dict[str, str] | None:
         if not isinstance(place.value, dict):
             place.wrong(f"must be a mapping, not {quoted(place.value)}")
             return None
@@ -238,7 +238,7 @@ def _texts(names: re.Pattern[str], what: str) -> Reader:
     return read
 
 
-def _as_written(place: Place) -> str:
+def _as_written(place: InventoryValue) -> str:
     """1.10 stays 1.10, which as a number it is not."""
     value, node = place.value, place.node
     if isinstance(value, str):

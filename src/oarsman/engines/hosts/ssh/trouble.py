@@ -25,7 +25,7 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Endpoint:
     """How a host is called in messages, with what the inventory and ssh itself say about the way to it."""
 
     host: SshHost
@@ -74,10 +74,10 @@ class _Place:
         return f"ssh {port}{jump}{user}{self.host.target}"
 
 
-_Sentence = Callable[[_Place], tuple[str, str]]
+_Sentence = Callable[[_Endpoint], tuple[str, str]]
 
 
-def _unresolvable(place: _Place) -> tuple[str, str]:
+def _unresolvable(place: _Endpoint) -> tuple[str, str]:
     said = re.search(r"Could not resolve hostname (\S+?):", place.text)
     name = said[1] if said else place.host.target
     return (
@@ -86,26 +86,26 @@ def _unresolvable(place: _Place) -> tuple[str, str]:
     )
 
 
-def _refused(place: _Place) -> tuple[str, str]:
+def _refused(place: _Endpoint) -> tuple[str, str]:
     return f"{place.name}: nothing listens on port {place.port}", "start sshd there, or correct the port"
 
 
-def _timeout(place: _Place) -> tuple[str, str]:
+def _timeout(place: _Endpoint) -> tuple[str, str]:
     return f"{place.name}: no answer on port {place.port}", "it is switched off, or a firewall drops the connection"
 
 
-def _unreachable(place: _Place) -> tuple[str, str]:
+def _unreachable(place: _Endpoint) -> tuple[str, str]:
     return f"{place.name}: there is no way to it in the network", "check its address, routes and firewalls"
 
 
-def _key_unknown(place: _Place) -> tuple[str, str]:
+def _key_unknown(place: _Endpoint) -> tuple[str, str]:
     return (
         f"{place.name}: its host key is not known yet",
         f"accept it with 'oarsman hosts trust', or by '{place.words}' once",
     )
 
 
-def _key_changed(place: _Place) -> tuple[str, str]:
+def _key_changed(place: _Endpoint) -> tuple[str, str]:
     said = re.search(r"Offending (?:\S+ )?key in (\S+)", place.text)
     where = f" ({said[1]})" if said else ""
     stated = re.search(r"ssh-keygen -f .* -R .*", place.text)
@@ -116,7 +116,7 @@ def _key_changed(place: _Place) -> tuple[str, str]:
     )
 
 
-def _key_revoked(place: _Place) -> tuple[str, str]:
+def _key_revoked(place: _Endpoint) -> tuple[str, str]:
     return f"{place.name}: its host key is marked as revoked", "do not connect before its owner has given it a new one"
 
 
@@ -130,7 +130,7 @@ _KEY_PROBLEMS = (
 )
 
 
-def _denied(place: _Place) -> tuple[str, str]:
+def _denied(place: _Endpoint) -> tuple[str, str]:
     key = next((found[0] for form in _KEY_PROBLEMS if (found := re.search(form, place.text))), "")
     hint = "check the user and the key, or let 'oarsman hosts trust' put a key there"
     return f"{place.name}: it does not let us log in{place.user}{f' ({key})' if key else ''}", hint
@@ -140,14 +140,14 @@ _JUMP_ENDED = r"(?:kex|ssh)_exchange_identification: (?:Connection closed|read: 
 _JUMP_REASON = r"^(?:ssh: .*|.*Permission denied.*|.*verification failed.*|.*administratively prohibited.*)$"
 
 
-def _jump(place: _Place) -> tuple[str, str]:
+def _jump(place: _Endpoint) -> tuple[str, str]:
     said = re.search(_JUMP_REASON, place.text, re.MULTILINE)
     reason = f": {said[0].removeprefix('ssh: ')}" if said else ""
     through = f" {place.host.jump}" if place.host.jump else ""
     return f"{place.name}: the jump host{through} on the way to it failed{reason}", f"try '{place.words}'"
 
 
-def _lost(place: _Place) -> tuple[str, str]:
+def _lost(place: _Endpoint) -> tuple[str, str]:
     return (
         f"{place.name}: the connection was closed",
         "it was switched off or cut off, or its sshd has too many connections",
@@ -194,7 +194,7 @@ def trouble(host: SshHost, code: int, stderr: str, *, typed: str = "", config: s
 
     `typed`: the command line that would go the same way; `config`: the ssh configuration that is used.
     """
-    place = _Place(host, stderr, typed, config)
+    place = _Endpoint(host, stderr, typed, config)
     if code == NOT_STARTED:
         return Trouble("no-ssh", "there is no ssh on this machine", "install OpenSSH's client")
     if code == TIMED_OUT:

@@ -2,7 +2,7 @@
 
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.access import Access, load_access
-from oarsman.engines.kube.client.codec import Change, Page
+from oarsman.engines.kube.client.codec import ListPage, WatchChange
 from oarsman.engines.kube.client.errors import (
     AlreadyExists,
     ApiError,
@@ -29,7 +29,6 @@ __all__ = [
     "AccessError",
     "AlreadyExists",
     "ApiError",
-    "Change",
     "ClusterError",
     "Conflict",
     "Forbidden",
@@ -38,10 +37,10 @@ __all__ = [
     "Informer",
     "Invalid",
     "Kube",
+    "ListPage",
     "Meta",
     "NotFound",
     "Owner",
-    "Page",
     "PartialObject",
     "Pauses",
     "Resource",
@@ -50,6 +49,7 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "Unreadable",
+    "WatchChange",
     "load_access",
     "resources",
 ]

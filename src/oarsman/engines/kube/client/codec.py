@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     """A part of a list. `first`: what earlier pages held no longer counts, the list was started over."""
 
     items: list[T]
@@ -29,7 +29,7 @@ class Page(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class WatchChange(Generic[T]):
     """What a watch tells. A bookmark has no object, only the version up to which everything was told."""
 
     type: Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
@@ -102,7 +102,7 @@ def decode_list(trying: str, body: bytes, view: type[T]) -> Listing[T]:
     return found
 
 
-def decode_change(trying: str, line: bytes, view: type[T]) -> Change[T] | None:
+def decode_change(trying: str, line: bytes, view: type[T]) -> WatchChange[T] | None:
     """None: nothing that the view can show."""
     try:
         event = _EVENTS.decode(line)
@@ -111,9 +111,9 @@ def decode_change(trying: str, line: bytes, view: type[T]) -> Change[T] | None:
     match event.type:
         case "ADDED" | "MODIFIED" | "DELETED":
             item = _readable(trying, event.object, view)
-            return None if item is None else Change(event.type, item)
+            return None if item is None else WatchChange(event.type, item)
         case "BOOKMARK":
-            return Change("BOOKMARK", None, decode(trying, event.object, PartialObject).metadata.resource_version)
+            return WatchChange("BOOKMARK", None, decode(trying, event.object, PartialObject).metadata.resource_version)
         case "ERROR":
             raise from_refusal(trying, 0, decode(trying, event.object, Refusal))
     return None

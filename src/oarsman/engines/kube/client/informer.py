@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import Generic
 
 from oarsman.engines.kube.client.cache import Cache, Changed, Key, T, is_older, key_of
-from oarsman.engines.kube.client.codec import Change
+from oarsman.engines.kube.client.codec import WatchChange
 from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
 from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.pace import Pauses, Pulse
@@ -218,7 +218,7 @@ class _Follower(Generic[T]):
         self._failures += 1
         return self._pauses.after(self._failures)
 
-    async def _hear(self, changes: AsyncIterator[Change[T]], guard: asyncio.Timeout) -> int:
+    async def _hear(self, changes: AsyncIterator[WatchChange[T]], guard: asyncio.Timeout) -> int:
         """Takes in changes to the end; how many there were. Bookmarks are the server's pulse."""
         now = asyncio.get_running_loop().time
         pulse = Pulse(self._pauses.silence)
@@ -232,7 +232,7 @@ class _Follower(Generic[T]):
                 await asyncio.sleep(0)
         return told
 
-    def _take(self, change: Change[T]) -> None:
+    def _take(self, change: WatchChange[T]) -> None:
         if change.object is None:
             self._heard(change.version)
             return

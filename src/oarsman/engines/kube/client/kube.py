@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 
 from oarsman.engines.kube.client import requests
 from oarsman.engines.kube.client.access import Access
-from oarsman.engines.kube.client.codec import WHOLE, Change, Page, T, decode, decode_change, decode_list
+from oarsman.engines.kube.client.codec import WHOLE, ListPage, T, WatchChange, decode, decode_change, decode_list
 from oarsman.engines.kube.client.errors import ApiError, Conflict, Gone, NotFound
 from oarsman.engines.kube.client.meta import PartialObject
 from oarsman.engines.kube.client.pace import Bucket
@@ -165,7 +165,7 @@ class Kube:
         size: int = 500,
         view: type[T] = WHOLE,
         metadata_only: bool = False,
-    ) -> AsyncGenerator[Page[T], None]:
+    ) -> AsyncGenerator[ListPage[T], None]:
         """When the server forgets where we were, the list starts over, with a page that says it is the first."""
         selection = Selection(
             resource=resource, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only
@@ -181,7 +181,7 @@ class Kube:
                 after, restarts = "", restarts + 1
                 size = 0 if restarts > 1 else size  # too slow for this server's memory twice: take all at once
                 continue
-            yield Page(listing.items or [], listing.metadata.resource_version, first=not after)
+            yield ListPage(listing.items or [], listing.metadata.resource_version, first=not after)
             after = listing.metadata.continue_
             if not after:
                 return
@@ -217,7 +217,7 @@ class Kube:
         view: type[T] = WHOLE,
         metadata_only: bool = False,
         opened: Callable[[], None] | None = None,
-    ) -> AsyncGenerator[Change[T], None]:
+    ) -> AsyncGenerator[WatchChange[T], None]:
         """Changes after the version `since`, until the server ends it. `opened` is called once the server agreed."""
         selection = Selection(
             resource=resource, namespace=namespace, labels=labels, fields=fields, metadata_only=metadata_only

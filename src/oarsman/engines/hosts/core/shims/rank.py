@@ -52,7 +52,7 @@ class Who:
 
 
 @dataclass(slots=True)
-class Stream:
+class OutputStream:
     source: int
     recorder: log_lines.Recorder
     through: int | None  # also copied here
@@ -66,7 +66,7 @@ class Recording:
     attempt: int
     program: int  # its process number
     status: int  # read end of a pipe: the first process tells here how the program ended
-    streams: list[Stream] = field(default_factory=list)
+    streams: list[OutputStream] = field(default_factory=list)
     looks_left: int = 50  # at the libraries of the program, while it writes
     foreign: str = ""
     trouble: str = ""
@@ -111,7 +111,7 @@ class Recording:
                     selector.unregister(key.fd)
         return told or os.read(self.status, 64)
 
-    def _pump(self, stream: Stream) -> bool:
+    def _pump(self, stream: OutputStream) -> bool:
         """Move what is there; False at the end of the stream."""
         try:
             chunk = os.read(stream.source, _READ_SIZE)
@@ -210,7 +210,7 @@ def path_of_rank(given: str, host: str, mpi: str) -> str:
     return host if rest(given) == rest(host) else given
 
 
-def _streams(who: Who, through: str, logs: str) -> tuple[list[Stream], int, int]:
+def _streams(who: Who, through: str, logs: str) -> tuple[list[OutputStream], int, int]:
     """A terminal for stdout, so that programs write line by line, and a pipe for stderr."""
     out_read, out_write = os.openpty()
     with contextlib.suppress(ImportError):
@@ -222,7 +222,7 @@ def _streams(who: Who, through: str, logs: str) -> tuple[list[Stream], int, int]
     for name, source, target in (("out", out_read, 1), ("err", err_read, 2)):
         passes = name[0] in through
         recorder = log_lines.Recorder(logs, rank=str(who.rank), host=who.host, stream=name, merge=not passes)
-        streams.append(Stream(source, recorder, target if passes else None))
+        streams.append(OutputStream(source, recorder, target if passes else None))
     return streams, out_write, err_write
 
 

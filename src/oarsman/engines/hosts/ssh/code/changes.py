@@ -11,18 +11,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from oarsman.engines.hosts.ssh.code.tree import Entry, Kind, Tree, file_entry, unreadable
+from oarsman.engines.hosts.ssh.code.tree import Kind, Tree, TreeEntry, file_entry, unreadable
 
 _KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.FOLDER, stat.S_IFLNK: Kind.LINK}
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
-    sent: tuple[Entry, ...] = ()
-    in_the_way: tuple[Entry, ...] = ()  # files on the host where the tree has a folder
-    former_files: tuple[Entry, ...] = ()  # brought once, and no longer in the tree
-    former_folders: tuple[Entry, ...] = ()  # the deepest first; they stay if jobs left something in them
-    obstacles: tuple[Entry, ...] = ()  # folders on the host where the tree has a file; they must go
+class TreeChanges:
+    sent: tuple[TreeEntry, ...] = ()
+    in_the_way: tuple[TreeEntry, ...] = ()  # files on the host where the tree has a folder
+    former_files: tuple[TreeEntry, ...] = ()  # brought once, and no longer in the tree
+    former_folders: tuple[TreeEntry, ...] = ()  # the deepest first; they stay if jobs left something in them
+    obstacles: tuple[TreeEntry, ...] = ()  # folders on the host where the tree has a file; they must go
 
     @property
     def nothing(self) -> bool:
@@ -33,18 +33,18 @@ class Changes:
         return len(self.former_files)
 
 
-def gone(brought: Sequence[Entry], tree: Tree) -> list[Entry]:
+def gone(brought: Sequence[TreeEntry], tree: Tree) -> list[TreeEntry]:
     """What an earlier copy brought, and the tree no longer has."""
     kept = {entry.path for entry in tree.entries}
     return [entry for entry in brought if entry.path not in kept]
 
 
-def changes(tree: Tree, there: Mapping[str, Entry], former: Sequence[Entry]) -> Changes:
+def changes(tree: Tree, there: Mapping[str, TreeEntry], former: Sequence[TreeEntry]) -> TreeChanges:
     """What is seen on the host through a link is not in the copy: only what lies in real folders counts."""
     real = _in_real_folders(there)
     found = [(entry, real.get(entry.path)) for entry in tree.entries]
     lost = [(entry, real[entry.path]) for entry in former if entry.path in real]
-    return Changes(
+    return TreeChanges(
         sent=tuple(entry for entry, other in found if other is None or _differs(entry, other)),
         in_the_way=tuple(entry for entry, other in found if other and entry.is_folder and not other.is_folder),
         obstacles=tuple(entry for entry, other in found if other and other.is_folder and not entry.is_folder),
@@ -53,7 +53,7 @@ def changes(tree: Tree, there: Mapping[str, Entry], former: Sequence[Entry]) -> 
     )
 
 
-def _differs(entry: Entry, other: Entry) -> bool:
+def _differs(entry: TreeEntry, other: TreeEntry) -> bool:
     if entry.kind is not other.kind:
         return True
     if entry.kind is Kind.LINK:
@@ -62,8 +62,8 @@ def _differs(entry: Entry, other: Entry) -> bool:
     return entry.kind is Kind.FILE and (entry.young or seen)
 
 
-def _in_real_folders(there: Mapping[str, Entry]) -> dict[str, Entry]:
-    real: dict[str, Entry] = {}
+def _in_real_folders(there: Mapping[str, TreeEntry]) -> dict[str, TreeEntry]:
+    real: dict[str, TreeEntry] = {}
     for path in sorted(there, key=lambda path: path.count("/")):
         above = os.path.dirname(path)
         if not above or (above in real and real[above].is_folder):
@@ -71,29 +71,29 @@ def _in_real_folders(there: Mapping[str, Entry]) -> dict[str, Entry]:
     return real
 
 
-def _deepest_first(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+def _deepest_first(entries: Iterable[TreeEntry]) -> tuple[TreeEntry, ...]:
     return tuple(sorted(entries, key=lambda entry: entry.path.count("/"), reverse=True))
 
 
 # -- on the wire and in the list beside the copy -------------------------------------------------------------------
-def named(entries: Iterable[Entry], *, folders_marked: bool) -> bytes:
+def named(entries: Iterable[TreeEntry], *, folders_marked: bool) -> bytes:
     """Names of which none looks like an option; no name holds a zero byte."""
     ends = {True: b"/\0", False: b"\0"}
     return b"".join(b"./" + os.fsencode(entry.path) + ends[folders_marked and entry.is_folder] for entry in entries)
 
 
-def read_names(text: bytes) -> list[Entry]:
+def read_names(text: bytes) -> list[TreeEntry]:
     """A list that named() made, with folders marked. Anything else in it is not ours to touch."""
     return [
-        Entry(os.fsdecode(name[2:].rstrip(b"/")), Kind.FOLDER if name.endswith(b"/") else Kind.FILE)
+        TreeEntry(os.fsdecode(name[2:].rstrip(b"/")), Kind.FOLDER if name.endswith(b"/") else Kind.FILE)
         for name in text.split(b"\0")
         if name.startswith(b"./") and b".." not in name.split(b"/") and name.rstrip(b"/") != b"."
     ]
 
 
-def read_answer(text: bytes) -> dict[str, Entry]:
+def read_answer(text: bytes) -> dict[str, TreeEntry]:
     """Of copy.sh's look: what stat said, then pairs of a link's name and target, then an empty name; and again."""
-    there: dict[str, Entry] = {}
+    there: dict[str, TreeEntry] = {}
     fields = iter(text.removesuffix(b"end\0").split(b"\0")[:-1])
     for said in fields:
         there |= {entry.path: entry for record in said.split(b"//\n")[:-1] if (entry := _read_stat(record))}
@@ -101,18 +101,18 @@ def read_answer(text: bytes) -> dict[str, Entry]:
             target = next(fields, b"").removesuffix(b"\n")
             path = os.fsdecode(name[2:])
             if path in there:
-                there[path] = Entry(path, Kind.LINK, target=os.fsdecode(target))
+                there[path] = TreeEntry(path, Kind.LINK, target=os.fsdecode(target))
     return there
 
 
-def _read_stat(record: bytes) -> Entry | None:
+def _read_stat(record: bytes) -> TreeEntry | None:
     mode, size, mtime, name = record.split(b" ", 3)
     path = os.fsdecode(name[2:])
     bits = int(mode, 16)
     kind = _KINDS.get(stat.S_IFMT(bits), Kind.OTHER)
     if kind is Kind.FILE:
-        return Entry(path, kind, int(size), int(mtime), bool(bits & stat.S_IXUSR))
-    return Entry(path, kind) if path else None
+        return TreeEntry(path, kind, int(size), int(mtime), bool(bits & stat.S_IXUSR))
+    return TreeEntry(path, kind) if path else None
 
 
 PIECE = 256 << 10  # bytes
@@ -120,7 +120,7 @@ _TRIES = 3  # for a file that changes while it is read
 _TYPES = {Kind.FILE: tarfile.REGTYPE, Kind.FOLDER: tarfile.DIRTYPE, Kind.LINK: tarfile.SYMTYPE}
 
 
-def archive(tree: Tree, changes: Changes, brought: Iterable[Entry]) -> Iterator[bytes]:
+def archive(tree: Tree, changes: TreeChanges, brought: Iterable[TreeEntry]) -> Iterator[bytes]:
     """Lists for copy.sh, the tree's part, and last the list of what is there then: with it the archive is whole."""
     gathered = bytearray()
     for part in _parts(tree, changes, brought):
@@ -131,7 +131,7 @@ def archive(tree: Tree, changes: Changes, brought: Iterable[Entry]) -> Iterator[
     yield bytes(gathered.ljust(-len(gathered) % tarfile.RECORDSIZE + len(gathered), b"\0"))
 
 
-def _parts(tree: Tree, changes: Changes, brought: Iterable[Entry]) -> Iterator[bytes]:
+def _parts(tree: Tree, changes: TreeChanges, brought: Iterable[TreeEntry]) -> Iterator[bytes]:
     both = {entry.path: entry for entry in (*brought, *tree.entries)}
     yield from _list("before", named(both.values(), folders_marked=True))  # in case that it ends half-way
     yield from _list("files", named((*changes.in_the_way, *changes.former_files), folders_marked=False))
@@ -147,12 +147,12 @@ def _parts(tree: Tree, changes: Changes, brought: Iterable[Entry]) -> Iterator[b
 
 
 def _list(name: str, text: bytes) -> Iterator[bytes]:
-    yield _header(Entry(name, Kind.FILE, len(text)), below="")
+    yield _header(TreeEntry(name, Kind.FILE, len(text)), below="")
     yield text
     yield _filling(len(text))
 
 
-def _file(folder: Path, entry: Entry) -> Iterator[bytes]:
+def _file(folder: Path, entry: TreeEntry) -> Iterator[bytes]:
     """As it is now. One that changes while it is read is sent again: of two of the same name the later one stays."""
     for _ in range(_TRIES):
         try:
@@ -184,7 +184,7 @@ def _open(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
-def _header(entry: Entry, below: str = "tree/") -> bytes:
+def _header(entry: TreeEntry, below: str = "tree/") -> bytes:
     """For the user alone: it may be private here. A young file is sent as older, so that the next copy looks again."""
     info = tarfile.TarInfo(below + entry.path)
     info.type = _TYPES[entry.kind]

@@ -21,8 +21,8 @@ from pathlib import Path
 
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh, backoff, end, is_turned_away, quietly, trouble
-from oarsman.engines.hosts.ssh.code.changes import Changes, archive, changes, gone, named, read_answer, read_names
-from oarsman.engines.hosts.ssh.code.tree import Entry, Tree, plan_copy
+from oarsman.engines.hosts.ssh.code.changes import TreeChanges, archive, changes, gone, named, read_answer, read_names
+from oarsman.engines.hosts.ssh.code.tree import Tree, TreeEntry, plan_copy
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT
 from oarsman.errors import OarsmanError, RetryableError, UserError
@@ -172,13 +172,13 @@ class _Conversation:
         """The empty name after them is their end."""
         return (await self._hear(b"\0end-of-names\0")).removesuffix(b"end-of-names\0")
 
-    async def _look(self, entries: Iterable[Entry]) -> dict[str, Entry]:
+    async def _look(self, entries: Iterable[TreeEntry]) -> dict[str, TreeEntry]:
         """What these are on the host. It reads ahead, so nothing more is said before it has answered."""
         wanted = b".\0" + named(entries, folders_marked=False)
         await self._say(b"look %d\n" % len(wanted) + wanted)
         return read_answer(await self._hear(b"\0end\0"))
 
-    async def _send(self, tree: Tree, needed: Changes, brought: Iterable[Entry]) -> None:
+    async def _send(self, tree: Tree, needed: TreeChanges, brought: Iterable[TreeEntry]) -> None:
         await self._say(b"take\n")
         pieces = archive(tree, needed, brought)
         while piece := await asyncio.to_thread(next, pieces, b""):

@@ -59,7 +59,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TreeEntry:
     """A path below the folder; what cannot be decoded in it is kept as Python keeps it for the file system."""
 
     path: str
@@ -78,7 +78,7 @@ class Entry:
 @dataclass(frozen=True, slots=True)
 class Tree:
     folder: Path
-    entries: tuple[Entry, ...]  # a folder before what is in it
+    entries: tuple[TreeEntry, ...]  # a folder before what is in it
 
     @property
     def bytes(self) -> int:
@@ -104,7 +104,7 @@ def plan_copy(folder: Path, *, limit_bytes: int = LIMIT_BYTES, limit_files: int 
 
 
 # -- looking -----------------------------------------------------------------------------------------------------
-def _walk(top: str, below: str, patterns: Sequence[_Pattern]) -> Iterator[Entry]:
+def _walk(top: str, below: str, patterns: Sequence[_Pattern]) -> Iterator[TreeEntry]:
     with os.scandir(os.path.join(top, below) if below else top) as found:
         children = sorted(found, key=lambda child: child.name)
     for child in children:
@@ -122,13 +122,13 @@ def _walk(top: str, below: str, patterns: Sequence[_Pattern]) -> Iterator[Entry]
             yield from _walk(top, path, patterns)
 
 
-def _entry(path: str, child: os.DirEntry[str]) -> Entry | None:
+def _entry(path: str, child: os.DirEntry[str]) -> TreeEntry | None:
     """Links stay links, wherever they lead; sockets, pipes and devices are no code."""
     found = child.stat(follow_symlinks=False)
     if stat.S_ISDIR(found.st_mode):
-        return Entry(path, Kind.FOLDER)
+        return TreeEntry(path, Kind.FOLDER)
     if stat.S_ISLNK(found.st_mode):
-        return Entry(path, Kind.LINK, target=os.readlink(child.path))
+        return TreeEntry(path, Kind.LINK, target=os.readlink(child.path))
     if not stat.S_ISREG(found.st_mode):
         return None
     if not os.access(child.path, os.R_OK, effective_ids=True):
@@ -136,10 +136,10 @@ def _entry(path: str, child: os.DirEntry[str]) -> Entry | None:
     return file_entry(path, found)
 
 
-def file_entry(path: str, found: os.stat_result) -> Entry:
+def file_entry(path: str, found: os.stat_result) -> TreeEntry:
     mtime = int(found.st_mtime // 1)
     executable = bool(found.st_mode & stat.S_IXUSR)
-    return Entry(path, Kind.FILE, found.st_size, mtime, executable, young=abs(time.time() - mtime) < _YOUNG)
+    return TreeEntry(path, Kind.FILE, found.st_size, mtime, executable, young=abs(time.time() - mtime) < _YOUNG)
 
 
 def unreadable(error: OSError) -> UserError:
@@ -158,7 +158,7 @@ class _Size:
     bytes_of: Counter[str] = field(default_factory=Counter)  # by what lies at the top
     files_of: Counter[str] = field(default_factory=Counter)
 
-    def add(self, entry: Entry) -> None:
+    def add(self, entry: TreeEntry) -> None:
         part, inside, _ = entry.path.partition("/")
         part += "/" if inside or entry.is_folder else ""
         self.bytes += entry.size

@@ -35,7 +35,7 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class SpeedSummary:
     least: float
     middle: float
     most: float
@@ -54,14 +54,14 @@ def rounds(names: Sequence[str]) -> list[list[tuple[str, str]]]:
     return found
 
 
-def summary(speeds: Iterable[Speed], what: str) -> Summary | None:
+def summary(speeds: Iterable[Speed], what: str) -> SpeedSummary | None:
     """Of the latency the slowest is the longest; of the bandwidth the smallest."""
     known = [speed for speed in speeds if getattr(speed, what) is not None]
     if not known:
         return None
     values = [getattr(speed, what) for speed in known]
     slowest = (max if what == "latency" else min)(known, key=lambda speed: float(getattr(speed, what)))
-    return Summary(least=min(values), middle=median(values), most=max(values), slowest=slowest)
+    return SpeedSummary(least=min(values), middle=median(values), most=max(values), slowest=slowest)
 
 
 async def measure(

@@ -19,13 +19,13 @@ from oarsman.engines.hosts.ssh.trust.files import (
     without_block,
     without_lines,
 )
-from oarsman.engines.hosts.ssh.trust.folders import KEY, Edit, Seen
+from oarsman.engines.hosts.ssh.trust.folders import KEY, Edit, FolderSeen
 
 HERE = ""  # in place of the name of a host
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TrustChange:
     """One thing that is announced, and then done."""
 
     place: str  # a host, or HERE
@@ -38,7 +38,7 @@ class Change:
 class Work:
     """For one place."""
 
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TrustChange, ...] = ()
     edits: tuple[Edit, ...] = ()
     make_key: bool = False
     delete_key: bool = False
@@ -50,7 +50,7 @@ class Peer:
     """A host as the others are to know it."""
 
     host: SshHost
-    seen: Seen
+    seen: FolderSeen
     key: PublicKey  # of the host
 
     @property
@@ -74,13 +74,13 @@ class Peer:
         )
 
 
-def names_of(host: SshHost, seen: Seen) -> list[str]:
+def names_of(host: SshHost, seen: FolderSeen) -> list[str]:
     """Those by which the others may call it, the usual one first."""
     found = dict.fromkeys((host.name, host.target, _hostname(host, seen)))
     return [name for name in found if not _is_this_machine(name)]
 
 
-def _hostname(host: SshHost, seen: Seen) -> str:
+def _hostname(host: SshHost, seen: FolderSeen) -> str:
     """Its own address, which is right also where this machine comes through a translating router."""
     for name in (seen.address, host.target):
         if name and not _is_this_machine(name):
@@ -109,11 +109,11 @@ def on_host(
     config, entries = _configured(seen, {peer.host.name: peer.stanza for peer in peers}, mark)
     make = not seen.key
     changes = [
-        Change(name, KEY, "make", int(make)),
-        Change(name, "authorized_keys", "add", len(lines) + pending),
-        Change(name, "known_hosts", "add", pinned.added),
-        Change(name, "known_hosts", "replace", pinned.replaced),
-        Change(name, "config", "add", entries),
+        TrustChange(name, KEY, "make", int(make)),
+        TrustChange(name, "authorized_keys", "add", len(lines) + pending),
+        TrustChange(name, "known_hosts", "add", pinned.added),
+        TrustChange(name, "known_hosts", "replace", pinned.replaced),
+        TrustChange(name, "config", "add", entries),
     ]
     edits = _edits(seen, {"authorized_keys": admitted, "known_hosts": pinned.text, "config": config})
     refused = tuple(peer.host.name for peer in peers if set(peer.known_as) & set(pinned.refused))
@@ -131,14 +131,14 @@ def _labelled(line: str) -> str:
     return " ".join(words)
 
 
-def _configured(seen: Seen, wanted: Mapping[str, str], mark: str) -> tuple[bytes | None, int]:
+def _configured(seen: FolderSeen, wanted: Mapping[str, str], mark: str) -> tuple[bytes | None, int]:
     text = seen.files["config"].text
     had = stanzas(text, mark)
     by_first = {stanza.split()[1]: stanza for stanza in wanted.values()}
     return with_block(text, by_first, mark), sum(had.get(first) != stanza for first, stanza in by_first.items())
 
 
-def _edits(seen: Seen, after: Mapping[str, bytes | None]) -> tuple[Edit, ...]:
+def _edits(seen: FolderSeen, after: Mapping[str, bytes | None]) -> tuple[Edit, ...]:
     return tuple(
         Edit(label, seen.files[label], text) for label, text in after.items() if text != seen.files[label].text
     )
@@ -148,7 +148,7 @@ def _edits(seen: Seen, after: Mapping[str, bytes | None]) -> tuple[Edit, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedHere:
     """Of the machine that all of this starts from."""
 
     pins: Mapping[str, Sequence[tuple[PublicKey, Sequence[str]]]]  # by label of the file
@@ -156,36 +156,36 @@ class Wanted:
     make_key: bool
 
 
-def on_start(seen: Seen, wanted: Wanted, mark: str) -> Work:
-    changes = [Change(HERE, KEY, "make", int(wanted.make_key))]
+def on_start(seen: FolderSeen, wanted: WantedHere, mark: str) -> Work:
+    changes = [TrustChange(HERE, KEY, "make", int(wanted.make_key))]
     after: dict[str, bytes | None] = {}
     for label, pins in wanted.pins.items():
         pinned = pin(seen.files[label].text, pins, mark)
         after[label] = pinned.text
-        changes.append(Change(HERE, label, "add", pinned.added))
-        changes.append(Change(HERE, label, "replace", pinned.replaced))
+        changes.append(TrustChange(HERE, label, "add", pinned.added))
+        changes.append(TrustChange(HERE, label, "replace", pinned.replaced))
     after["config"], entries = _configured(seen, wanted.entries, mark)
-    changes.append(Change(HERE, "config", "add", entries))
+    changes.append(TrustChange(HERE, "config", "add", entries))
     return Work(tuple(change for change in changes if change.count), _edits(seen, after), wanted.make_key)
 
 
 # -- and back ----------------------------------------------------------------------------------------------------
 
 
-def undo(place: str, seen: Seen, mark: str) -> Work:
+def undo(place: str, seen: FolderSeen, mark: str) -> Work:
     """All that carries the mark; the key pair stays while another trust is left that needs it."""
     changes, after, left = [], {}, set()
     for label, file in seen.files.items():
         without = without_block if label == "config" else without_lines
         after[label], count = without(file.text, mark)
         left |= marks(after[label])
-        changes.append(Change(place, label, "remove", count))
+        changes.append(TrustChange(place, label, "remove", count))
     delete = seen.made_by_us and not left
-    changes.append(Change(place, KEY, "delete", int(delete)))
+    changes.append(TrustChange(place, KEY, "delete", int(delete)))
     return Work(tuple(change for change in changes if change.count), _edits(seen, after), delete_key=delete)
 
 
-def others(seen: Seen, mark: str) -> set[str]:
+def others(seen: FolderSeen, mark: str) -> set[str]:
     """Marks of other inventories."""
     found = set().union(*(marks(file.text) for file in seen.files.values()))
     return {other for other in found if other.removesuffix("-start") != mark.removesuffix("-start")}

@@ -157,7 +157,7 @@ def admits(text: bytes | None, key: PublicKey) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownHostKey:
     key: PublicKey
     names: str
     revoked: bool
@@ -168,17 +168,17 @@ def with_port(name: str, port: int) -> str:
     return name if port == 22 else f"[{name}]:{port}"
 
 
-def known(text: bytes | None, name: str) -> list[Known]:
+def known(text: bytes | None, name: str) -> list[KnownHostKey]:
     """What a file knows under a name. Keys of authorities are left out: they are nobody's own."""
     return [entry for entry in _entries(text) if _is_named(entry.names, name)]
 
 
-def _entries(text: bytes | None) -> Iterator[Known]:
+def _entries(text: bytes | None) -> Iterator[KnownHostKey]:
     for line in (text or b"").splitlines():
         words = line.decode("utf-8", "replace").split()
         marker = words.pop(0) if words and words[0].startswith("@") else ""
         if len(words) >= 3 and not words[0].startswith("#") and marker != "@cert-authority":
-            yield Known(PublicKey(words[1], words[2]), words[0], marker == "@revoked", line)
+            yield KnownHostKey(PublicKey(words[1], words[2]), words[0], marker == "@revoked", line)
 
 
 def _is_named(names: str, name: str) -> bool:
@@ -238,7 +238,7 @@ def pin(text: bytes | None, wanted: Iterable[tuple[PublicKey, Sequence[str]]], m
     return Pinning(with_lines(text, lines, mark), len(lines), replaced, tuple(refused))
 
 
-def _contradicts(entry: Known, key: PublicKey) -> bool:
+def _contradicts(entry: KnownHostKey, key: PublicKey) -> bool:
     return entry.revoked or (entry.key.kind == key.kind and entry.key != key)
 
 

@@ -32,7 +32,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class FolderSeen:
     """What a folder is like."""
 
     user: str
@@ -67,12 +67,12 @@ class Edit:
 
 
 @dataclass(slots=True)
-class Place:
+class SshFolder:
     name: str  # of the host; empty: here
     run: Run
     files: Mapping[str, str] = field(default_factory=lambda: ON_HOST)  # where they are, by label
 
-    async def look(self) -> Seen | Trouble:
+    async def look(self) -> FolderSeen | Trouble:
         calls = ["describe", *(f"tell {label} {shlex.quote(path)}" for label, path in self.files.items())]
         rows = await self._ask(calls)
         try:
@@ -134,7 +134,7 @@ class Place:
         return rows
 
 
-def here(home: Path, files: Mapping[str, str]) -> Place:
+def here(home: Path, files: Mapping[str, str]) -> SshFolder:
     """The folder of the user who asks, through the same words."""
 
     async def run(script: str, _: float) -> Answer:
@@ -148,7 +148,7 @@ def here(home: Path, files: Mapping[str, str]) -> Place:
         out, err = await process.communicate(script.encode())
         return Answer(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
 
-    return Place("", run, files)
+    return SshFolder("", run, files)
 
 
 def _script() -> str:
@@ -180,14 +180,14 @@ def _escaped(piece: bytes) -> str:
     return "".join(chr(byte) if byte in _PLAIN else f"\\0{byte:03o}" for byte in piece)
 
 
-def _seen(name: str, rows: Sequence[Sequence[str]]) -> Seen | Trouble:
+def _seen(name: str, rows: Sequence[Sequence[str]]) -> FolderSeen | Trouble:
     said = {row[0]: list(row[1:]) for row in rows}
     unreadable = [row[1] for row in rows if row[0] == "unreadable"]
     if unreadable:
         return _failed(name, f"it does not let us read {', '.join(unreadable)}")
     files = {row[1]: _file(row) for row in rows if row[0] == "file"}
     reached = said.get("reached", [])
-    return Seen(
+    return FolderSeen(
         user=said["user"][0],
         node=said["node"][0],
         address=reached[2].removeprefix("::ffff:") if len(reached) == 4 else "",
@@ -205,5 +205,5 @@ def _file(row: Sequence[str]) -> File:
     return File(None if before == "none" else bytes.fromhex(content), before)
 
 
-def on_host(host: SshHost, run: Run) -> Place:
-    return Place(host.name, run)
+def on_host(host: SshHost, run: Run) -> SshFolder:
+    return SshFolder(host.name, run)

@@ -21,9 +21,9 @@ from oarsman.engines.hosts.ssh.client import Answer, Ssh, on_all
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble, trouble
 from oarsman.engines.hosts.ssh.trust import changes as plans
-from oarsman.engines.hosts.ssh.trust.changes import HERE, Change, Peer, Wanted, Work
+from oarsman.engines.hosts.ssh.trust.changes import HERE, Peer, TrustChange, WantedHere, Work
 from oarsman.engines.hosts.ssh.trust.files import PublicKey
-from oarsman.engines.hosts.ssh.trust.folders import KEY, Place, Seen, here, on_host
+from oarsman.engines.hosts.ssh.trust.folders import KEY, FolderSeen, SshFolder, here, on_host
 from oarsman.engines.hosts.ssh.trust.login import StartKey, Way, known_key, learn_key, log_in, opening_key, way_to
 from oarsman.errors import UserError
 
@@ -38,11 +38,11 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TrustPlan:
     work: Mapping[str, Work] = field(default_factory=dict)  # by place
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[TrustChange]:
         return [change for work in self.work.values() for change in work.changes]
 
 
@@ -58,12 +58,12 @@ class Trust:
         self.home = home
         self.troubles: dict[str, Trouble] = {}  # hosts that cannot take part
         self.learned: dict[str, PublicKey] = {}  # host keys that nobody here knew
-        self.done: list[Change] = []
-        self.told: Callable[[Change], None] = lambda change: None
+        self.done: list[TrustChange] = []
+        self.told: Callable[[TrustChange], None] = lambda change: None
         self._key = key
         self._ssh = ssh or Ssh(inventory)
         self._ways: dict[str, Way] = {}
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, FolderSeen] = {}
         self._passwords: dict[str, str] = {}
         self._opening: dict[str, StartKey] = {}
         self._stack = ExitStack()
@@ -136,7 +136,7 @@ class Trust:
             else:
                 self._seen[name] = seen
 
-    def _place(self, host: SshHost) -> Place:
+    def _place(self, host: SshHost) -> SshFolder:
         async def run(script: str, timeout: float) -> Answer:  # noqa: ASYNC109
             return await log_in(
                 self._ssh,
@@ -164,7 +164,7 @@ class Trust:
         return {h.name: found for h in self.taking_part if (found := plans.others(self._seen[h.name], self.mark))}
 
     # -- what would be done --------------------------------------------------------------------------------
-    async def plan(self) -> Plan:
+    async def plan(self) -> TrustPlan:
         for host in self.taking_part:
             if self._key is not None or host.name in self._passwords:
                 self._opening[host.name] = await opening_key(self._ways[host.name], self.home, self._key)
@@ -173,14 +173,14 @@ class Trust:
         work = {HERE: plans.on_start(await self._look_here(), self._wanted_here(), self._start_mark)}
         for peer in peers:
             work[peer.host.name] = self._work(peer, peers, keys)
-        return Plan({place: each for place, each in work.items() if each.changes or each.refused})
+        return TrustPlan({place: each for place, each in work.items() if each.changes or each.refused})
 
-    async def plan_undo(self) -> Plan:
+    async def plan_undo(self) -> TrustPlan:
         homes = {self._seen[host.name].home or host.name: host for host in reversed(self.taking_part)}
         firsts = [host for host in self.taking_part if host in homes.values()]  # who shares a home is done with it
         work = {host.name: plans.undo(host.name, self._seen[host.name], self.mark) for host in firsts}
         work[HERE] = plans.undo(HERE, await self._look_here(), self._start_mark)
-        return Plan({place: each for place, each in work.items() if each.changes})
+        return TrustPlan({place: each for place, each in work.items() if each.changes})
 
     @property
     def _start_mark(self) -> str:
@@ -203,7 +203,7 @@ class Trust:
                 peers.append(Peer(host, self._seen[host.name], key))
         return peers
 
-    def _wanted_here(self) -> Wanted:
+    def _wanted_here(self) -> WantedHere:
         pins: dict[str, list[tuple[PublicKey, list[str]]]] = {}
         labels = {path: label for label, path in self._files_here().items()}
         for name, key in self.learned.items():
@@ -216,7 +216,7 @@ class Trust:
             if host is not None and opening.unused:
                 hosts = " ".join(dict.fromkeys((host.name, host.target)))
                 entries[name] = f"Host {hosts}\n    IdentityFile {opening.private}\n"
-        return Wanted(pins, entries, any(not opening.public for opening in self._opening.values()))
+        return WantedHere(pins, entries, any(not opening.public for opening in self._opening.values()))
 
     def _files_here(self) -> dict[str, str]:
         config = self.inventory.ssh_config
@@ -228,14 +228,14 @@ class Trust:
     def file_here(self, label: str) -> str:
         return self._files_here().get(label, str(self.home / ".ssh" / label))
 
-    async def _look_here(self) -> Seen:
+    async def _look_here(self) -> FolderSeen:
         seen = await here(self.home, self._files_here()).look()
         if isinstance(seen, Trouble):
             raise UserError(seen.message)
         return seen
 
     # -- doing it ------------------------------------------------------------------------------------------
-    async def carry_out(self, plan: Plan) -> None:
+    async def carry_out(self, plan: TrustPlan) -> None:
         """First here, so that a run that is cut short finds its way again; then the keys; then all that names them."""
         if HERE in plan.work:
             await self._change_here(
@@ -266,9 +266,9 @@ class Trust:
             self.troubles[host.name] = made
             return
         await self._look_at([host])  # the folder may be new as well
-        self._tell(Change(host.name, KEY, "make"))
+        self._tell(TrustChange(host.name, KEY, "make"))
 
-    async def carry_out_undo(self, plan: Plan) -> None:
+    async def carry_out_undo(self, plan: TrustPlan) -> None:
         """Here last, and only when every host is done: the rest needs the way that is known here."""
 
         async def clear(host: SshHost) -> None:
@@ -296,13 +296,13 @@ class Trust:
                 return
         self.troubles[host.name] = Trouble("other", f"{host.name}: its ssh files change all the time", "try again")
 
-    async def _change_here(self, work: Work, again: Callable[[Seen], Work]) -> None:
+    async def _change_here(self, work: Work, again: Callable[[FolderSeen], Work]) -> None:
         place = here(self.home, self._files_here())
         if work.make_key:
             made = await place.make_key(self._start_mark)
             if isinstance(made, Trouble):
                 raise UserError(made.message)
-            self._tell(Change(HERE, KEY, "make"))
+            self._tell(TrustChange(HERE, KEY, "make"))
         for _ in range(_TRIES):
             work = again(await self._look_here())
             moved = await place.change(work.edits, delete_key=work.delete_key)
@@ -313,7 +313,7 @@ class Trust:
                 return
         raise UserError("files in the ssh folder of this machine change all the time")
 
-    def _tell(self, *changes: Change) -> None:
+    def _tell(self, *changes: TrustChange) -> None:
         for change in changes:
             self.done.append(change)
             self.told(change)
