@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import Jobs
+    from oarsman.backends.base import Backend
     from oarsman.backends.kube.backend import KubeBackend
     from oarsman.backends.kube.identity import Reviewer
 
@@ -22,7 +22,7 @@ def open_backend(
     kubeconfig: str | None = None,
     namespace: str | None = None,
     hosts: str | None = None,
-) -> Jobs:
+) -> Backend:
     """The jobs of this user on that engine. Imported late, so that `oarsman --version` stays quick.
 
     `hosts`: the inventory of SSH hosts, if not the one that is found in the usual places.

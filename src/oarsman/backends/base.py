@@ -19,6 +19,7 @@ from oarsman.store.logs import LogLine
 __all__ = [
     "EVERYTHING",
     "Amounts",
+    "Backend",
     "Batch",
     "Environments",
     "EventRecord",
@@ -27,7 +28,6 @@ __all__ = [
     "HostFinding",
     "HostRecord",
     "JobRecord",
-    "Jobs",
     "LogLine",
     "LogPage",
     "LogQuery",
@@ -187,7 +187,7 @@ class Environments(Protocol):
         ...
 
 
-class Jobs(Protocol):
+class Backend(Protocol):
     """`key` is always "namespace/name". Unknown jobs raise NotFoundError."""
 
     @property

@@ -18,7 +18,7 @@ from oarsman.cli.messages import t
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import Jobs
+    from oarsman.backends.base import Backend
     from oarsman.backends.kube.backend import KubeBackend
     from oarsman.backends.ssh.backend import SshBackend
 
@@ -31,7 +31,7 @@ def _now() -> datetime:
 
 @dataclass(kw_only=True)
 class Session:
-    factory: Callable[[str], Jobs] | None = None  # None: the real ones
+    factory: Callable[[str], Backend] | None = None  # None: the real ones
     now: Callable[[], datetime] = _now
     engine: str = "local"
     namespace: str | None = None
@@ -42,9 +42,9 @@ class Session:
     quiet: bool = False
     debug: bool = False
     asked: list[str] = field(default_factory=list)  # the keys this call was about, for suggestions
-    _jobs: Jobs | None = None
+    _jobs: Backend | None = None
 
-    def open(self) -> Jobs:
+    def open(self) -> Backend:
         """A door of one's own, for a thread that must not share one."""
         if self.engine != "kube":
             for option, given in (("--context", self.context), ("--kubeconfig", self.kubeconfig)):
@@ -59,7 +59,7 @@ class Session:
         return open_backend(self.engine, context=self.context, kubeconfig=self.kubeconfig, hosts=self.hosts)
 
     @property
-    def jobs(self) -> Jobs:
+    def jobs(self) -> Backend:
         if self._jobs is None:
             self._jobs = self.open()
         return self._jobs

@@ -13,7 +13,7 @@ from oarsman.cli.session import Session
 from oarsman.text import units
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord, Jobs
+    from oarsman.backends.base import Backend, JobRecord
     from oarsman.service import JobService
     from oarsman.service.models import SweepPoint, SweepView
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class _Within:
     """A door that lists one namespace: not everybody on a cluster may look at all of them."""
 
-    def __init__(self, jobs: Jobs, namespace: str | None) -> None:
+    def __init__(self, jobs: Backend, namespace: str | None) -> None:
         self._jobs, self._namespace = jobs, namespace
 
     def __getattr__(self, name: str) -> Any:
@@ -39,7 +39,7 @@ def service_of(session: Session, key: str | None = None) -> JobService:
     from oarsman.service.models import Identity, Role
 
     within = key.partition("/")[0] if key is not None else session.scope
-    jobs = cast("Jobs", _Within(session.jobs, within))
+    jobs = cast("Backend", _Within(session.jobs, within))
     return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=session.engine)
 
 

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from oarsman.backends.base import Jobs
+from oarsman.backends.base import Backend
 from oarsman.console.api.followers import Followers
 from oarsman.console.rights import RightsThere
 from oarsman.errors import UnauthenticatedError
@@ -30,7 +30,7 @@ _POINTS_AT_FIRST = 20  # of a sweep, before whoever began it gets an answer
 class OpenBackend:
     """A way to jobs, with the thread that follows them and the threads that follow their logs."""
 
-    def __init__(self, jobs: Jobs, engine: str) -> None:
+    def __init__(self, jobs: Backend, engine: str) -> None:
         self.jobs = jobs
         self.engine = engine
         self.job_index = JobIndex(jobs)
@@ -70,7 +70,7 @@ class Backends:
 
     def __init__(
         self,
-        open_with: Callable[[str | None], Jobs],
+        open_with: Callable[[str | None], Backend],
         engine: str,
         *,
         per_token: bool = False,

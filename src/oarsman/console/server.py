@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
-from oarsman.backends.base import Jobs
+from oarsman.backends.base import Backend
 from oarsman.console import pages
 from oarsman.console.api import (
     PREFIX,
@@ -203,7 +203,7 @@ def _backends(settings: ConsoleSettings) -> Backends:
         return Backends(lambda _: backend, "ssh")
     from oarsman.backends import open_kube
 
-    def open_with(token: str | None) -> Jobs:
+    def open_with(token: str | None) -> Backend:
         home, candidates = _namespaces(settings, token)
         return open_kube(
             context=settings.context,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 
-from oarsman.backends.base import Jobs
+from oarsman.backends.base import Backend
 from oarsman.errors import NotFoundError
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView, Identity
@@ -14,7 +14,7 @@ from oarsman.service.rights import Action, may, require
 
 
 class EnvironmentService:
-    _jobs: Jobs
+    _jobs: Backend
     identity: Identity
 
     def environments(self) -> Sequence[EnvironmentView]:

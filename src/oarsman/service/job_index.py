@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from oarsman.backends.base import Batch, JobRecord, Jobs
+from oarsman.backends.base import Backend, Batch, JobRecord
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.service import views
 from oarsman.service.models import JobSummary, QueueEntry
@@ -134,7 +134,7 @@ def _mended(order: Sequence[IndexEntry], by: str, swaps: Sequence[Swap]) -> list
 
 
 class JobIndex:
-    def __init__(self, jobs: Jobs, *, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, jobs: Backend, *, now: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
         self._now = now
         self._lock = threading.Lock()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import Jobs
+from oarsman.backends.base import Backend
 from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
@@ -53,7 +53,7 @@ def one_document(wanted: Create) -> dict[str, Any]:
 
 
 def preview(
-    jobs: Jobs, wanted: Create, *, local: bool, environment: Mapping[str, str], folder: Path, asks: str | None = None
+    jobs: Backend, wanted: Create, *, local: bool, environment: Mapping[str, str], folder: Path, asks: str | None = None
 ) -> PreviewView:
     """`asks`: somebody who may not see everybody's jobs; None: one who may."""
     try:

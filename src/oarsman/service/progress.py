@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from oarsman import names
-from oarsman.backends.base import JobRecord, Jobs, LogLine, LogPage, LogQuery, PlacedLine
+from oarsman.backends.base import Backend, JobRecord, LogLine, LogPage, LogQuery, PlacedLine
 from oarsman.errors import NotFoundError
 from oarsman.service import views
 from oarsman.service.models import MetricPoint, MetricSeries, Progress, RankProgress, RankView
@@ -30,7 +30,7 @@ _PAGE: Final = 10_000
 class LogReading:
     """Of one attempt. `complete`: no line was left out so far."""
 
-    def __init__(self, jobs: Jobs, key: str) -> None:
+    def __init__(self, jobs: Backend, key: str) -> None:
         self._jobs, self._key = jobs, key
         self._place: str | None = None
         self._stamp = ""  # of the last line read
@@ -283,7 +283,7 @@ class _Followed:
         self._account = LogAccount()
         self._over = False  # it had ended when it was last read: nothing can follow
 
-    def look(self, jobs: Jobs, record: JobRecord, now: datetime) -> Progress:
+    def look(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
         with self._lock:
             if not self._over:
                 with suppress(NotFoundError):  # the log went with its pod; what was read of it stays
@@ -296,14 +296,14 @@ class _Followed:
                 complete=self._reading is None or self._reading.complete,
             )
 
-    def _read(self, jobs: Jobs, record: JobRecord) -> None:
+    def _read(self, jobs: Backend, record: JobRecord) -> None:
         if self._reading is None or self._began_again(jobs, record, self._reading):
             self._reading, self._account = LogReading(jobs, record.job.key), LogAccount()
         for line in self._reading.news():
             self._account.note(line)
 
     @staticmethod
-    def _began_again(jobs: Jobs, record: JobRecord, reading: LogReading) -> bool:
+    def _began_again(jobs: Backend, record: JobRecord, reading: LogReading) -> bool:
         """Whether another attempt writes now. Its log comes a moment after its number."""
         newest = max((attempt.number for attempt in record.status.attempts), default=1)
         if reading.attempt is None or newest <= reading.attempt:
@@ -318,7 +318,7 @@ class ProgressKept:
         self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Followed] = OrderedDict()
 
-    def of(self, jobs: Jobs, record: JobRecord, now: datetime) -> Progress:
+    def of(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
         with self._lock:
             name = record.job.uid or record.job.key
             followed = self._kept.setdefault(name, _Followed())

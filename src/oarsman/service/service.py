@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import JobRecord, Jobs, LogPage
+from oarsman.backends.base import Backend, JobRecord, LogPage
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
@@ -67,7 +67,7 @@ class JobService(EnvironmentService, SweepService):
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: Backend,
         identity: Identity,
         job_index: JobIndex | None = None,
         *,
@@ -394,7 +394,7 @@ class JobService(EnvironmentService, SweepService):
 class _Question:
     """Rows of a door that nobody follows: all are read each time."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Backend) -> None:
         self._jobs = jobs
 
     def entries(self) -> Sequence[IndexEntry]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EVERYTHING, Batch, JobRecord, Jobs
+from oarsman.backends.base import EVERYTHING, Backend, Batch, JobRecord
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, Problem, UsageError
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
@@ -47,7 +47,7 @@ class Handing:
 
 
 class SweepRunner:
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Backend) -> None:
         self._jobs = jobs
 
     # -- finding -------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class Drive:
 
     def __init__(
         self,
-        jobs: Jobs,
+        jobs: Backend,
         sweep: Sweep,
         template: Mapping[str, Any],
         points: Sequence[Parameters],
@@ -355,7 +355,7 @@ _MOST_KEPT = 20_000
 _FRESH_SECONDS = 5.0  # of a job that still writes
 
 
-def last_number(jobs: Jobs, key: str, pattern: re.Pattern[str]) -> float | None:
+def last_number(jobs: Backend, key: str, pattern: re.Pattern[str]) -> float | None:
     """None: no line of the last ones says it, or there is no log."""
     before: str | None = None
     for _ in range(_PAGES):
@@ -381,7 +381,7 @@ class MetricsKept:
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], tuple[float | None, float | None]] = OrderedDict()
 
-    def of(self, jobs: Jobs, key: str, uid: str, pattern: re.Pattern[str], *, ended: bool) -> float | None:
+    def of(self, jobs: Backend, key: str, uid: str, pattern: re.Pattern[str], *, ended: bool) -> float | None:
         name = (uid, pattern.pattern)
         with self._lock:
             value, until = self._kept.get(name, (None, 0.0))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oarsman import names
-from oarsman.backends.base import JobRecord, Jobs
+from oarsman.backends.base import Backend, JobRecord
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
 from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
 from oarsman.service.job_index import IndexEntry, JobIndex, Rows
@@ -44,7 +44,7 @@ class Sweeping:
         self._closing = threading.Event()
 
     # -- what a sweep is -----------------------------------------------------------------------------
-    def spec(self, jobs: Jobs, key: str, uid: str) -> Sweep | None:
+    def spec(self, jobs: Backend, key: str, uid: str) -> Sweep | None:
         """Of the sweep whose first job this is. Read once: it never changes."""
         with self._lock:
             if uid in self._known:
@@ -117,7 +117,7 @@ _WRITING = (names.RUNNING, names.RESTARTING)
 
 
 class SweepService:
-    _jobs: Jobs
+    _jobs: Backend
     identity: Identity
     _job_index: JobIndex | None
     _sweeping: Sweeping

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from starlette.concurrency import run_in_threadpool
 
-from oarsman.backends.base import Jobs, LogPage, LogQuery
+from oarsman.backends.base import Backend, LogPage, LogQuery
 from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.service import views
@@ -123,7 +123,7 @@ class _LogFollower:
 class Followers:
     """Of one door."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: Backend) -> None:
         self._jobs = jobs
         self._lock = threading.Lock()
         self._shared: dict[tuple[str, LogQuery], _LogFollower] = {}
