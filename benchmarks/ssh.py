@@ -24,7 +24,7 @@ import yaml
 from measure import ROOT, Oarsman, in_turn, oarsman
 
 sys.path.append(str(ROOT / "tests"))
-from ssh_hosts import HostNetwork, rack
+from ssh_hosts import Rack, rack
 
 from oarsman.status import timeline
 
@@ -68,7 +68,7 @@ class Racked:
     """Jobs on the first hosts of an inventory, and the same commands by mpirun alone."""
 
     ours: Oarsman
-    hosts: HostNetwork
+    hosts: Rack
     mpi: str
     numbers: count[int] = field(default_factory=count)
 
@@ -110,7 +110,7 @@ class Racked:
         return {step: datetime.fromisoformat(at) for step, at in found.items()}
 
 
-def inventory_of(ours: Oarsman, hosts: HostNetwork, number: int, mpi: str) -> Path:
+def inventory_of(ours: Oarsman, hosts: Rack, number: int, mpi: str) -> Path:
     """Written once: a file that changed has the hosts asked again."""
     file = ours.folder / f"{mpi}-{number}.json"
     if file.exists():
@@ -121,7 +121,7 @@ def inventory_of(ours: Oarsman, hosts: HostNetwork, number: int, mpi: str) -> Pa
     return file
 
 
-def trust(hosts: HostNetwork) -> None:
+def trust(hosts: Rack) -> None:
     """What mpirun needs: hosts that let each other in, and lists of them in its own form."""
     hosts.trust()
     for name, form in (("hosts", "{} slots={}\n"), ("machines", "{}:{}\n")):
@@ -257,7 +257,7 @@ def talking(table: Table, sizes: Sizes, racked: Racked) -> None:
 
 
 # -- checking -----------------------------------------------------------------------------------------
-def checking(table: Table, sizes: Sizes, ours: Oarsman, hosts: HostNetwork) -> None:
+def checking(table: Table, sizes: Sizes, ours: Oarsman, hosts: Rack) -> None:
     def check(number: int) -> None:
         inventory = inventory_of(ours, hosts, number, "openmpi5")
         done = subprocess.run(

@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 # A suite started in the background of a script inherits these ignored, and so would every command it tests.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 pytest_plugins = ["leftovers", "second_tries"]
 

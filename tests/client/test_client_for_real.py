@@ -175,7 +175,7 @@ def test_an_interrupted_program_leaves_nothing_running(tmp_path: Path) -> None:
         listed = subprocess.run(
             [OARSMAN, "list"], env=environment, capture_output=True, text=True, check=True, timeout=180
         )
-        assert "Failed" in listed.stdout
+        assert "Stopped" in listed.stdout
     finally:
         if started.poll() is None:
             started.kill()

@@ -16,7 +16,7 @@ from cluster.jobs import mpijob
 from cluster.kubectl import until
 from cluster.operator import Operator
 from cluster.pods import headless, pod
-from oarsman import backends
+from oarsman.backends import open_backend
 from oarsman.backends.base import JobRecord, LogQuery
 from oarsman.errors import NotFoundError
 
@@ -169,7 +169,7 @@ def test_the_doctor_finds_server_definition_operator_and_nodes(face: Face) -> No
 
 
 def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster) -> None:
-    jobs = backends(on="kube", kubeconfig=str(face.home / "kubeconfig"))
+    jobs = open_backend("kube", kubeconfig=str(face.home / "kubeconfig"))
     try:
         assert jobs.home == face.namespace
         manifest = mpijob("library", cluster.images["openmpi4"], workers=1)
@@ -199,7 +199,7 @@ def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_ther
     )
     asks = {"resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
     manifest = mpijob("talk", cluster.images["openmpi4"], workers=1, program=("python3", "-c", talk), container=asks)
-    jobs = backends(on="kube", kubeconfig=str(face.home / "kubeconfig"))
+    jobs = open_backend("kube", kubeconfig=str(face.home / "kubeconfig"))
     try:
         key = jobs.submit(manifest, environment={}, folder=face.home, owner="ada").job.key
         # Long enough: of thousands that were shorter than their tags, mpirun of Open MPI 4 passed on only a part.

@@ -26,7 +26,8 @@ from oarsman.service.sweep_runs import word
 from oarsman.service.sweeps import point_state
 
 # What has not ended is asked for at several moments: far from the next minute, they all say the same.
-BEGAN = datetime.now(UTC) - timedelta(hours=2, minutes=5, seconds=20)
+RUNS = timedelta(hours=2, minutes=5, seconds=20)
+BEGAN = datetime.now(UTC) - RUNS
 SHORT, LONG = BEGAN + timedelta(seconds=3.46), BEGAN + timedelta(minutes=61, seconds=7)
 FAILED = a_status(names.FAILED, cause=CAUSE, start_time=BEGAN, completion_time=SHORT)
 STOPPED = replace(
@@ -81,7 +82,12 @@ CASES = {
 
 @pytest.fixture(params=CASES)
 def case(request: pytest.FixtureRequest) -> Case:
-    return CASES[request.param]
+    """As if it had begun just now: between reading this file and running it, much time may pass."""
+    found = CASES[request.param]
+    later = datetime.now(UTC) - RUNS - BEGAN
+    status = found.status
+    began, ended = (None if at is None else at + later for at in (status.start_time, status.completion_time))
+    return replace(found, status=replace(status, start_time=began, completion_time=ended))
 
 
 @pytest.fixture
