@@ -365,6 +365,13 @@ def test_a_file_that_makes_no_sense_is_as_none(rack: Inventory, tmp_path: Path, 
     assert host_state.known(rack)["node1"].facts == FACTS
 
 
+def test_what_was_kept_under_the_earlier_name_is_still_known(rack: Inventory, tmp_path: Path) -> None:
+    know(rack)
+    (tmp_path / "state" / "inventories").rename(tmp_path / "state" / "racks")
+    assert host_state.known(rack)["node1"].facts == FACTS
+    assert not (tmp_path / "state" / "racks").exists()
+
+
 def test_what_others_hear_is_kept_too(rack: Inventory) -> None:
     gone = Trouble("lost", "dead1: gone", "look for it")
     host_state.keep(rack, {"node1": FACTS, "stranger": FACTS}, {"dead1": gone})

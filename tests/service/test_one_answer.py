@@ -154,7 +154,7 @@ def test_the_console_has_a_row_of_it(case: Case, record: JobRecord, summary: Job
     if summary.ended is not None:
         assert (row["since"], row["duration"]) == (None, case.duration)
     elif summary.started is not None:  # the browser counts up from there
-        assert (row["since"], row["duration"]) == (int(BEGAN.timestamp() * 1000), "")
+        assert (row["since"], row["duration"]) == (int(summary.started.timestamp() * 1000), "")
 
 
 def test_a_sweep_says_the_same_of_its_point(case: Case, record: JobRecord, summary: JobSummary) -> None:

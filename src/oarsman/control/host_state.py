@@ -12,7 +12,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,12 @@ def last_check(inventory: Inventory, paths: Paths | None = None) -> tuple[float,
 def _file(inventory: Inventory, paths: Paths | None) -> Path:
     path = str(inventory.file.absolute())
     name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
-    return (paths or Paths.default()).state / "inventories" / f"{name}.json"
+    state = (paths or Paths.default()).state
+    folder = state / "inventories"
+    if not folder.exists():
+        with suppress(OSError):
+            (state / "racks").rename(folder)  # what it was called before
+    return folder / f"{name}.json"
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -62,6 +62,8 @@ def test_every_answer_is_one_that_the_description_has(path: str, method: str, de
     # What is wrong in a body is always refused. In an address, one of several values may be the one that is read.
     strict = method in ("post", "patch") and "{" not in path
     looked_for = [*CHECKS, refused] if strict else list(CHECKS)
+    if path.endswith("/stream"):  # the description has the stream as one text, Schemathesis compares each event with it
+        looked_for.remove(checks.response_schema_conformance)
 
     @settings(
         max_examples=12,

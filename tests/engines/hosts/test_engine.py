@@ -24,10 +24,11 @@ def observe(tmp_path: Path) -> Observed:
     return asyncio.run(engine.observe(Assignment(job=job, status=Status(), environment={}, folder=tmp_path)))
 
 
+@pytest.mark.parametrize("called", ["agent", "keeper"])  # now, and by a version before, whose job still runs
 def test_the_last_words_of_a_job_agent_count_even_if_it_dies_while_it_is_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: str
 ) -> None:
-    add_note(str(tmp_path), "agent", pid=1, started="never")
+    add_note(str(tmp_path), called, pid=1, started="never")
     add_note(str(tmp_path), "launcher-start", attempt=1)
 
     def it_just_died(_process: process.ProcessId) -> bool:

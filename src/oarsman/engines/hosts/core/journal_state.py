@@ -172,6 +172,7 @@ class Seen:
 
 _HANDLERS = {
     "agent": Seen._agent,
+    "keeper": Seen._agent,  # what the agent of a job was called that may still run
     "end": Seen._end,
     "host-made": Seen._host_made,
     "host-up": Seen._host_up,
