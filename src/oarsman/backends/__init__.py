@@ -1,4 +1,4 @@
-"""Turns the crank: the loop that plans and acts, the supervisor it lives in, and the door for the faces."""
+"""What each place offers the faces: local, ssh and kube; opened here, imported late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faces' door to the jobs of this machine: what is wanted goes into the store, the supervisor is told.
+"""The jobs of this machine and of SSH hosts, for the faces: what is wanted goes into the store, the supervisor is told.
 
 Reading needs no supervisor at all. Whatever changes something makes sure that one is running.
 """
@@ -87,7 +87,7 @@ class StoredBackend:
         return self._record(stored)
 
     def _engine_of(self, job: Job) -> str:
-        """A job that names its hosts runs there, through whichever door it comes again; mistakes in them are told."""
+        """A job that names its hosts runs there, whichever backend it comes through; mistakes in them are told."""
         inventory = job.annotation(names.ANNOTATION_INVENTORY)
         if not inventory:
             return self.engine

@@ -39,7 +39,7 @@ command = family(
 
 
 def _environments(session: Session) -> Environments:
-    """On a cluster those of a namespace, which the door has to know."""
+    """On a cluster those of a namespace, which the backend has to know."""
     if session.engine == "kube" and session.factory is None:
         return session.cluster().environments
     return session.jobs.environments

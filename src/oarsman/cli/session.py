@@ -1,4 +1,4 @@
-"""What one call of the command knows: the common options, the clock, and the door to the jobs.
+"""What one call of the command knows: the common options, the clock, and the backend to the jobs.
 
 Everything a verb needs from outside comes through here, so a test hands in a `Session` with jobs and a
 clock of its own. The runtime is imported when the first job is asked for, not before.
@@ -45,7 +45,7 @@ class Session:
     _jobs: Backend | None = None
 
     def open(self) -> Backend:
-        """A door of one's own, for a thread that must not share one."""
+        """A backend of one's own, for a thread that must not share one."""
         if self.engine != "kube":
             for option, given in (("--context", self.context), ("--kubeconfig", self.kubeconfig)):
                 if given:
@@ -65,13 +65,13 @@ class Session:
         return self._jobs
 
     def cluster(self) -> KubeBackend:
-        """The door to the cluster, for verbs that are about nothing else."""
+        """The backend to the cluster, for verbs that are about nothing else."""
         from oarsman.backends import open_kube
 
         return open_kube(context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
 
     def ssh_backend(self) -> SshBackend:
-        """The door to SSH hosts, for what only they can be asked."""
+        """The backend to SSH hosts, for what only they can be asked."""
         from oarsman.backends.ssh.backend import SshBackend
 
         return SshBackend(self.hosts)
@@ -83,7 +83,7 @@ class Session:
 
     @property
     def opened_home(self) -> str:
-        """The same, without opening a door for it."""
+        """The same, without opening a backend for it."""
         return self.home if self._jobs is not None else names.DEFAULT_NAMESPACE
 
     @property

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Within:
-    """A door that lists one namespace: not everybody on a cluster may look at all of them."""
+    """A backend that lists one namespace: not everybody on a cluster may look at all of them."""
 
     def __init__(self, jobs: Backend, namespace: str | None) -> None:
         self._jobs, self._namespace = jobs, namespace

@@ -1,4 +1,4 @@
-"""The door for Python programs: the jobs of this machine, of SSH hosts, of a cluster, or of a server; the same methods.
+"""The client for Python programs: jobs of this machine, of SSH hosts, of a cluster, or of a server; the same methods.
 
 with Client() as client:
     job = client.run(["python", "train.py"], workers=2)

@@ -1,7 +1,7 @@
-"""The doors a server opens: one for everybody on this machine, one per token on a cluster.
+"""The backends a server opens: one for everybody on this machine, one per token on a cluster.
 
 On Kubernetes the server has no rights of its own: a request is answered with what the caller's own token may
-see and do. The gate has had the token verified before it comes here. Doors that nobody has used for a while are
+see and do. The gate has had the token verified before it comes here. Backends that nobody has used for a while are
 closed, and there are never more than a few hundred.
 """
 
@@ -63,7 +63,7 @@ class _Held:
 
 
 class Backends:
-    """`open_with(token)` opens a door; token None: with the rights of whoever started the server.
+    """`open_with(token)` opens a backend; token None: with the rights of whoever started the server.
 
     `tokens_needed`: nobody gets that one, because others than its owner can reach the server.
     """
@@ -104,7 +104,7 @@ class Backends:
         return held.backend
 
     def begin(self) -> None:
-        """Where there is one door for everybody, its jobs are read before the first one asks."""
+        """Where there is one backend for everybody, its jobs are read before the first one asks."""
         if not self.per_token:
             self.backend().job_index.begin()
 

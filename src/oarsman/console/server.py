@@ -1,4 +1,4 @@
-"""The server: one gate, one set of doors, the API in front of them, and an end that does not wait for open streams."""
+"""The server: one gate, one set of backends, the API in front of them, and an end that waits for no stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One turn of the crank: read everything again, plan, act, write the status once.
+"""One turn of the loop: read everything again, plan, act, write the status once.
 
 A request is only a key. Whatever was lost on the way (an event, a turn, the whole supervisor), the
 next turn finds out from the world itself.

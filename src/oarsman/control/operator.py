@@ -1,4 +1,4 @@
-"""The crank on Kubernetes: the API server keeps the jobs, one leader turns.
+"""The loop on Kubernetes: the API server keeps the jobs, one leader turns.
 
 As on one machine a request is only a key, everything is read again, and the status is written once per
 turn, here with the version it was read at: whoever wrote in between is never overwritten, the turn is

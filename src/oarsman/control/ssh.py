@@ -1,4 +1,4 @@
-"""Racks of SSH hosts in the supervisor: the engine that runs jobs there, and the room they have."""
+"""SSH hosts in the supervisor: the engine that runs jobs there, and their admission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One turn of the crank, as a value.
+"""One turn of the loop, as a value.
 
 Policies are functions from a turn to a turn. Each looks at the job, at what was seen and at the status
 so far, and adds actions, events and changes of the status. Nothing is changed in place, so a policy

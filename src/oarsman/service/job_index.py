@@ -1,4 +1,4 @@
-"""Every job of a door, kept up to date by one thread that follows it, for all who look at once.
+"""Every job of a backend, kept up to date by one thread that follows it, for all who look at once.
 
 A page of ten thousand jobs costs a walk over rows that are already made. Whoever wants to hear of changes
 gets keys, not copies: one that is slow is told once per job, and one that is too slow is told to start over.
@@ -89,7 +89,7 @@ class Subscription:
 
 
 class Rows(Protocol):
-    """Where a service finds rows: a job index, or a door that is asked anew each time."""
+    """Where a service finds rows: a job index, or a backend that is asked anew each time."""
 
     def entries(self) -> Sequence[IndexEntry]: ...
     def ordered(self, by: str) -> Sequence[IndexEntry]: ...
@@ -321,6 +321,6 @@ class JobIndex:
             self._closed = True
             batches, thread = self._batches, self._thread
         if (close := getattr(batches, "close", None)) is not None:
-            close()  # doors hand out iterators that any thread may close
+            close()  # backends hand out iterators that any thread may close
         if thread is not None and thread is not threading.current_thread():
             thread.join(_LAST_WORDS_SECONDS)

@@ -312,7 +312,7 @@ class _Followed:
 
 
 class ProgressKept:
-    """What was read of the logs of the jobs looked at last, for one door. Any thread may ask."""
+    """What was read of the logs of the jobs looked at last, for one backend. Any thread may ask."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

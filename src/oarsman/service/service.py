@@ -1,4 +1,4 @@
-"""Everything one can ask, answered from a door: for one caller, with one role.
+"""Everything one can ask, answered from a backend: for one caller, with one role.
 
 What the caller may not see does not exist for it; what it may see and not change is refused by name.
 """
@@ -60,7 +60,7 @@ _DOWNLOADED_AT_ONCE = 1 << 16
 
 
 class JobService(EnvironmentService, SweepService):
-    """`job index`: where rows come from; without one, the door is asked each time. `engine`: what it says of itself.
+    """`job index`: where rows come from; without one, the backend is asked each time. `engine`: what it says of itself.
 
     `environment` and `folder` are what jobs get that mention none, on engines that use this machine.
     """
@@ -392,7 +392,7 @@ class JobService(EnvironmentService, SweepService):
 
 
 class _Question:
-    """Rows of a door that nobody follows: all are read each time."""
+    """Rows of a backend that nobody follows: all are read each time."""
 
     def __init__(self, jobs: Backend) -> None:
         self._jobs = jobs

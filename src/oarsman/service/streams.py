@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 
 class Mapped(Iterator[T], Generic[S, T]):
-    """What a door yields, as something else. `into` gives None for what is not to be shown."""
+    """What a backend yields, as something else. `into` gives None for what is not to be shown."""
 
     def __init__(self, source: Iterator[S], into: Callable[[S], T | None]) -> None:
         self._source = source
@@ -56,7 +56,7 @@ class Mapped(Iterator[T], Generic[S, T]):
                 return found
 
     def close(self) -> None:
-        """Doors hand out iterators that can be closed while another thread waits in them."""
+        """Backends hand out iterators that can be closed while another thread waits in them."""
         if (close := getattr(self._source, "close", None)) is not None:
             close()
 

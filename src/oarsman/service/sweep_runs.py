@@ -152,7 +152,7 @@ class Drive:
         self._closed = False
         self._batches: Iterator[Batch] | None = None
         self._queues: bool | None = None  # whether the engine does; known with the first job
-        self._inventory = ""  # the hosts that its jobs are for, through whichever door it is gone on with
+        self._inventory = ""  # the hosts that its jobs are for, whichever backend it is continued through
         stopped = {}
         for record in known:
             self._see(record)

@@ -1,4 +1,4 @@
-"""The faces' door to the jobs of a cluster. What is wanted goes to the API server; the operator does the rest."""
+"""The jobs of a cluster, for the faces. What is wanted goes to the API server; the operator does the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From threads that wait to an event loop that does not: one loop, in a thread of its own, for every door.
+"""From threads that wait to an event loop that does not: one loop, in a thread of its own, for every backend.
 
 Nothing here polls. A caller that is interrupted (Ctrl-C) takes its work in the loop with it.
 """

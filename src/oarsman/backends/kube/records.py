@@ -40,7 +40,7 @@ _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def resource_of(document: Mapping[str, Any]) -> Resource:
-    """The door the document goes through: that of its own version, whose schema knows its fields."""
+    """The resource the document goes to: that of its own version, whose schema knows its fields."""
     return resources.MPIJOBS_V1 if document.get("apiVersion") == ApiVersion.V1.value else resources.MPIJOBS
 
 

@@ -1,4 +1,4 @@
-"""The faces' door to jobs on SSH hosts: that of this machine, with the same store and supervisor, for other hosts."""
+"""Jobs on SSH hosts, for the faces: as on this machine, with the same store and supervisor, for other hosts."""
 
 from __future__ import annotations
 

@@ -116,12 +116,12 @@ class _LogFollower:
 
     def close(self) -> None:
         if (close := getattr(self._pages, "close", None)) is not None:
-            close()  # doors hand out iterators that any thread may close
+            close()  # backends hand out iterators that any thread may close
         self.thread.join(_LAST_WORDS_SECONDS)
 
 
 class Followers:
-    """Of one door."""
+    """Of one backend."""
 
     def __init__(self, jobs: Backend) -> None:
         self._jobs = jobs

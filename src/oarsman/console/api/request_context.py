@@ -1,4 +1,4 @@
-"""One request's way to a service: who asks, through which door, and how what they did is noted."""
+"""One request's way to a service: who asks, on which backend, and how what they did is noted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the door of the console says, in Chinese."""
+"""What the console's log-in says, in Chinese."""
 
 SENTENCES = {
     "{name:word} is the last admin": "{name} 是最后一个管理员",

@@ -8,7 +8,7 @@ from typing import Literal
 from oarsman.text.catalogue import N_
 
 Kind = Literal["text", "long", "number", "amount", "choice", "words", "pairs", "volumes", "switch"]
-CLUSTER, MACHINE, RACK, BARE = ("kube",), ("local",), ("ssh",), ("local", "ssh")
+KUBE, LOCAL, SSH, HOSTS = ("kube",), ("local",), ("ssh",), ("local", "ssh")
 _UNSAID = ("", N_("not said"))
 _VERSIONS = (("kubeflow.org/v2beta1", N_("v2beta1")), ("kubeflow.org/v1", N_("v1")))
 _IMPLEMENTATIONS = (_UNSAID, ("OpenMPI", N_("Open MPI")), ("MPICH", N_("MPICH")), ("Intel", N_("Intel MPI")))
@@ -33,7 +33,7 @@ BASICS = (
     Question("namespace", N_("Namespace")),
     Question("api_version", N_("Written as"), "choice", choices=_VERSIONS),
     Question("priority", N_("Priority"), "number", N_("a higher one is let in first"), least=-1_000_000_000),
-    Question("queue", N_("Queue"), note=N_("of the cluster's scheduler"), only_on=CLUSTER),
+    Question("queue", N_("Queue"), note=N_("of the cluster's scheduler"), only_on=KUBE),
 )
 RUN = (
     Question("image", N_("Image"), note=N_("used on Kubernetes; elsewhere the programs of the hosts run"), wide=True),
@@ -85,13 +85,13 @@ SCHEDULING = (
     Question("elastic_min", N_("Elastic: fewest ranks"), "number", N_("for horovodrun with host discovery"), least=1),
     Question("elastic_max", N_("Elastic: most ranks"), "number", least=1),
     Question(
-        "min_available", N_("Started together, at least"), "number", N_("pods, for gang scheduling"), only_on=CLUSTER
+        "min_available", N_("Started together, at least"), "number", N_("pods, for gang scheduling"), only_on=KUBE
     ),
-    Question("schedule_timeout", N_("Seconds to wait for all"), "number", N_("for gang scheduling"), only_on=CLUSTER),
-    Question("priority_class", N_("Priority class"), only_on=CLUSTER),
-    Question("oversubscribe", N_("More ranks than CPUs"), "switch", only_on=MACHINE),
-    Question("oversubscribe", N_("More ranks than slots"), "switch", only_on=RACK),
-    Question("network", N_("Network"), "choice", choices=_NETWORKS, only_on=MACHINE),
+    Question("schedule_timeout", N_("Seconds to wait for all"), "number", N_("for gang scheduling"), only_on=KUBE),
+    Question("priority_class", N_("Priority class"), only_on=KUBE),
+    Question("oversubscribe", N_("More ranks than CPUs"), "switch", only_on=LOCAL),
+    Question("oversubscribe", N_("More ranks than slots"), "switch", only_on=SSH),
+    Question("network", N_("Network"), "choice", choices=_NETWORKS, only_on=LOCAL),
 )
 SURROUNDINGS = (
     Question("env", N_("Environment variables"), "pairs", N_("one NAME=value per line"), wide=True),

@@ -148,7 +148,7 @@ class CreatePage:
 
     def _run(self) -> None:
         self._questions(fields.RUN)
-        if self.info.engine in fields.BARE:
+        if self.info.engine in fields.HOSTS:
             self.folder = folder = TextField(
                 self.context.say("Folder on this machine"), value=self.first_folder, on_change=self._look_soon
             )

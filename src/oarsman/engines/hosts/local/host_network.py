@@ -1,6 +1,6 @@
 """Making and unmaking the hosts of a job: namespaces, addresses, mounts and limits.
 
-Runs inside the job agent. `Rack.add` forks twice: the first child enters new namespaces and waits for
+Runs inside the job agent. `HostNetwork.add` forks twice: the first child enters new namespaces and waits for
 its network cable, the second is the host's first process. No other program is needed but `ip`.
 """
 

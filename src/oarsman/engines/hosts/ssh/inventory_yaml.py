@@ -58,7 +58,7 @@ Reader = Callable[[InventoryValue], Any]  # None where it has found something wr
 
 @dataclass(slots=True)
 class InventoryText:
-    """What the text says: the fields of each host, as RackHost takes them."""
+    """What the text says: the fields of each host, as SshHost takes them."""
 
     hosts: list[dict[str, Any]] = field(default_factory=list)
     ssh_config: str = ""
