@@ -1,6 +1,6 @@
 """Bring the catalogues up to date with the sources. `make fmt` runs this; a test tells when one is stale.
 
-A text is a literal that is given to t(), say() or N_(). New ones get an empty translation, unused ones go.
+A text is a literal that is given to Text(), t(), say() or N_(). New ones get an empty translation, unused ones go.
 They are looked for with `ast`: before Python 3.12, Babel's own extraction does not see what is inside an f-string.
 """
 
@@ -16,15 +16,18 @@ from babel.messages.pofile import read_po, write_po
 
 SOURCES = Path(__file__).resolve().parents[1] / "src" / "oarsman"
 CATALOGUES = sorted((SOURCES / "text" / "locale").glob("*/LC_MESSAGES/oarsman.po"))
-_FOLDERS = ("cli", "console", "service")
-_MARKS = {"t", "say", "_say", "N_"}
+_MARKS = {"Text", "N_"}
+_MARKS_OF_FACES = {"t", "say", "_say"}  # elsewhere these are names of other things
+_FACES = ("cli", "console", "service")
 
 
 def calls() -> Iterator[tuple[str, str, ast.expr]]:
     """Where a text is said (file and line), by which function, and its first argument."""
-    for path in sorted(path for folder in _FOLDERS for path in (SOURCES / folder).rglob("*.py")):
+    for path in sorted(SOURCES.rglob("*.py")):
+        face = path.relative_to(SOURCES).parts[0] in _FACES
+        marks = _MARKS | _MARKS_OF_FACES if face else _MARKS
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and node.args and (name := _name(node.func)) in _MARKS:
+            if isinstance(node, ast.Call) and node.args and (name := _name(node.func)) in marks:
                 yield f"{path.relative_to(SOURCES)}:{node.lineno}", name, node.args[0]
 
 

@@ -8,9 +8,10 @@ t = Translator(of_environment())
 
 
 def of(sentence: str) -> str:
-    """What an engine said, which it says in English."""
-    if t.language != "zh":
-        return sentence
+    """What an engine said."""
+    said = t.of(sentence)
+    if t.language != "zh" or said != sentence:
+        return said
     from oarsman.service.spoken import in_chinese
 
     return in_chinese(sentence)

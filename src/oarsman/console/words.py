@@ -19,9 +19,10 @@ class Words(Translator):
         return self(_ENGINES.get(name, name))
 
     def of(self, sentence: str) -> str:
-        """What an engine said, which it says in English."""
-        if self.language != "zh":
-            return sentence
+        """What an engine said."""
+        said = super().of(sentence)
+        if self.language != "zh" or said != sentence:
+            return said
         from oarsman.service.spoken import in_chinese
 
         return in_chinese(sentence)

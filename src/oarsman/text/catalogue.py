@@ -1,15 +1,19 @@
 """The reader's language, and texts in it.
 
-`Translator("zh")("text {x}", x=1)` looks the text up in the catalogue and fills in the values. English needs no
-catalogue, and none is read for it. The `.po` file is read as it is: see docs/decisions/019-one-catalogue.md.
+`Translator("zh")("text {x}", x=1)` looks the text up in the catalogue and fills in the values; `.of(sentence)` does the
+same for a `Text` that came from somewhere else. English needs no catalogue, and none is read for it. The `.po` file is
+read as it is: see docs/decisions/019-one-catalogue.md.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import string
 from collections.abc import Iterator, Mapping
 from functools import cache
+
+from oarsman.text.sentence import Text
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 _FILES = {"zh": "locale/zh_CN/LC_MESSAGES/oarsman.po"}
@@ -25,6 +29,44 @@ class Translator:
         """A text without an entry is shown in English, never as an error; a test makes sure that none is missing."""
         found = catalogue(self.language).get(text, text)
         return found.format(**values) if values else found
+
+    def of(self, sentence: str) -> str:
+        """What somebody else made: a `Text` is said anew in this language, any other string is looked up as it is."""
+        if self.language == "en":
+            return sentence
+        if not isinstance(sentence, Text) or not sentence.arguments:
+            return self(sentence)
+        return _filled(
+            self(sentence.template),
+            {
+                name: self.of(value) if isinstance(value, Text) else str(value)
+                for name, value in sentence.arguments.items()
+            },
+        )
+
+
+def _filled(template: str, values: Mapping[str, str]) -> str:
+    """In Chinese a space sets off what is not Chinese; between two Chinese characters there is none. A sentence within
+    another one has no full stop."""
+    said = ""
+    for words, name, _, _ in string.Formatter().parse(template):
+        said = _joined(said, words)
+        if name is not None:
+            value = values[name]
+            said = _joined(said, value.removesuffix("。") if template != f"{{{name}}}" else value)
+    return said
+
+
+def _joined(left: str, right: str) -> str:
+    if left[-1:] == " " and _wide(left[-2:-1]) and _wide(right[:1]):
+        left = left[:-1]
+    if right[:1] == " " and _wide(left[-1:]) and _wide(right[1:2]):
+        right = right[1:]
+    return left + right
+
+
+def _wide(character: str) -> bool:
+    return character >= "\u2018"
 
 
 def N_(text: str) -> str:

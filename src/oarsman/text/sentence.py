@@ -1,0 +1,85 @@
+"""A sentence that knows how it was made, so that whoever shows it can say it in the reader's language.
+
+    raise NotFoundError(Text("there is no job {key}", key=key), hint=Text("`oarsman list` shows those there are"))
+
+A `Text` is its own English: it can be compared, written and sent like any other string. What travels as JSON and is
+to be shown in another language later is written with `dump` and read with `load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from typing import Any, Self
+
+Argument = str | int | float  # a Text among them is translated too; any other string is kept as it is
+
+
+class Text(str):
+    """Made from a template and what stands in its gaps. The template is a literal; translators see no other."""
+
+    __slots__ = ("arguments", "template")
+
+    template: str
+    arguments: Mapping[str, Argument]
+
+    def __new__(cls, template: str, /, **arguments: Argument) -> Self:
+        made = super().__new__(cls, template.format(**arguments) if arguments else template)
+        made.template, made.arguments = template, arguments
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return load, (dump(self),)
+
+
+def dump(text: str) -> Any:
+    """For JSON. A sentence without gaps is its own template, and is written as a string like any other."""
+    if not isinstance(text, Text) or not text.arguments:
+        return str(text)
+    arguments = {name: dump(value) if isinstance(value, str) else value for name, value in text.arguments.items()}
+    return {"template": text.template, "arguments": arguments}
+
+
+def load(written: Any) -> str:
+    """What `dump` wrote. Anything else that is read is kept as the string it is, without complaint."""
+    match written:
+        case {"template": str(template), "arguments": dict(arguments)}:
+            try:
+                return Text(template, **{name: _argument(value) for name, value in arguments.items()})
+            except (LookupError, ValueError, AttributeError, TypeError):  # not written by us, or by a later version
+                return template
+        case str():
+            return written
+        case _:
+            return str(written)
+
+
+def _argument(written: Any) -> Argument:
+    return written if isinstance(written, int | float) else load(written)
+
+
+def sentences(parts: Iterable[str]) -> str:
+    """one; two; three"""
+    return _chain(parts, lambda first, rest: Text("{first}; {rest}", first=first, rest=rest))
+
+
+def listed(parts: Iterable[str]) -> str:
+    """a, b, c"""
+    return _chain(parts, lambda first, rest: Text("{first}, {rest}", first=first, rest=rest))
+
+
+def all_of(parts: Iterable[str]) -> str:
+    """a, b and c"""
+    *others, last = parts
+    return Text("{others} and {last}", others=listed(others), last=last) if others else last
+
+
+def any_of(parts: Iterable[str]) -> str:
+    """a, b or c"""
+    *others, last = parts
+    return Text("{others} or {last}", others=listed(others), last=last) if others else last
+
+
+def _chain(parts: Iterable[str], join: Any) -> str:
+    backwards = list(parts)[::-1]
+    return reduce(lambda rest, first: join(first, rest), backwards) if backwards else ""
