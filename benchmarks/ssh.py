@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count, pairwise
 from pathlib import Path
+from typing import TypeVar
 
 import yaml
 from measure import ROOT, Oarsman, in_turn, oarsman
@@ -28,6 +29,7 @@ from ssh_hosts import Rack, rack
 
 from oarsman.status import timeline
 
+T = TypeVar("T")
 MPIS = {  # how each is told, by its own words, what Oarsman finds out by itself: hosts, and the network between them
     "openmpi4": "--hostfile hosts --mca oob_tcp_if_include eth0 --mca btl_tcp_if_include eth0",
     "openmpi5": "--hostfile hosts --prtemca prte_if_include eth0",
@@ -151,11 +153,11 @@ def until_all_spoke(command: Sequence[str], environment: dict[str, str]) -> floa
 
 
 class Unfinished(Exception):
-    """A start that came to nothing."""
+    """A run that came to nothing."""
 
 
-def once_more(action: Callable[[], float]) -> float:
-    """For the rival, which now and then hangs in its own start: the time of one that did not, and a note."""
+def once_more(action: Callable[[], T]) -> T:
+    """For the rival, which now and then hangs at its own start or end: what one that did not says, and a note."""
     try:
         return action()
     except Unfinished as unfinished:
@@ -232,13 +234,28 @@ def talking(table: Table, sizes: Sizes, racked: Racked) -> None:
             racked.oarsman("submit", "--wait", file), env=racked.ours.environment, check=True, capture_output=True
         )
 
-    def mpirun(lines: int) -> None:
+    def mpirun(lines: int) -> float:
+        command = racked.mpirun(["seq", str(lines // RANKS)])
         with rival.open("w") as out:
-            subprocess.run(racked.mpirun(["seq", str(lines // RANKS)]), check=True, stdout=out)
+            began = time.perf_counter()
+            done = subprocess.run(["timeout", str(PATIENCE_SECONDS), *command], check=False, stdout=out)
+            took = time.perf_counter() - began
+        if done.returncode != 0:
+            raise Unfinished(f"{' '.join(command)}: {done.returncode}")
+        return took
+
+    def timed(lines: int) -> float:
+        began = time.perf_counter()
+        engine(lines)
+        return time.perf_counter() - began
 
     much, little = sizes.lines, RANKS
-    mine, theirs, start, their_start = in_turn(
-        sizes.rounds, lambda: engine(much), lambda: mpirun(much), lambda: engine(little), lambda: mpirun(little)
+    mine, theirs, start, their_start = medians(
+        sizes.rounds,
+        lambda: timed(much),
+        lambda: once_more(lambda: mpirun(much)),
+        lambda: timed(little),
+        lambda: once_more(lambda: mpirun(little)),
     )
     with stored.open("w") as out:
         subprocess.run(racked.oarsman("logs", kept[-2]), env=racked.ours.environment, check=True, stdout=out)

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from ssh_hosts.fixtures import insist_on_racks
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+from benchmarks.quick import quick
 
 
 @pytest.mark.mpi
 @pytest.mark.timeout(900)
 def test_every_claim_is_measured_against_its_rival() -> None:
     insist_on_racks()
-    done = subprocess.run(
-        [sys.executable, BENCHMARKS / "ssh.py", "--quick"], text=True, capture_output=True, check=False, timeout=880
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = [line.strip("|").split("|") for line in done.stdout.splitlines() if line.startswith("| ")][1:]
-    assert len({row[0] + row[1] for row in rows}) == len(rows) == 15, done.stdout
+    printed = quick("ssh.py", timeout=600)
+    rows = [line.strip("|").split("|") for line in printed.splitlines() if line.startswith("| ")][1:]
+    assert len({row[0] + row[1] for row in rows}) == len(rows) == 15, printed
     assert all(rival.strip() and re.fullmatch(r"\s*[\d.e+-]+\s*", ratio) for _, rival, ratio in rows)
-    assert "800 arrived" in done.stdout
+    assert "800 arrived" in printed

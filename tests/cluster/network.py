@@ -84,10 +84,14 @@ def _name_servers() -> Iterable[str]:
 
 
 def lay(control_plane: World, addresses: Addresses, link: str) -> None:
-    """The bridge, and the cable to the machine."""
+    """The bridge, and the cable to the machine.
+
+    Its hardware address is ours to choose: a bridge takes that of one of its cables otherwise, and another one when a
+    node goes or comes, and then nobody reaches it until they have asked for it anew.
+    """
     subnet = f"{addresses.control_plane}/24"
     control_plane.sh(f"""
-        ip link add nodes type bridge
+        ip link add nodes address {_hardware(0)} type bridge
         ip addr add {subnet} dev nodes
         ip link set nodes up
         echo 1 >/proc/sys/net/ipv4/ip_forward
@@ -116,6 +120,8 @@ def connect(control_plane: World, node: World, number: int, addresses: Addresses
         "peer",
         "name",
         "eth0",
+        "address",
+        _hardware(number),
         "netns",
         str(node.pid),
     )
@@ -136,6 +142,11 @@ def connect(control_plane: World, node: World, number: int, addresses: Addresses
         ip route replace {addresses.pods(number)} via {me}
         ip route replace {addresses.services} via {addresses.node(1)}
     """)
+
+
+def _hardware(number: int) -> str:
+    """Of the control plane (0) and the nodes; the same when a node comes back."""
+    return f"02:00:00:00:{number >> 8:02x}:{number & 255:02x}"
 
 
 def links() -> set[str]:

@@ -47,6 +47,11 @@ class Candidate:
     def beats(self) -> list[float]:
         return [float(line.partition(" ")[2]) for line in list(self.lines) if line.startswith("beat")]
 
+    @property
+    def leads(self) -> bool:
+        """Or has led: it said so, and a first sign of life has followed."""
+        return bool(self.beats)
+
     def said(self, word: str) -> bool:
         return any(line.startswith(word) for line in list(self.lines))
 
@@ -162,7 +167,7 @@ def test_a_leader_that_ends_hands_over_at_once(
     api: Cluster, api_namespace: str, stand: Callable[..., Candidate]
 ) -> None:
     one = stand("one")
-    until(lambda: one.said("leads"))
+    until(lambda: one.leads)
     assert lease(api, api_namespace)["holderIdentity"] == "one"
     two = stand("two")
     time.sleep(DURATION + 1)  # two has had every chance
@@ -170,7 +175,7 @@ def test_a_leader_that_ends_hands_over_at_once(
     one.terminate()
     until(lambda: one.said("stopped"))
     assert lease(api, api_namespace)["holderIdentity"] != "one", "it is given back, not left to run out"
-    until(lambda: two.said("leads"))
+    until(lambda: two.leads)
     assert one.beats[-1] < two.beats[0]
     found = lease(api, api_namespace)
     assert (found["holderIdentity"], found["leaseTransitions"], found["leaseDurationSeconds"]) == ("two", 1, 3)
@@ -181,11 +186,11 @@ def test_a_leader_that_ends_hands_over_at_once(
 
 def test_a_leader_that_was_killed_is_replaced_when_its_lease_is_over(stand: Callable[..., Candidate]) -> None:
     one = stand("one")
-    until(lambda: one.said("leads"))
+    until(lambda: one.leads)
     two = stand("two")
     time.sleep(1)
     one.kill()
-    until(lambda: two.said("leads"))
+    until(lambda: two.leads)
     assert two.beats[0] - one.beats[-1] > DURATION - 1
 
 
@@ -194,11 +199,11 @@ def test_a_leader_cut_off_steps_down_before_the_other_takes_over_and_its_late_re
 ) -> None:
     with a_line(api) as line:
         one = stand("one", line.address)
-        until(lambda: one.said("leads"))
+        until(lambda: one.leads)
         two = stand("two")
         time.sleep(1)
         line.hold()
-        until(lambda: two.said("leads"))
+        until(lambda: two.leads)
         assert one.beats[-1] < two.beats[0]
         line.go_on()  # what `one` sent before and after it was cut off arrives now
         until(lambda: one.said("lost"))
@@ -214,8 +219,8 @@ def test_of_five_that_come_and_go_never_two_lead(stand: Callable[..., Candidate]
     candidates = [stand(f"c{number}") for number in range(5)]
     left = list(candidates)
     while left:
-        until(lambda: any(each.said("leads") for each in left))
-        leader = next(each for each in left if each.said("leads"))
+        until(lambda: any(each.leads for each in left))
+        leader = next(each for each in left if each.leads)
         time.sleep(0.3)
         leader.kill() if len(left) % 2 else leader.terminate()
         left.remove(leader)
@@ -228,7 +233,7 @@ def test_what_the_server_keeps_can_be_read_by_others(
     api: Cluster, api_namespace: str, stand: Callable[..., Candidate]
 ) -> None:
     one = stand("one")
-    until(lambda: one.said("leads"))
+    until(lambda: one.leads)
     api.kubectl("label", "lease", "mpi-operator", "team=hpc", f"--namespace={api_namespace}")
     before = lease(api, api_namespace)["renewTime"]
     until(lambda: lease(api, api_namespace)["renewTime"] != before)
