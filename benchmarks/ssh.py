@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import yaml
-from measure import ROOT, Oarsman, in_turn, oarsman
+from measure import ROOT, Oarsman, in_turn, oarsman, seconds
 
 sys.path.append(str(ROOT / "tests"))
 from ssh_hosts import Rack, rack
@@ -244,17 +244,12 @@ def talking(table: Table, sizes: Sizes, racked: Racked) -> None:
             raise Unfinished(f"{' '.join(command)}: {done.returncode}")
         return took
 
-    def timed(lines: int) -> float:
-        began = time.perf_counter()
-        engine(lines)
-        return time.perf_counter() - began
-
     much, little = sizes.lines, RANKS
     mine, theirs, start, their_start = medians(
         sizes.rounds,
-        lambda: timed(much),
+        lambda: seconds(lambda: engine(much)),
         lambda: once_more(lambda: mpirun(much)),
-        lambda: timed(little),
+        lambda: seconds(lambda: engine(little)),
         lambda: once_more(lambda: mpirun(little)),
     )
     with stored.open("w") as out:

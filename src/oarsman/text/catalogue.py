@@ -50,14 +50,15 @@ def _filled(template: str, values: Mapping[str, str]) -> str:
     another one has no full stop."""
     said = ""
     for words, name, _, _ in string.Formatter().parse(template):
-        said = _joined(said, words)
+        said = joined(said, words)
         if name is not None:
             value = values[name]
-            said = _joined(said, value.removesuffix("。") if template != f"{{{name}}}" else value)
+            said = joined(said, value.removesuffix("。") if template != f"{{{name}}}" else value)
     return said
 
 
-def _joined(left: str, right: str) -> str:
+def joined(left: str, right: str) -> str:
+    """Two pieces of Chinese, with a space between them only where one of them is not."""
     if left[-1:] == " " and _wide(left[-2:-1]) and _wide(right[:1]):
         left = left[:-1]
     if right[:1] == " " and _wide(left[-1:]) and _wide(right[1:2]):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from oarsman.text.catalogue import joined
+
 Translate = Callable[
     [str, int], str | None
 ]  # the text of a gap, and how deep it lies; None: that does not belong there
@@ -84,22 +86,9 @@ def _pattern(head: str, gaps: list[_Gap]) -> str:
 def _set(chinese: tuple[tuple[str, str], ...], values: Mapping[str, str]) -> str:
     said = ""
     for words, gap in chinese:
-        said = _joined(said, words)
-        said = _joined(said, values[gap]) if gap else said
+        said = joined(said, words)
+        said = joined(said, values[gap]) if gap else said
     return said
-
-
-def _joined(left: str, right: str) -> str:
-    """A space sets off what is not Chinese; between two Chinese characters there is none."""
-    if left[-1:] == " " and _wide(left[-2:-1]) and _wide(right[:1]):
-        left = left[:-1]
-    if right[:1] == " " and _wide(left[-1:]) and _wide(right[1:2]):
-        right = right[1:]
-    return left + right
-
-
-def _wide(character: str) -> bool:
-    return character >= "\u2018"
 
 
 def _first_word(english: str) -> str:
