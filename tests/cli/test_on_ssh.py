@@ -253,7 +253,10 @@ def test_without_an_inventory_no_job_can_run_on_hosts(monkeypatch: pytest.Monkey
 # -- the place called by its earlier name ------------------------------------------------------------
 
 
-def test_the_earlier_name_of_this_machine_is_taken_and_not_offered(jobs: FakeJobs) -> None:
+def test_the_earlier_name_of_this_machine_is_taken_and_not_offered(
+    jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert oarsman(jobs, "list", "--on", "embedded").exit_code == 0
     assert "[local|ssh|kube]" in oarsman(jobs, "list", "--help").stdout
     assert isinstance(backends.open_backend("embedded"), LocalBackend)

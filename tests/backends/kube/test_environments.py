@@ -72,7 +72,8 @@ def terminated(code: int, message: str, **more: Any) -> dict[str, Any]:
 def test_what_is_wanted_is_kept_and_built_by_a_job_of_its_image(jobs: KubeBackend) -> None:
     record = jobs.environments.put(replace(WANTED, description="for the team", python="3.11"), owner="ann")
     assert (record.state, record.owner, record.wanted.description) == ("Waiting", "ann", "for the team")
-    assert jobs.environments.list() == [jobs.environments.get("torch")]
+    listed, got = jobs.environments.list(), jobs.environments.get("torch")
+    assert [(one.wanted, one.digest, one.owner) for one in listed] == [(got.wanted, got.digest, got.owner)]
     build = jobs.ask(lambda kube: kube.get(resources.JOBS, kept.build_name("torch", record.digest), jobs.home))
     pod = build["spec"]["template"]["spec"]
     (container,) = pod["containers"]
