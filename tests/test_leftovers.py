@@ -68,6 +68,7 @@ def outcome(tmp_path: Path, text: str, *words: str) -> subprocess.CompletedProce
     for name in ("temp", "kept", "beside"):
         (tmp_path / name).mkdir()
     (tmp_path / "conftest.py").write_text(QUICK)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")  # otherwise that of a folder above, whosever it is
     (tmp_path / "test_one.py").write_text(PREFACE + text)
     dropped = ("PYTEST_", "OARSMAN_STATE")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)} | {

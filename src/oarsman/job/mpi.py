@@ -67,6 +67,9 @@ def launcher_variables(*, hostfile: str, agent: str, slots: int) -> Mapping[str,
         "PRTE_MCA_prte_default_hostfile": hostfile,
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
         "PRTE_MCA_prte_set_default_slots": str(slots),
+        # A daemon that forks in other threads can miss the end of a process that is over at once; its mpirun then waits
+        # for ever, although every rank has ended. On other hosts it always does, for any number of ranks.
+        "PRTE_MCA_odls_base_max_threads": "0",
         "HYDRA_LAUNCHER": "ssh",
         "HYDRA_LAUNCHER_EXEC": agent,
         "HYDRA_HOST_FILE": hostfile,

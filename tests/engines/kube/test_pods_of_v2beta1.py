@@ -67,6 +67,7 @@ def test_the_launcher_of_a_silent_manifest() -> None:
                 "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
                 "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
                 "PRTE_MCA_prte_set_default_slots": "1",
+                "PRTE_MCA_odls_base_max_threads": "0",
                 "HYDRA_LAUNCHER": "ssh",
                 "HYDRA_LAUNCHER_EXEC": "/etc/mpi/ssh.sh",
                 "HYDRA_HOST_FILE": "/etc/mpi/hostfile",
