@@ -200,7 +200,17 @@ class Machine:
             except Exception as error:  # the other jobs and the supervisor are to end all the same
                 troubles.append(f"{record.job.key}: {type(error).__name__}: {error}")
         SupervisorLink(self.paths).stop()
+        self._run_folder_goes()
         assert not troubles, "\n".join(["jobs that could not be removed without a trace:", *troubles])
+
+    def _run_folder_goes(self) -> None:
+        """With the supervisor, unless the agent of a job was still clearing away its part when that one left."""
+        deadline = time.monotonic() + PATIENCE
+        while self.paths.run.is_dir():
+            with contextlib.suppress(OSError):
+                self.paths.run.rmdir()
+            assert time.monotonic() < deadline, list(self.paths.run.iterdir())
+            time.sleep(0.02)
 
     def _remove(self, record: JobRecord) -> None:
         with contextlib.suppress(NotFoundError):  # its time to live was over meanwhile

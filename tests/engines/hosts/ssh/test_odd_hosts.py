@@ -84,7 +84,8 @@ def test_few_sessions_on_a_connection_are_enough_and_no_matter_for_the_log(
         rack.each(lambda host: (host.stop_sshd(), host.start_sshd()))
         said = lines_of(machine, over_all("few", ["mpirun", "-n", "8", "hostname"]))
     rack.each(lambda host: host.restart_sshd())
-    assert sorted(said) == sorted(2 * [host.name for host in rack])
+    own = [line for line in said if "plm:rsh: Warning" not in line]  # mpirun's, of a race between its own processes
+    assert sorted(own) == sorted(2 * [host.name for host in rack])
 
 
 def test_ssh_in_a_launch_script_keeps_both_streams_apart_and_every_byte(machine: SshMachine) -> None:
