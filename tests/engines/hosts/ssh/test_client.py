@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -238,8 +239,19 @@ def test_without_ssh_the_answer_says_so() -> None:
 
 
 def alive(number: Path) -> bool:
-    stat = Path(f"/proc/{number.read_text().strip()}/stat")
-    return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    """Still, although it had a moment to go: whoever is killed has to run once more for that."""
+    deadline = time.monotonic() + 10
+    while (running := _running(number)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return running
+
+
+def _running(number: Path) -> bool:
+    try:
+        stat = Path(f"/proc/{number.read_text().strip()}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rsplit(")", 1)[1].split()[0] != "Z"
 
 
 STUCK = "sleep 3600 & echo $! >{0}/child.new; mv {0}/child.new {0}/child; wait"

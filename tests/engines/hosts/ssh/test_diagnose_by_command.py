@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,10 +18,12 @@ COMMAND = [sys.executable, "-m", "oarsman.cli", "hosts"]
 
 
 @pytest.fixture
-def environment(rack: Rack, tmp_path: Path) -> dict[str, str]:
+def environment(rack: Rack, tmp_path: Path) -> Iterator[dict[str, str]]:
     (tmp_path / "hostfile").write_text("".join(f"{host.name} slots=2\n" for host in rack))
     mine = {"OARSMAN_HOSTS": str(tmp_path / "hostfile"), "OARSMAN_STATE": str(tmp_path / "state"), "OARSMAN_LANG": "en"}
-    return rack.environment | mine
+    yield rack.environment | mine
+    # A trial job starts one, which otherwise stays for a while: perhaps longer than the tests.
+    subprocess.run([*COMMAND[:-1], "supervisor", "stop"], env=rack.environment | mine, capture_output=True, check=True)
 
 
 def call(environment: dict[str, str], *words: str) -> subprocess.CompletedProcess[str]:
