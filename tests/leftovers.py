@@ -23,7 +23,7 @@ from _pytest.terminal import TerminalReporter
 MARK = "OARSMAN_TEST_RUN"
 ORPHANS = "oarsman_orphans"
 MEMORY = Path("/dev/shm")
-PATIENCE = 90.0  # seconds: a supervisor that nobody needs any more leaves after a minute, and a busy machine takes its time
+PATIENCE = 90.0  # seconds: a supervisor that nobody needs leaves after a minute, and a busy machine takes its time
 LEFT = pytest.StashKey[list[str]]()
 RUN = pytest.StashKey["Run"]()
 
