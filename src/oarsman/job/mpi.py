@@ -54,6 +54,11 @@ def _with_slots(hosts: Iterable[str], slots: Slots) -> Iterator[tuple[str, int]]
     return ((host, by_name[host]) for host in hosts)
 
 
+# Daemons of Open MPI 5 on other hosts start ranks from several threads, and then can miss the end of one that is over at
+# once: mpirun waits for it for ever, although every rank has ended.
+ONE_THREAD: Mapping[str, str] = {"PRTE_MCA_odls_base_max_threads": "0"}
+
+
 def launcher_variables(*, hostfile: str, agent: str, slots: int) -> Mapping[str, str]:
     """What makes a launcher of any family use our hosts and reach them through `agent`."""
     return {
@@ -67,9 +72,7 @@ def launcher_variables(*, hostfile: str, agent: str, slots: int) -> Mapping[str,
         "PRTE_MCA_prte_default_hostfile": hostfile,
         "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
         "PRTE_MCA_prte_set_default_slots": str(slots),
-        # A daemon that forks in other threads can miss the end of a process that is over at once; its mpirun then waits
-        # for ever, although every rank has ended. On other hosts it always does, for any number of ranks.
-        "PRTE_MCA_odls_base_max_threads": "0",
+        **ONE_THREAD,
         "HYDRA_LAUNCHER": "ssh",
         "HYDRA_LAUNCHER_EXEC": agent,
         "HYDRA_HOST_FILE": hostfile,

@@ -176,12 +176,13 @@ class Machine:
         assert not self.processes(uid), [process.cmdline() for process in self.processes(uid)]
 
     def remove_run_folder(self) -> None:
-        """As a supervisor does when it leaves; the last that a job agent does is to remove its part of it."""
+        """As a supervisor does when it leaves, unless a job agent has not removed its part of it by then."""
         deadline = time.monotonic() + PATIENCE
-        while left := list(self.paths.run.iterdir()):
-            assert time.monotonic() < deadline, left
+        while self.paths.run.is_dir():
+            with contextlib.suppress(OSError):  # there is something in it, or the supervisor was quicker
+                self.paths.run.rmdir()
+            assert time.monotonic() < deadline, list(self.paths.run.iterdir())
             time.sleep(0.02)
-        self.paths.run.rmdir()
 
     def close(self) -> None:
         """Delete every job, which ends its processes, then end the supervisor."""
@@ -200,17 +201,8 @@ class Machine:
             except Exception as error:  # the other jobs and the supervisor are to end all the same
                 troubles.append(f"{record.job.key}: {type(error).__name__}: {error}")
         SupervisorLink(self.paths).stop()
-        self._run_folder_goes()
+        self.remove_run_folder()
         assert not troubles, "\n".join(["jobs that could not be removed without a trace:", *troubles])
-
-    def _run_folder_goes(self) -> None:
-        """With the supervisor, unless the agent of a job was still clearing away its part when that one left."""
-        deadline = time.monotonic() + PATIENCE
-        while self.paths.run.is_dir():
-            with contextlib.suppress(OSError):
-                self.paths.run.rmdir()
-            assert time.monotonic() < deadline, list(self.paths.run.iterdir())
-            time.sleep(0.02)
 
     def _remove(self, record: JobRecord) -> None:
         with contextlib.suppress(NotFoundError):  # its time to live was over meanwhile

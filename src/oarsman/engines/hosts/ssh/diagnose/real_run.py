@@ -13,6 +13,7 @@ from oarsman.engines.hosts.ssh.diagnose.judge import first_mpi
 from oarsman.engines.hosts.ssh.interfaces import variables
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.job.job import Implementation
+from oarsman.job.mpi import ONE_THREAD
 
 _SECONDS = 60.0
 STEP = "real run"
@@ -59,8 +60,7 @@ def script(mpi: FoundMpi, hosts: Sequence[SshHost], told: Mapping[str, str]) -> 
     agent = "ssh -o BatchMode=yes -o ConnectTimeout=10"
     roots = {f"{kind}_ALLOW_RUN_AS_ROOT{end}": "1" for kind in ("OMPI", "PRTE") for end in ("", "_CONFIRM")}
     agents = {"OMPI_MCA_plm_rsh_agent": agent, "PRTE_MCA_plm_ssh_agent": agent}
-    one_thread = {"PRTE_MCA_odls_base_max_threads": "0"}  # see job/mpi.py: otherwise it does not always end
-    environment = {**one_thread, **hosts[0].environment, **told, **roots, **agents}
+    environment = {**ONE_THREAD, **hosts[0].environment, **told, **roots, **agents}
     path = f"export PATH={shlex.quote(mpi.folder)}:$PATH\n"  # where a launcher looks for its other parts
     return f"{scripts.exports(environment)}{path}exec {shlex.join(argv)} </dev/null\n"
 
