@@ -54,8 +54,8 @@ def _with_slots(hosts: Iterable[str], slots: Slots) -> Iterator[tuple[str, int]]
     return ((host, by_name[host]) for host in hosts)
 
 
-# Daemons of Open MPI 5 on other hosts start ranks from several threads, and then can miss the end of one that is over at
-# once: mpirun waits for it for ever, although every rank has ended.
+# Daemons of Open MPI 5 on other hosts start ranks from several threads, and can then miss the end of one that is over
+# at once: mpirun waits for it for ever, although every rank has ended.
 ONE_THREAD: Mapping[str, str] = {"PRTE_MCA_odls_base_max_threads": "0"}
 
 
