@@ -33,6 +33,7 @@ from oarsman.status.codec import from_wire
 from oarsman.store import samples
 from oarsman.store.jobs import JobStore, StoredJob
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 _MOST_KNOWN = 20_000  # jobs
 _TIME_STEP = 0.0005  # samples are noted to the millisecond
@@ -67,7 +68,10 @@ class StoredBackend:
     ) -> JobRecord:
         job = job_from_document(document)
         if _undecodable(str(folder)):
-            raise UserError(f"the name of this folder is not valid UTF-8: {str(folder)!a}", hint="go to another one")
+            raise UserError(
+                Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}"),
+                hint=Text("go to another one"),
+            )
         self._in_its_environment(job)
         engine = self._engine_of(job)
         if replace:
@@ -112,7 +116,8 @@ class StoredBackend:
             return
         if not from_wire(stored.status).finished:
             raise ConflictError(
-                f"{key} has not ended; it is not replaced", hint=f"stop it first: oarsman stop {stored.name}"
+                Text("{key} has not ended; it is not replaced", key=key),
+                hint=f"stop it first: oarsman stop {stored.name}",
             )
         with contextlib.suppress(NotFoundError):  # it may be gone before we look
             self.delete(key)
@@ -123,7 +128,7 @@ class StoredBackend:
         def edit(spec: dict[str, Any]) -> None:
             worker = spec["mpiReplicaSpecs"].get("Worker")
             if worker is None:
-                raise UserError(f"{key} has no workers to scale", field="spec.mpiReplicaSpecs.Worker")
+                raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             worker["replicas"] = workers
 
         return self._edit(key, edit, "scaled")
@@ -138,7 +143,7 @@ class StoredBackend:
         """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
         stored = self._store.get(key)
         if from_wire(stored.status).finished:
-            raise ConflictError(f"{key} has ended; it cannot be {what}")
+            raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
         document = copy.deepcopy(dict(stored.document))
         change(document["spec"])
         if document == stored.document:
@@ -150,7 +155,7 @@ class StoredBackend:
 
     def stop(self, key: str) -> JobRecord:
         if from_wire(self._store.get(key).status).finished:
-            raise ConflictError(f"{key} has ended already")
+            raise ConflictError(Text("{key} has ended already", key=key))
         stored = self._store.request_stop(key)
         self._caller.poke(stored.uid)
         return self._record(stored)

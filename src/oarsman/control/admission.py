@@ -16,6 +16,7 @@ from oarsman.plan.capacity import one_machine, queue
 from oarsman.plan.capacity.gang import Placed
 from oarsman.plan.capacity.placement import Machine
 from oarsman.plan.capacity.queue import SiteRules
+from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
 _AGAIN_SECONDS = 10.0  # between two looks at hosts that a job waits for
@@ -81,7 +82,7 @@ class AdmissionControl:
                 self._stale.add(inventory)
             if not facts.fresh and not (self._decisions.get(job.uid) and facts.troubles):
                 self._look(inventory, facts)
-                return self._decisions.get(job.uid) or _waits("its hosts are being asked")
+                return self._decisions.get(job.uid) or _waits(Text("its hosts are being asked"))
             if inventory in self._stale:
                 self._decide(inventory, facts, now)
         except OarsmanError as error:

@@ -23,6 +23,7 @@ from pathlib import Path
 from oarsman.engines.hosts.core import linux, process
 from oarsman.errors import UserError
 from oarsman.store.environments import Contents, Result
+from oarsman.text.sentence import Text
 
 _ASK = "import platform; print(platform.python_version())"
 _NAME = re.compile(r"python3(\.\d+)?")
@@ -41,7 +42,9 @@ def find(wanted: str | None) -> str:
                 return program
     here = ", ".join(sorted(found, key=_order))
     raise UserError(
-        f"there is no Python {wanted} on this machine", field="python", hint=f"there is {here}; put another on PATH"
+        Text("there is no Python {wanted} on this machine", wanted=wanted),
+        field="python",
+        hint=Text("there is {here}; put another on PATH", here=here),
     )
 
 

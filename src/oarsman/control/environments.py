@@ -23,6 +23,7 @@ from oarsman.job.observed import Admission
 from oarsman.store.environments import INTERRUPTED, NAME, Contents, NamedEnvironment, Result, Shelf, pin, pinned
 from oarsman.store.jobs import StoredJob
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 _LOG_PIECE = 256 << 10
 _END_WITHIN = 20.0
@@ -65,13 +66,17 @@ class LocalEnvironments:
     def _named(self, name: str) -> NamedEnvironment:
         named = self._shelf.get(name)
         if named is None:
-            raise NotFoundError(f"there is no environment {name}", hint=self.known())
+            raise NotFoundError(Text("there is no environment {name}", name=name), hint=self.known())
         return named
 
     def known(self) -> str:
         """A hint: those that there are."""
         found = [named.name for named in self._shelf.all()]
-        return f"there are: {', '.join(found)}" if found else "there are none yet; `oarsman env build` makes one"
+        return (
+            Text("there are: {names}", names=", ".join(found))
+            if found
+            else Text("there are none yet; `oarsman env build` makes one")
+        )
 
     def _users(self) -> Users:
         users: Users = {}
@@ -103,7 +108,7 @@ class LocalEnvironments:
             raise UsageError(
                 f"'{wanted.name}' is no name for an environment",
                 field="name",
-                hint="small letters, digits and dashes, at most 63",
+                hint=Text("small letters, digits and dashes, at most 63"),
             )
         python = environment_build.find(wanted.python)
         digest = digest_of(replace(wanted, image=None))  # images are not run here
@@ -138,8 +143,12 @@ class LocalEnvironments:
             users = self._users().get(name)
             if users:
                 raise ConflictError(
-                    f"environment {name} is used by {len(users)} of the jobs that have not ended",
-                    hint="stop them, or wait for their end",
+                    Text(
+                        "environment {name} is used by {count} of the jobs that have not ended",
+                        name=name,
+                        count=len(users),
+                    ),
+                    hint=Text("stop them, or wait for their end"),
                 )
             self._shelf.remove(name)
             self._tidy()
@@ -177,7 +186,7 @@ def _end_build(contents: Contents) -> None:
         except (FileNotFoundError, ValueError):
             pass  # it has not said who it is yet
         if time.monotonic() > deadline:
-            raise RetryableError(f"the build in {contents.folder} does not end")
+            raise RetryableError(Text("the build in {folder} does not end", folder=contents.folder))
         time.sleep(_LOOK_EVERY)
 
 
@@ -222,7 +231,7 @@ def refusal(job: Job, attachment: Attachment, known: str) -> ManifestError | Non
     if answer is None or not answer.impossible:
         return None
     name = job.annotation(names.ANNOTATION_ENVIRONMENT)
-    hint = known if answer.reason.startswith("there is no") else f"`oarsman env log {name}` tells more"
+    hint = known if answer.reason.startswith("there is no") else Text("`oarsman env log {name}` tells more", name=name)
     return ManifestError([Problem(source=job.name, line=0, column=0, field=FIELD, message=answer.reason, hint=hint)])
 
 
@@ -239,17 +248,21 @@ class Attaching:
         kept = pinned(self._paths.job(job.uid)) if job.uid else None
         if kept is not None:
             tree = tree_of(self._shelf, kept)
-            return Attachment(tree=tree, digest=kept) if tree is not None else _never(f"environment {name} is gone")
+            return (
+                Attachment(tree=tree, digest=kept)
+                if tree is not None
+                else _never(Text("environment {name} is gone", name=name))
+            )
         named = self._shelf.get(name)
         if named is None:
-            return _never(f"there is no environment {name}")
+            return _never(Text("there is no environment {name}", name=name))
         contents = self._shelf.contents(named.digest)
         state, result = state_of(contents)
         if state == "Ready":
             return Attachment(tree=contents.tree(result.tree), digest=named.digest)
         if state == "Failed":
-            return _never(f"environment {name} could not be built: {result.message}")
-        return Attachment(admission=_not(f"environment {name} is being built"))
+            return _never(Text("environment {name} could not be built: {why}", name=name, why=result.message))
+        return Attachment(admission=_not(Text("environment {name} is being built", name=name)))
 
     def keep(self, job: Job) -> Attachment:
         """The same when the job starts: nobody takes it away, or makes something else of it, from now on."""

@@ -23,6 +23,7 @@ from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 _VERSION = 1
 Clock = Callable[[], float]
@@ -148,8 +149,8 @@ def _changing(inventory: Inventory, paths: Paths | None) -> Iterator[dict[str, A
             _replace(file, document)
     except OSError as error:
         raise StoreError(
-            f"what was found of the hosts cannot be kept: {error}",
-            hint="point OARSMAN_STATE to a folder that you can write to",
+            Text("what was found of the hosts cannot be kept: {why}", why=error),
+            hint=Text("point OARSMAN_STATE to a folder that you can write to"),
         ) from error
 
 

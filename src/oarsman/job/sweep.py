@@ -16,6 +16,7 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.job.job import Job
+from oarsman.text.sentence import Text
 
 Parameter = str | int | float | bool
 Parameters = Mapping[str, Parameter]
@@ -84,9 +85,9 @@ class Sweep:
         try:
             found = cls(**json.loads(text))
         except (TypeError, RecursionError) as error:
-            raise ValueError(f"this is no sweep: {error}") from error
+            raise ValueError(Text("this is no sweep: {why}", why=error)) from error
         if not _well_formed(found):
-            raise ValueError("this is no sweep")
+            raise ValueError(Text("this is no sweep"))
         return found
 
     def same_as(self, other: Sweep) -> bool:
@@ -129,22 +130,24 @@ def check(sweep: Sweep) -> None:
     """Raises UsageError that says which part of it makes no sense."""
     if bool(sweep.grid) == bool(sweep.points):
         raise UsageError(
-            "a sweep has a grid or a list of points, one of the two", field="grid", hint="--grid lr=0.1,0.01"
+            Text("a sweep has a grid or a list of points, one of the two"), field="grid", hint="--grid lr=0.1,0.01"
         )
     for values in sweep.grid.values():
         if not values:
-            raise UsageError("a parameter of the grid has no values", field="grid")
+            raise UsageError(Text("a parameter of the grid has no values"), field="grid")
     count = math.prod(len(values) for values in sweep.grid.values()) if sweep.grid else len(sweep.points)
     if count > MOST_POINTS:
-        raise UsageError(f"{count} points are too many; {MOST_POINTS} is the most", field="grid")
+        raise UsageError(
+            Text("{count} points are too many; {most} is the most", count=count, most=MOST_POINTS), field="grid"
+        )
     _check_names(sweep)
     if sweep.metric is not None:
         pattern_of(sweep.metric)
     if len(sweep.to_json()) > _LARGEST:
         raise UsageError(
-            "the sweep is too large to be kept with its first job",
+            Text("the sweep is too large to be kept with its first job"),
             field="points",
-            hint="a shorter manifest, fewer points, or a grid",
+            hint=Text("a shorter manifest, fewer points, or a grid"),
         )
 
 
@@ -152,24 +155,26 @@ def _check_names(sweep: Sweep) -> None:
     known = sweep.parameters
     where = "grid" if sweep.grid else "points"
     if not known:
-        raise UsageError("a point has no parameters", field=where)
+        raise UsageError(Text("a point has no parameters"), field=where)
     for name in known:
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"'{name}' cannot be the name of a parameter", field=where, hint="letters, digits and _, no digit first"
+                f"'{name}' cannot be the name of a parameter",
+                field=where,
+                hint=Text("letters, digits and _, no digit first"),
             )
     if len({_variable(name) for name in known}) < len(known):
-        raise UsageError("two parameters differ only in capital letters", field=where)
+        raise UsageError(Text("two parameters differ only in capital letters"), field=where)
     for index, point in enumerate(sweep.points):
         if set(point) != set(known):
             raise UsageError(
-                f"point {index} has other parameters than point 0",
+                Text("point {index} has other parameters than point 0", index=index),
                 field=f"points[{index}]",
-                hint=f"each has {', '.join(known)}",
+                hint=Text("each has {names}", names=", ".join(known)),
             )
     values = itertools.chain.from_iterable([*sweep.grid.values(), *(point.values() for point in sweep.points)])
     if any(isinstance(value, float) and not math.isfinite(value) for value in values):
-        raise UsageError("a parameter is not a finite number", field=where)
+        raise UsageError(Text("a parameter is not a finite number"), field=where)
 
 
 # -- documents ----------------------------------------------------------------------------------------
@@ -219,7 +224,7 @@ def _filled_text(text: str, parameters: Parameters, key: str) -> str | int:
             raise UsageError(
                 f"the manifest asks for {{{{{found[1]}}}}}, which no parameter is called",
                 field=key or None,
-                hint=f"parameters are {', '.join(parameters)}",
+                hint=Text("parameters are {names}", names=", ".join(parameters)),
             )
         return text_of(parameters[found[1]])
 
@@ -262,14 +267,16 @@ def pattern_of(metric: str) -> re.Pattern[str]:
     try:
         found = re.compile(metric)
     except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"the metric is not a pattern: {error}", field="metric") from error
+        raise UsageError(Text("the metric is not a pattern: {why}", why=error), field="metric") from error
     if not found.groups:
         raise UsageError(
-            "the pattern of the metric has no group that is the number", field="metric", hint="loss: ([0-9.]+)"
+            Text("the pattern of the metric has no group that is the number"), field="metric", hint="loss: ([0-9.]+)"
         )
     if _explodes(metric):
         raise UsageError(
-            "the pattern of the metric repeats what repeats, or chooses, within", field="metric", hint="loss: ([0-9.]+)"
+            Text("the pattern of the metric repeats what repeats, or chooses, within"),
+            field="metric",
+            hint="loss: ([0-9.]+)",
         )
     return found
 

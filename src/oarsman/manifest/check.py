@@ -24,6 +24,7 @@ from oarsman.manifest.rules import check_counts
 from oarsman.manifest.source import Document
 from oarsman.manifest.template import check_template
 from oarsman.names import GROUP, KIND
+from oarsman.text.sentence import Text
 
 MODELS: Mapping[str, type[AnyMPIJob]] = {ApiVersion.V2BETA1.value: MPIJobV2beta1, ApiVersion.V1.value: MPIJobV1}
 _OLD = ("v1alpha1", "v1alpha2")
@@ -38,7 +39,11 @@ def check_shape(document: Document) -> tuple[Document, AnyMPIJob | None, list[Pr
     it is about a place that was mended.
     """
     if not isinstance(document.value, dict):
-        return document, None, [document.problem((), f"a manifest must be a mapping, not {quoted(document.value)}")]
+        return (
+            document,
+            None,
+            [document.problem((), Text("a manifest must be a mapping, not {given}", given=quoted(document.value)))],
+        )
     version, problems = _version(document)
     if version is None:
         return document, None, problems
@@ -72,7 +77,7 @@ def _check_once(document: Document, model: type[AnyMPIJob]) -> tuple[AnyMPIJob |
 def _without_echoes(document: Document, problems: list[Problem]) -> list[Problem]:
     """A misspelled required field is one mistake: its hint is shown, that the right one is missing is not."""
     meant = {(*document.path(p)[:-1], p.meant) for p in problems if p.stray}
-    return [p for p in problems if not (p.message == "is required" and document.path(p) in meant)]
+    return [p for p in problems if not (p.message == Text("is required") and document.path(p) in meant)]
 
 
 def without_nulls(value: Any, path: Path = ()) -> Any:
@@ -88,24 +93,30 @@ def _version(document: Document) -> tuple[str | None, list[Problem]]:
     version, kind = document.value.get("apiVersion"), document.value.get("kind")
     accepted = listed(list(MODELS), "and")
     if kind is None:
-        problems.append(document.missing(("kind",), f"is required; write kind: {KIND}"))
+        problems.append(document.missing(("kind",), Text("is required; write kind: {kind}", kind=KIND)))
     elif kind != KIND:
         problems.append(
             document.problem(
-                ("kind",), f"{quoted(kind)} is not accepted; it must be {KIND}", hint=nearest(str(kind), [KIND])
+                ("kind",),
+                Text("{given} is not accepted; it must be {kind}", given=quoted(kind), kind=KIND),
+                hint=nearest(str(kind), [KIND]),
             )
         )
     if isinstance(version, str) and version in MODELS:
         return (version if _is_meant(document, problems) else None), problems
     guess = _fitting(document)[0]
     if version is None:
-        problems.append(document.missing(("apiVersion",), f"is required; accepted are {accepted}"))
+        problems.append(
+            document.missing(("apiVersion",), Text("is required; accepted are {accepted}", accepted=accepted))
+        )
     elif version in [f"{GROUP}/{old}" for old in _OLD]:
         guess = ApiVersion.V1.value
         problems.append(
             document.problem(
                 ("apiVersion",),
-                f"{quoted(version)} is no longer accepted; accepted are {accepted}",
+                Text(
+                    "{given} is no longer accepted; accepted are {accepted}", given=quoted(version), accepted=accepted
+                ),
                 hint=f"convert the manifest: change apiVersion to {GROUP}/v1 and move backoffLimit and"
                 " activeDeadlineSeconds under runPolicy",
             )
@@ -113,7 +124,9 @@ def _version(document: Document) -> tuple[str | None, list[Problem]]:
     else:
         hint = nearest(str(version), _fitting(document))
         problem = document.problem(
-            ("apiVersion",), f"{quoted(version)} is not accepted; accepted are {accepted}", hint=hint
+            ("apiVersion",),
+            Text("{given} is not accepted; accepted are {accepted}", given=quoted(version), accepted=accepted),
+            hint=hint,
         )
         problems.append(problem)
         guess = problem.meant or guess
@@ -167,27 +180,33 @@ def _translate(document: Document, model: type[BaseModel], value: Any, error: Ma
     if kind == "extra_forbidden":
         return _unknown_field(document, model, path)
     if kind == "missing":
-        return document.missing(path, "is required")
+        return document.missing(path, Text("is required"))
     if kind == "literal_error":
         return _not_in_list(document, model, path, given)
     if kind == "greater_than_equal":
-        return document.problem(path, f"must be at least {context['ge']}, not {quoted(given)}")
+        return document.problem(
+            path, Text("must be at least {least}, not {given}", least=context["ge"], given=quoted(given))
+        )
     if kind == "less_than_equal":
-        return document.problem(path, f"must be at most {context['le']}, not {quoted(given)}")
+        return document.problem(
+            path, Text("must be at most {most}, not {given}", most=context["le"], given=quoted(given))
+        )
     if kind == "quantity":
         return document.problem(path, context["text"], hint=context["hint"])
     if kind == "string_too_short":
-        return document.problem(path, "must not be empty")
+        return document.problem(path, Text("must not be empty"))
     if kind == "invalid_key":
-        return document.problem(path[:-1], f"a field name must be text, not {quoted(path[-1] if path else None)}")
+        return document.problem(
+            path[:-1], Text("a field name must be text, not {given}", given=quoted(path[-1] if path else None))
+        )
     sentence = _MESSAGES.get(kind)
     if sentence is None:
-        return document.problem(path, f"is not valid: {error['msg']}")
+        return document.problem(path, Text("is not valid: {why}", why=error["msg"]))
     hint = None
     if kind == "string_type" and isinstance(given, bool | int | float):
         hint = f'quote it: "{str(given).lower() if isinstance(given, bool) else given}"'
     elif kind == "int_type" and isinstance(given, str) and given.strip().lstrip("-").isdecimal():
-        hint = f"leave the quotes out: {given.strip()}"
+        hint = Text("leave the quotes out: {text}", text=given.strip())
     elif kind == "bool_type" and isinstance(given, str) and given.lower() in _TRUTHS:
         hint = f"write {_TRUTHS[given.lower()]}"
     return document.problem(path, f"{sentence}, not {quoted(given)}", hint=hint)
@@ -202,12 +221,12 @@ def _unknown_field(document: Document, model: type[BaseModel], path: Path) -> Pr
     if path[:-1] == _ROLES:
         return document.problem(
             path,
-            f"unknown replica type {quoted(name)}; there are Launcher and Worker",
+            Text("unknown replica type {name}; there are Launcher and Worker", name=quoted(name)),
             hint=nearest(name, known),
             on_key=True,
         )
     hint = nearest(name, known) or _elsewhere(model, path)
-    return document.problem(path, f"unknown field {quoted(name)}", hint=hint, on_key=True)
+    return document.problem(path, Text("unknown field {name}", name=quoted(name)), hint=hint, on_key=True)
 
 
 _PATHS: tuple[tuple[str, ...], ...] = ((), ("spec",), ("spec", "runPolicy"), ("spec", "runPolicy", "schedulingPolicy"))
@@ -218,9 +237,9 @@ def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
     name = path[-1]
     for place in _PATHS:
         if place != path[:-1] and name in _fields_at(model, place):
-            return f"it belongs to {'.'.join(place) or 'the top level'}"
+            return Text("it belongs to {place}", place=".".join(place) or "the top level")
     if path[:-1] != (*_ROLES, "Launcher") and name in _fields_at(model, (*_ROLES, "Launcher")):
-        return "it belongs to a role of mpiReplicaSpecs"
+        return Text("it belongs to a role of mpiReplicaSpecs")
     other, version = (MPIJobV1, "v1") if model is MPIJobV2beta1 else (MPIJobV2beta1, "v2beta1")
     return f"only {GROUP}/{version} has this field" if name in _fields_at(other, path[:-1]) else None
 
@@ -228,7 +247,9 @@ def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
 def _not_in_list(document: Document, model: type[BaseModel], path: Path, given: object) -> Problem:
     allowed = _literals(model, path)
     hint = nearest(given, allowed) if isinstance(given, str) else None
-    return document.problem(path, f"{quoted(given)} is not one of {listed(allowed)}", hint=hint)
+    return document.problem(
+        path, Text("{given} is not one of {allowed}", given=quoted(given), allowed=listed(allowed)), hint=hint
+    )
 
 
 def _fields_at(model: type[BaseModel], path: Path) -> list[str]:

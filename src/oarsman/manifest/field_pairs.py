@@ -9,6 +9,7 @@ from typing import Any
 from oarsman.errors import UsageError
 from oarsman.manifest.field_kinds import Field
 from oarsman.manifest.places import Document, container, drop, items, look, mappings, pod, put, roles, said, settle
+from oarsman.text.sentence import Text
 
 _OURS = "oarsman.dev/"
 
@@ -33,7 +34,9 @@ def marks(name: str, *path: str, hide_ours: bool = False) -> Field:
         before = read(document)
         for key in value:
             if hide_ours and key.startswith(_OURS):
-                raise UsageError(f"{key} has a place of its own", field=name, hint="set it there or in the text")
+                raise UsageError(
+                    Text("{key} has a place of its own", key=key), field=name, hint=Text("set it there or in the text")
+                )
         write(document, {key: None for key in before if key not in value})
         write(document, {key: text for key, text in value.items() if before.get(key) != text})
 
@@ -73,7 +76,11 @@ def _change_env(document: Document, value: dict[str, str]) -> None:
     before = _read_env(document)
     for name in value:
         if name not in before and all(_taken(document, role, name) for role in roles(document)):
-            raise UsageError(f"{name} takes its value from elsewhere", field="env", hint="change it in the text")
+            raise UsageError(
+                Text("{name} takes its value from elsewhere", name=name),
+                field="env",
+                hint=Text("change it in the text"),
+            )
     for role in roles(document):
         path = (*container(document, role), "env")
         plain = _plain(document, role)
@@ -153,7 +160,7 @@ def _change_volumes(document: Document, value: list[dict[str, Any]]) -> None:
     before = {volume["path"]: volume for volume in _read_volumes(document)}
     wanted = {volume["path"]: volume for volume in map(_checked, value)}
     if len(wanted) < len(value):
-        raise UsageError("two volumes cannot be at the same path", field="volumes")
+        raise UsageError(Text("two volumes cannot be at the same path"), field="volumes")
     for role in roles(document):
         here = {volume["path"]: volume for volume in _of_role(document, role)}
         taken = {mount.get("mountPath") for mount in _mounts(document, role)}
@@ -164,7 +171,11 @@ def _change_volumes(document: Document, value: list[dict[str, Any]]) -> None:
                 _change(document, role, wanted[path])
         for path, volume in wanted.items():
             if path not in before and path in taken:
-                raise UsageError(f"something else is already at {path}", field="volumes", hint="change it in the text")
+                raise UsageError(
+                    Text("something else is already at {path}", path=path),
+                    field="volumes",
+                    hint=Text("change it in the text"),
+                )
             if path not in before:
                 _mount(document, role, path, volume["source"], read_only=volume["read_only"])
 
@@ -173,7 +184,11 @@ def _checked(volume: Any) -> dict[str, Any]:
     path, source = str(volume.get("path") or ""), str(volume.get("source") or "")
     _check_path(path)
     if not source:
-        raise UsageError(f"what is to be seen at {path}?", field="volumes", hint="a folder or the name of a claim")
+        raise UsageError(
+            Text("what is to be seen at {path}?", path=path),
+            field="volumes",
+            hint=Text("a folder or the name of a claim"),
+        )
     return {"path": path, "source": source, "read_only": bool(volume.get("read_only"))}
 
 

@@ -14,6 +14,7 @@ from oarsman.job.launch import LaunchLine, parse
 from oarsman.manifest.field_kinds import Field, amount, annotation, at, of_both, of_launcher, shown
 from oarsman.manifest.field_pairs import marks, variables, volumes
 from oarsman.manifest.places import WORKER, Document, container, drop, look, put, said, settle
+from oarsman.text.sentence import Text
 
 RANKS = ("-n", "-np", "--np", "--n")
 IMPLEMENTATIONS = ("OpenMPI", "MPICH", "Intel")
@@ -160,12 +161,14 @@ def _bound(name: str, which: Literal["min", "max"]) -> Field:
         line = _line(document)
         if line is None or not line.elastic:
             raise UsageError(
-                "only a job that horovodrun starts with host discovery is elastic",
+                Text("only a job that horovodrun starts with host discovery is elastic"),
                 field=name,
                 hint="horovodrun -np 2 --min-np 1 --max-np 4 --host-discovery-script /etc/mpi/discover_hosts.sh ...",
             )
         if line.in_shell:
-            raise UsageError("the launch line is inside a shell command", field=name, hint="change it in the text")
+            raise UsageError(
+                Text("the launch line is inside a shell command"), field=name, hint=Text("change it in the text")
+            )
         _set_option(document, line, which, value)
 
     return Field(name, "number", read, write, minimum=1)

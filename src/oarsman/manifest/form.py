@@ -17,6 +17,7 @@ from oarsman.manifest.fields import blank
 from oarsman.manifest.places import unshared
 from oarsman.manifest.quantity import QuantityError, parse
 from oarsman.manifest.text_edit import amended, documents
+from oarsman.text.sentence import Text
 
 __all__ = ["EMPTY", "FIELDS", "document", "values", "with_value"]
 
@@ -50,7 +51,9 @@ def with_value(text: str, field: str, value: Any) -> str:
     Raises ManifestError where the text cannot be read, and UsageError where the field cannot have that value.
     """
     if field not in FIELDS:
-        raise UsageError(f"the form has no field '{field}'", field=field, hint=f"one of {', '.join(FIELDS)}")
+        raise UsageError(
+            f"the form has no field '{field}'", field=field, hint=Text("one of {names}", names=", ".join(FIELDS))
+        )
     known = FIELDS[field]
     found = documents(text)
     which = _which(found)
@@ -91,15 +94,20 @@ def _accepted(field: Field, value: Any) -> Any:
     wanted: dict[Kind, Any] = {"number": int, "bool": bool, "words": Sequence, "pairs": Mapping, "volumes": Sequence}
     kind = wanted.get(field.kind, str)
     if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-        raise UsageError(f"{field.name} cannot be {value!r}", field=field.name)
+        raise UsageError(Text("{field} cannot be {value}", field=field.name, value=f"{value!r}"), field=field.name)
     if field.kind == "words":
         if isinstance(value, str):
-            raise UsageError(f"{field.name} is a list of words", field=field.name, hint='["python", "train.py"]')
+            raise UsageError(
+                Text("{field} is a list of words", field=field.name), field=field.name, hint='["python", "train.py"]'
+            )
         return [str(word) for word in value]
     if field.kind == "pairs":
         return {str(name): str(given) for name, given in value.items()}
     if field.kind == "number" and field.minimum is not None and value < field.minimum:
-        raise UsageError(f"{field.name} must be at least {field.minimum}, not {value}", field=field.name)
+        raise UsageError(
+            Text("{field} must be at least {least}, not {given}", field=field.name, least=field.minimum, given=value),
+            field=field.name,
+        )
     if field.kind == "amount":
         return _amount(field.name, value)
     return value

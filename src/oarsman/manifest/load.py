@@ -13,6 +13,7 @@ from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.problems import quoted
 from oarsman.manifest.rules import check_job
 from oarsman.manifest.source import MAX_DEPTH, Document, Node, read
+from oarsman.text.sentence import Text
 
 _NO_PLACE = "<document>"
 
@@ -31,7 +32,7 @@ def job_from_document(document: Mapping[str, Any]) -> Job:
     """A job from a document already parsed. Its problems have fields but no positions."""
     placeless = Document(dict(document), _NO_PLACE)
     if not _shallow(placeless.value, MAX_DEPTH):
-        raise ManifestError([placeless.problem((), f"nested more than {MAX_DEPTH} levels deep")])
+        raise ManifestError([placeless.problem((), Text("nested more than {most} levels deep", most=MAX_DEPTH))])
     _, job, problems = _check(placeless)
     if problems or job is None:
         raise ManifestError(problems)
@@ -75,7 +76,9 @@ def _load(text: str | bytes, source: str) -> list[tuple[Document, Job]]:
     parts = [part for document in found for part in _items(document)]
     if not parts and not unreadable:
         problems.append(
-            Problem(source=source, line=1, column=1, field="", message="there is no MPIJob here: the text is empty")
+            Problem(
+                source=source, line=1, column=1, field="", message=Text("there is no MPIJob here: the text is empty")
+            )
         )
     result: list[tuple[Document, Job]] = []
     for document in parts:
@@ -128,7 +131,7 @@ def _repeated_names(parts: Sequence[tuple[Document, Job]]) -> Iterator[Problem]:
             continue
         if job.key in seen:
             yield document.problem(
-                ("metadata", "name"), f"another job of this text is already called {quoted(job.key)}"
+                ("metadata", "name"), Text("another job of this text is already called {name}", name=quoted(job.key))
             )
         seen.add(job.key)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from oarsman.errors import UsageError
 from oarsman.manifest.problems import Path, dotted
+from oarsman.text.sentence import Text
 
 Document = dict[str, Any]
 ROLES = ("Launcher", "Worker")
@@ -90,7 +91,9 @@ def put(document: Document, path: Path, value: Any) -> None:
 def _out_of_shape(path: Path) -> UsageError:
     """Something is there that would have to be thrown away."""
     place = dotted(path)
-    return UsageError(f"{place} is not what it should be", field=place, hint="mend it in the text first")
+    return UsageError(
+        Text("{place} is not what it should be", place=place), field=place, hint=Text("mend it in the text first")
+    )
 
 
 def drop(document: Document, path: Path) -> None:

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from oarsman.errors import Problem
+from oarsman.text.sentence import Text
 
 Path = tuple[str | int, ...]
 
@@ -52,9 +53,9 @@ def quoted(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return "a mapping"
+        return Text("a mapping")
     if isinstance(value, list | tuple):
-        return "a list"
+        return Text("a list")
     text = str(value)
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 1] + "…"

@@ -11,6 +11,8 @@ import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
 
+from oarsman.text.sentence import Text
+
 # Kubernetes keeps amounts below 2^63 and no finer than one billionth.
 _LARGEST = Decimal(2**63 - 1)
 _FINEST = Decimal("1e-9")
@@ -76,10 +78,10 @@ def spell(amount: Decimal, family: SuffixFamily = SuffixFamily.DECIMAL) -> str:
 def _parse(value: str | int | float) -> tuple[Decimal, SuffixFamily]:
     text = repr(value) if isinstance(value, float) else str(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise QuantityError("must be a quantity such as 2, 500m or 4Gi")
+        raise QuantityError(Text("must be a quantity such as 2, 500m or 4Gi"))
     found = _FORM.match(text) if len(text) <= _LONGEST else None
     if found is None:
-        hint = "leave the space out" if " " in text and _FORM.match(text[:_LONGEST].replace(" ", "")) else None
+        hint = Text("leave the space out") if " " in text and _FORM.match(text[:_LONGEST].replace(" ", "")) else None
         raise QuantityError(f"'{text[:40]}' is not a quantity such as 2, 500m or 4Gi", hint)
     number, suffix = Decimal(found["number"]), found["suffix"]
     if suffix in _DECIMAL:
@@ -98,7 +100,7 @@ def _parse(value: str | int | float) -> tuple[Decimal, SuffixFamily]:
 def _scaled(number: Decimal, suffix: str) -> Decimal:
     exponent = int(suffix[1:])
     if abs(exponent) > 100:
-        raise QuantityError(f"the exponent {exponent} is out of range")
+        raise QuantityError(Text("the exponent {exponent} is out of range", exponent=exponent))
     return _EXACT.scaleb(number, exponent)
 
 

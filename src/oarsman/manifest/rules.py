@@ -15,6 +15,7 @@ from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
 from oarsman.manifest.problems import Path, listed, nearest, quoted
 from oarsman.manifest.source import Document
+from oarsman.text.sentence import Text
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
@@ -34,21 +35,24 @@ def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
     roles = model.spec.mpi_replica_specs
     if roles.launcher.replicas not in (None, 1):
         yield document.problem(
-            (*_ROLES, "Launcher", "replicas"), f"must be 1: a job has one launcher, not {roles.launcher.replicas}"
+            (*_ROLES, "Launcher", "replicas"),
+            Text("must be 1: a job has one launcher, not {given}", given=roles.launcher.replicas),
         )
     if roles.worker is not None:
         where = _WORKERS
         if roles.worker.replicas is None:
-            yield document.missing(where, "is required: how many workers?")
+            yield document.missing(where, Text("is required: how many workers?"))
         elif roles.worker.replicas < 1:
             yield document.problem(where, f"must be at least 1, not {roles.worker.replicas}", hint=_NO_WORKERS)
         elif roles.worker.replicas > _MOST_WORKERS:
-            yield document.problem(where, f"must be at most {_MOST_WORKERS}, not {roles.worker.replicas}")
+            yield document.problem(
+                where, Text("must be at most {most}, not {given}", most=_MOST_WORKERS, given=roles.worker.replicas)
+            )
     if isinstance(model, MPIJobV1):
         yield from _check_both_clean_policies(document, model)
 
 
-_NO_WORKERS = "leave Worker out for a job that runs on the launcher alone"
+_NO_WORKERS = Text("leave Worker out for a job that runs on the launcher alone")
 
 
 def check_job(document: Document, job: Job) -> Iterator[Problem]:
@@ -66,8 +70,8 @@ def _check_both_clean_policies(document: Document, model: MPIJobV1) -> Iterator[
     if old is not None and new is not None and old != new:
         yield document.problem(
             ("spec", "cleanPodPolicy"),
-            f"says {old}, but runPolicy.cleanPodPolicy says {new}",
-            hint="keep one of the two",
+            Text("says {old}, but runPolicy.cleanPodPolicy says {new}", old=old, new=new),
+            hint=Text("keep one of the two"),
         )
 
 
@@ -77,20 +81,32 @@ def _check_names(document: Document, job: Job) -> Iterator[Problem]:
     if not _DNS_1035.match(job.name):
         yield document.problem(
             path,
-            f"{quoted(job.name)} cannot name hosts: it must start with a lower-case letter and hold only lower-case"
-            " letters, digits and dashes, the last not a dash",
+            Text(
+                "{given} cannot name hosts: it must start with a lower-case letter and hold only lower-case "
+                "letters, digits and dashes, the last not a dash",
+                given=quoted(job.name),
+            ),
             hint=_name_hint(job.name),
         )
     elif len(longest) > _LONGEST_NAME and document.sound(_WORKERS):
         over = len(longest) - _LONGEST_NAME
         yield document.problem(
             path,
-            f"too long by {over}: the host {longest} has {len(longest)} characters, and {_LONGEST_NAME} is the most",
+            Text(
+                "too long by {over}: the host {host} has {length} characters, and {most} is the most",
+                over=over,
+                host=longest,
+                length=len(longest),
+                most=_LONGEST_NAME,
+            ),
         )
     if not _DNS_1123.match(job.namespace):
         yield document.problem(
             ("metadata", "namespace"),
-            f"{quoted(job.namespace)} is not a namespace: lower-case letters, digits and dashes, at most 63",
+            Text(
+                "{given} is not a namespace: lower-case letters, digits and dashes, at most 63",
+                given=quoted(job.namespace),
+            ),
         )
 
 
@@ -103,10 +119,13 @@ def _check_labels(document: Document, job: Job) -> Iterator[Problem]:
     for name, value in job.labels.items():
         path = ("metadata", "labels", name)
         if not _LABEL_NAME.match(name):
-            yield document.problem(path, f"{quoted(name)} is not a label name", on_key=True)
+            yield document.problem(path, Text("{given} is not a label name", given=quoted(name)), on_key=True)
         if not _LABEL_VALUE.match(value):
             yield document.problem(
-                path, f"{quoted(value)} is not a label value: letters, digits, '-', '_' and '.', at most 63"
+                path,
+                Text(
+                    "{given} is not a label value: letters, digits, '-', '_' and '.', at most 63", given=quoted(value)
+                ),
             )
 
 
@@ -116,33 +135,43 @@ def _check_annotations(document: Document, annotations: Mapping[str, str]) -> It
         if not name.startswith(_OUR_PREFIX):
             continue
         if name not in _OURS:
-            yield document.problem(path, f"unknown annotation {quoted(name)}", hint=nearest(name, _OURS), on_key=True)
+            yield document.problem(
+                path, Text("unknown annotation {name}", name=quoted(name)), hint=nearest(name, _OURS), on_key=True
+            )
         elif (wrong := _OURS[name](value)) is not None:
             yield document.problem(path, wrong)
 
 
 def _one_of(*allowed: str) -> Any:
-    return lambda value: None if value in allowed else f"{quoted(value)} is not one of {listed(allowed)}"
+    return lambda value: (
+        None
+        if value in allowed
+        else Text("{given} is not one of {allowed}", given=quoted(value), allowed=listed(allowed))
+    )
 
 
 def _whole(value: str) -> str | None:
-    return None if re.fullmatch(r"[+-]?[0-9]{1,9}", value) else f"{quoted(value)} is not a whole number"
+    return (
+        None if re.fullmatch(r"[+-]?[0-9]{1,9}", value) else Text("{given} is not a whole number", given=quoted(value))
+    )
 
 
 def _seconds(value: str) -> str | None:
     good = re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value) and float(value) > 0
-    return None if good else f"{quoted(value)} is not a number of seconds above 0"
+    return None if good else Text("{given} is not a number of seconds above 0", given=quoted(value))
 
 
 def _mpi(value: str) -> str | None:
     if "/" in value or value in ("openmpi", "mpich", "intel"):
         return None
-    return f"{quoted(value)} is neither openmpi, mpich or intel nor a path"
+    return Text("{given} is neither openmpi, mpich or intel nor a path", given=quoted(value))
 
 
 def _label(value: str) -> str | None:
     good = re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", value)
-    return None if good else f"{quoted(value)} is not a name: small letters, digits and '-', at most 63"
+    return (
+        None if good else Text("{given} is not a name: small letters, digits and '-', at most 63", given=quoted(value))
+    )
 
 
 _OURS: Mapping[str, Any] = {
@@ -181,7 +210,12 @@ def _check_main_container(document: Document, job: Job) -> Iterator[Problem]:
     if job.main_container not in known and document.sound(*_container_names(job, whose)):
         yield document.problem(
             ("spec", "mainContainer"),
-            f"the {whose} has no container {quoted(job.main_container)}; it has {listed(known, 'and')}",
+            Text(
+                "the {whose} has no container {name}; it has {known}",
+                whose=whose,
+                name=quoted(job.main_container),
+                known=listed(known, "and"),
+            ),
             hint=nearest(job.main_container, known),
         )
 
@@ -202,7 +236,7 @@ def _check_scheduling(document: Document, job: Job) -> Iterator[Problem]:
     if policy is not None and policy.min_available is not None and policy.min_available > job.total_replicas:
         yield document.problem(
             ("spec", "runPolicy", "schedulingPolicy", "minAvailable"),
-            f"waits for {policy.min_available} pods, but the job has {job.total_replicas}",
+            Text("waits for {least} pods, but the job has {all}", least=policy.min_available, all=job.total_replicas),
         )
 
 
@@ -211,7 +245,10 @@ def _check_scheduling(document: Document, job: Job) -> Iterator[Problem]:
 
 def _check_launch(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
     if line.processes is not None and line.processes < 1:
-        yield document.problem(_word(job, line), f"{line.launcher} must start at least 1 process, not {line.processes}")
+        yield document.problem(
+            _word(job, line),
+            Text("{launcher} must start at least 1 process, not {given}", launcher=line.launcher, given=line.processes),
+        )
     elif not document.sound(*_slot_sources(job)):
         return
     elif line.elastic:
@@ -258,17 +295,49 @@ def _check_elastic(document: Document, job: Job, line: LaunchLine) -> Iterator[P
     for count, name in ((low, "least"), (high, "most")):
         if count is not None and count < 1:
             yield document.problem(
-                where, f"{line.launcher} must allow at least 1 process, but at {name} {count} are asked for"
+                where,
+                Text(
+                    "{launcher} must allow at least 1 process, but at {bound} {count} are asked for",
+                    launcher=line.launcher,
+                    bound=name,
+                    count=count,
+                ),
             )
             return
     if low is not None and high is not None and low > high:
-        yield document.problem(where, f"{line.launcher} asks for at least {low} but at most {high} processes")
+        yield document.problem(
+            where,
+            Text(
+                "{launcher} asks for at least {low} but at most {high} processes",
+                launcher=line.launcher,
+                low=low,
+                high=high,
+            ),
+        )
     elif low is not None and now is not None and now < low:
-        yield document.problem(where, f"{line.launcher} starts {now} processes but wants at least {low}")
+        yield document.problem(
+            where,
+            Text(
+                "{launcher} starts {now} processes but wants at least {low}", launcher=line.launcher, now=now, low=low
+            ),
+        )
     elif high is not None and now is not None and now > high:
-        yield document.problem(where, f"{line.launcher} starts {now} processes but wants at most {high}")
+        yield document.problem(
+            where,
+            Text(
+                "{launcher} starts {now} processes but wants at most {high}", launcher=line.launcher, now=now, high=high
+            ),
+        )
     elif low is not None and low > job.slots:
-        yield document.problem(where, f"{line.launcher} waits for {low} processes but there are {_sum(job)}")
+        yield document.problem(
+            where,
+            Text(
+                "{launcher} waits for {low} processes but there are {slots}",
+                launcher=line.launcher,
+                low=low,
+                slots=_sum(job),
+            ),
+        )
 
 
 def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
@@ -277,9 +346,9 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
         slots = sum(host.slots or 1 for host in line.hosts)
         said = f"{slots} {'slot' if slots == 1 else 'slots'} (--host {','.join(_host(h) for h in line.hosts)})"
     if line.processes is not None and line.processes > slots:
-        hint = "raise slotsPerWorker, add workers, or add --oversubscribe"
+        hint = Text("raise slotsPerWorker, add workers, or add --oversubscribe")
         if line.hosts and line.processes <= job.slots:
-            hint = "a host without a number has one slot; write host:slots"
+            hint = Text("a host without a number has one slot; write host:slots")
         yield document.problem(
             _word(job, line),
             f"{line.launcher} asks for {_processes(line.processes)} but there {'is' if slots == 1 else 'are'} {said}",
@@ -290,7 +359,7 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
             _word(job, line),
             f"{line.launcher} asks for {_processes(line.per_node)} per node but a node has {job.slots_per_worker}"
             f" {'slot' if job.slots_per_worker == 1 else 'slots'}",
-            hint="raise slotsPerWorker, or add --oversubscribe",
+            hint=Text("raise slotsPerWorker, or add --oversubscribe"),
         )
 
 

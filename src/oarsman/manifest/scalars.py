@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import re
 
+from oarsman.text.sentence import Text
+
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _DECIMAL = re.compile(r"[-+]?[0-9]+\Z")
@@ -43,7 +45,7 @@ def resolve(word: str, *, field: str = "") -> object:
     if _FLOAT.match(word):
         return _float(word)
     if _NOT_FINITE.match(word):
-        raise ScalarError(f"{word} is not a number JSON can hold; quote it if it is text")
+        raise ScalarError(Text("{word} is not a number JSON can hold; quote it if it is text", word=word))
     return word
 
 
@@ -52,13 +54,15 @@ def resolve_tagged(word: str, tag: str, *, plain: bool) -> object:
     if tag in ("!", f"{_TAG}str"):
         return word
     if tag not in _STANDARD_TAGS:
-        raise ScalarError(f"the tag {tag.replace(_TAG, '!!')!a} has no meaning in a manifest; leave it out")
+        raise ScalarError(
+            Text("the tag {tag} has no meaning in a manifest; leave it out", tag=f"{tag.replace(_TAG, '!!')!a}")
+        )
     value = resolve(word)
     wanted = {f"{_TAG}int": int, f"{_TAG}float": float, f"{_TAG}bool": bool, f"{_TAG}null": type(None)}[tag]
     if wanted is float and type(value) is int:
         return float(value)
     if type(value) is not wanted:
-        raise ScalarError(f"{word[:40]!r} is not a {tag.removeprefix(_TAG)}")
+        raise ScalarError(Text("{given} is not a {type}", given=f"{word[:40]!r}", type=tag.removeprefix(_TAG)))
     return value
 
 
@@ -66,21 +70,24 @@ def _leading_zero(word: str, field: str) -> int:
     if field in MODE_FIELDS and set(word) <= set("01234567") and len(word) < 12:
         return int(word, 8)
     raise ScalarError(
-        f"{word[:40]} starts with a zero, which some readers take as octal; leave it out, or quote it if it is text"
+        Text(
+            "{word} starts with a zero, which some readers take as octal; leave it out, or quote it if it is text",
+            word=word[:40],
+        )
     )
 
 
 def _integer(word: str) -> int:
     if len(word) > _LONGEST_NUMBER:
-        raise ScalarError("the number is too large; quote it if it is text")
+        raise ScalarError(Text("the number is too large; quote it if it is text"))
     value = int(word, 0) if word[:2] in ("0o", "0x") else int(word)
     if value not in _INT64:
-        raise ScalarError(f"{word} is too large for a 64-bit number; quote it if it is text")
+        raise ScalarError(Text("{word} is too large for a 64-bit number; quote it if it is text", word=word))
     return value
 
 
 def _float(word: str) -> float:
     value = float(word) if len(word) < 1000 else math.inf
     if math.isinf(value):
-        raise ScalarError(f"{word[:40]} is too large a number; quote it if it is text")
+        raise ScalarError(Text("{word} is too large a number; quote it if it is text", word=word[:40]))
     return value

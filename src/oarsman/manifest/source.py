@@ -19,6 +19,7 @@ import yaml
 from oarsman.errors import Problem
 from oarsman.manifest.problems import Path, dotted, quoted
 from oarsman.manifest.scalars import ScalarError, resolve, resolve_tagged
+from oarsman.text.sentence import Text
 
 MAX_BYTES = 3 * 1024 * 1024  # what a Kubernetes API server takes in one request
 MAX_DEPTH = 100
@@ -159,7 +160,7 @@ def read(text: str | bytes, source: str) -> tuple[list[Document], list[Problem]]
     except yaml.MarkedYAMLError as error:
         reader.syntax_error(error)
     except yaml.YAMLError as error:  # a reader error; control characters were found before
-        reader.note(1, 1, f"not readable as YAML: {error}")
+        reader.note(1, 1, Text("not readable as YAML: {why}", why=error))
     lines = reader.lines
     documents = [Document(root.value, source, lines, root) for root in reader.roots if root.value is not None]
     return documents, reader.problems
@@ -167,7 +168,9 @@ def read(text: str | bytes, source: str) -> tuple[list[Document], list[Problem]]
 
 def _decode(text: str | bytes, source: str) -> tuple[str | None, list[Problem]]:
     if len(text) > MAX_BYTES:
-        message = f"the text is larger than {MAX_BYTES // 1024 // 1024} MiB, the most a manifest may have"
+        message = Text(
+            "the text is larger than {size} MiB, the most a manifest may have", size=MAX_BYTES // 1024 // 1024
+        )
         return None, [Problem(source=source, line=1, column=1, field="", message=message)]
     if isinstance(text, bytes):
         raw = text
@@ -241,7 +244,7 @@ class _Reader:
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         self.stack = []
         if text[column - 1 : column] == "\t" or text[: len(text) - len(text.lstrip())].count("\t"):
-            self.note(line, column, "a tab cannot indent YAML", "use spaces")
+            self.note(line, column, Text("a tab cannot indent YAML"), Text("use spaces"))
             return
         context = f" {error.context}" if error.context else ""
         self.note(line, column, f"not readable as YAML: {error.problem}{context}")
@@ -272,11 +275,15 @@ class _Reader:
                 meant, shown = None, text[:40]
             if not isinstance(meant, str):
                 hint = f"write '{text[:40]}' in quotes" if text else None
-                self.note(line, column, f"a field name must be text, not {shown}", hint)
+                self.note(line, column, Text("a field name must be text, not {given}", given=shown), hint)
         if text in frame.node.keys and not (plain and text == "<<"):
             first = frame.node.keys[text][0]
             frame.key, frame.has_key = text, True
-            self.note(line, column, f"the field {quoted(text)} is given twice; the first is on line {first}")
+            self.note(
+                line,
+                column,
+                Text("the field {name} is given twice; the first is on line {line}", name=quoted(text), line=first),
+            )
         frame.key, frame.key_place, frame.has_key = text, (line, column), True
         if plain and text == "<<":
             frame.key_place = (0, 0)
@@ -285,12 +292,12 @@ class _Reader:
         frame = self.stack[-1] if self.stack else None
         is_map = type(event) is yaml.MappingStartEvent
         if event.tag is not None and event.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
-            self.note(line, column, "a tag has no meaning here; leave it out")
+            self.note(line, column, Text("a tag has no meaning here; leave it out"))
         if frame is not None and frame.is_map and not frame.has_key:
             self.note(line, column, f"a field name must be text, not a {'mapping' if is_map else 'list'}")
             raise _Stop
         if len(self.stack) >= MAX_DEPTH:
-            self.limit(line, column, f"nested more than {MAX_DEPTH} levels deep")
+            self.limit(line, column, Text("nested more than {most} levels deep", most=MAX_DEPTH))
         if event.anchor is not None:
             self.anchors[event.anchor] = None
         self.stack.append(_Frame(Node({} if is_map else [], line, column), event.anchor, is_map))
@@ -310,17 +317,17 @@ class _Reader:
     def alias(self, anchor: str, line: int, column: int) -> None:
         frame = self.stack[-1] if self.stack else None
         if anchor not in self.anchors:
-            self.note(line, column, f"the alias *{anchor} names no anchor before it")
+            self.note(line, column, Text("the alias *{anchor} names no anchor before it", anchor=anchor))
             raise _Stop
         node = self.anchors[anchor]
         if node is None:
-            self.note(line, column, f"the alias *{anchor} stands inside the value it repeats")
+            self.note(line, column, Text("the alias *{anchor} stands inside the value it repeats", anchor=anchor))
             raise _Stop
         if frame is not None and frame.is_map and not frame.has_key:
             if isinstance(node.value, str):
                 self.key(node.value, False, None, line, column)
                 return
-            self.note(line, column, "a field name must be text")
+            self.note(line, column, Text("a field name must be text"))
             raise _Stop
         self.add(node, None, (line, column))
 
@@ -349,7 +356,7 @@ class _Reader:
     def merge(self, frame: _Frame, node: Node) -> None:
         bases = list(node.children.values()) if isinstance(node.value, list) else [node]
         if not all(isinstance(base.value, dict) for base in bases):
-            self.note(node.line, node.column, "<< merges mappings; this is not one")
+            self.note(node.line, node.column, Text("<< merges mappings; this is not one"))
             return
         frame.merges += bases
 
@@ -357,9 +364,9 @@ class _Reader:
         parent.size += child.size
         parent.height = max(parent.height, child.height + 1)
         if parent.size > MAX_NODES:
-            self.limit(line, column, f"more than {MAX_NODES} values once every alias is written out")
+            self.limit(line, column, Text("more than {most} values once every alias is written out", most=MAX_NODES))
         if len(self.stack) + child.height > MAX_DEPTH + 1:
-            self.limit(line, column, f"nested more than {MAX_DEPTH} levels deep")
+            self.limit(line, column, Text("nested more than {most} levels deep", most=MAX_DEPTH))
 
     def limit(self, line: int, column: int, message: str) -> NoReturn:
         self.stack = []  # a path a hundred steps long helps nobody

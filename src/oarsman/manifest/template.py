@@ -13,6 +13,7 @@ from oarsman.manifest.problems import Path, nearest, quoted
 from oarsman.manifest.quantity import QuantityError
 from oarsman.manifest.quantity import parse as parse_quantity
 from oarsman.manifest.source import Document
+from oarsman.text.sentence import Text
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _ENV_NAME = re.compile(r"[^=\x00-\x1f\x7f]+\Z")
@@ -49,12 +50,14 @@ def _check_shape(document: Document, path: Path, value: Any, shape: str) -> Iter
         kind = kinds.get(name)
         if kind is None:
             hint = nearest(str(name), kinds)
-            yield document.problem((*path, name), f"unknown field {quoted(str(name))}", hint=hint, on_key=True)
+            yield document.problem(
+                (*path, name), Text("unknown field {name}", name=quoted(str(name))), hint=hint, on_key=True
+            )
         elif part is not None:  # null is the same as absent
             yield from _check(document, (*path, name), part, kind)
     for name in REQUIRED.get(shape, ()):
         if value.get(name) is None:
-            yield document.missing((*path, name), "is required")
+            yield document.missing((*path, name), Text("is required"))
 
 
 def _check_plain(document: Document, path: Path, value: Any, kind: Plain) -> Iterator[Problem]:
@@ -89,7 +92,11 @@ _PLAIN: Mapping[Plain, tuple[type, str]] = {
 
 def _check_texts(document: Document, path: Path, value: Any) -> Iterator[Problem]:
     if not isinstance(value, list):
-        hint = "write [sh, -c, '...'] for a shell line, or one list item per word" if isinstance(value, str) else None
+        hint = (
+            Text("write [sh, -c, '...'] for a shell line, or one list item per word")
+            if isinstance(value, str)
+            else None
+        )
         yield document.problem(path, f"must be a list of strings, not {quoted(value)}", hint=hint)
         return
     for index, item in enumerate(value):
@@ -106,7 +113,7 @@ def _check_quantity(document: Document, path: Path, value: Any) -> Iterator[Prob
         yield document.problem(path, str(error), hint=error.hint)
         return
     if amount < 0:
-        yield document.problem(path, "must not be negative")
+        yield document.problem(path, Text("must not be negative"))
 
 
 def _quote_hint(value: object, kind: Plain) -> str | None:
@@ -116,7 +123,7 @@ def _quote_hint(value: object, kind: Plain) -> str | None:
 
 
 def _dash_hint(value: object) -> str | None:
-    return "start each item with a dash" if isinstance(value, dict) else None
+    return Text("start each item with a dash") if isinstance(value, dict) else None
 
 
 # -- references ---------------------------------------------------------------------------------------
@@ -124,7 +131,7 @@ def _dash_hint(value: object) -> str | None:
 
 def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterator[Problem]:
     if not pod["containers"]:
-        yield document.problem((*path, "containers"), "must have at least one container")
+        yield document.problem((*path, "containers"), Text("must have at least one container"))
     volumes = pod.get("volumes") or []
     yield from _check_volumes(document, (*path, "volumes"), volumes)
     known = document.sound(*((*path, "volumes", index, "name") for index in range(len(volumes) or 1)))
@@ -142,7 +149,12 @@ def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterat
 def _check_name(document: Document, path: Path, name: str, seen: dict[str, str], what: str) -> Iterator[Problem]:
     if not _LABEL.match(name):
         yield document.problem(
-            path, f"{quoted(name)} is not a {what} name: lower-case letters, digits and dashes, at most 63"
+            path,
+            Text(
+                "{given} is not a {what} name: lower-case letters, digits and dashes, at most 63",
+                given=quoted(name),
+                what=what,
+            ),
         )
     elif name in seen:
         yield document.problem(path, f"another {what} already has the name '{name}'")
@@ -155,12 +167,12 @@ def _check_volumes(document: Document, path: Path, volumes: list[dict[str, Any]]
         yield from _check_name(document, (*path, index, "name"), volume["name"], seen, "volume")
         kinds = [name for name, value in volume.items() if name != "name" and value is not None]
         if len(kinds) > 1:
-            yield document.problem((*path, index), f"has more than one kind: {' and '.join(kinds)}")
+            yield document.problem((*path, index), Text("has more than one kind: {kinds}", kinds=" and ".join(kinds)))
         elif not kinds and len(volume) > 1:
             kind = next(name for name in volume if name != "name")
-            yield document.problem((*path, index, kind), "has no value", hint=f"write {kind}: {{}}", on_key=True)
+            yield document.problem((*path, index, kind), Text("has no value"), hint=f"write {kind}: {{}}", on_key=True)
         elif not kinds:
-            yield document.missing((*path, index), "has no kind, such as emptyDir: {} or hostPath")
+            yield document.missing((*path, index), Text("has no kind, such as emptyDir: {} or hostPath"))
 
 
 def _check_mounts(
@@ -172,11 +184,13 @@ def _check_mounts(
         if declared is not None and mount["name"] not in declared:
             yield document.problem(
                 (*where, "name"),
-                f"the pod has no volume {quoted(mount['name'])}",
+                Text("the pod has no volume {name}", name=quoted(mount["name"])),
                 hint=nearest(mount["name"], declared),
             )
         if mount["mountPath"] in paths:
-            yield document.problem((*where, "mountPath"), f"{quoted(mount['mountPath'])} is already mounted on")
+            yield document.problem(
+                (*where, "mountPath"), Text("{path} is already mounted on", path=quoted(mount["mountPath"]))
+            )
         paths.add(mount["mountPath"])
 
 
@@ -184,12 +198,16 @@ def _check_env(document: Document, path: Path, container: Mapping[str, Any]) -> 
     for index, variable in enumerate(container.get("env") or []):
         where = (*path, "env", index)
         if not _ENV_NAME.match(variable["name"]):
-            yield document.problem((*where, "name"), f"{quoted(variable['name'])} is not a name of a variable")
+            yield document.problem(
+                (*where, "name"), Text("{given} is not a name of a variable", given=quoted(variable["name"]))
+            )
         source = {name for name, value in (variable.get("valueFrom") or {}).items() if value is not None}
         if source and variable.get("value"):
-            yield document.problem((*where, "valueFrom"), "value and valueFrom exclude each other", on_key=True)
+            yield document.problem((*where, "valueFrom"), Text("value and valueFrom exclude each other"), on_key=True)
         if len(source) > 1:
-            yield document.problem((*where, "valueFrom"), f"has more than one source: {' and '.join(sorted(source))}")
+            yield document.problem(
+                (*where, "valueFrom"), Text("has more than one source: {sources}", sources=" and ".join(sorted(source)))
+            )
 
 
 def _check_amounts(document: Document, path: Path, resources: Mapping[str, Any]) -> Iterator[Problem]:
@@ -197,4 +215,7 @@ def _check_amounts(document: Document, path: Path, resources: Mapping[str, Any])
     for name, value in (resources.get("requests") or {}).items():
         if name in limits and parse_quantity(value) > limits[name]:
             limit = resources["limits"][name]
-            yield document.problem((*path, "requests", name), f"asks for {value}, more than the limit of {limit}")
+            yield document.problem(
+                (*path, "requests", name),
+                Text("asks for {given}, more than the limit of {limit}", given=value, limit=limit),
+            )

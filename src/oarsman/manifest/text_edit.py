@@ -17,6 +17,7 @@ from oarsman.errors import ManifestError, UsageError
 from oarsman.manifest.source import read
 from oarsman.manifest.text_spans import Span, SpanEntry, roots
 from oarsman.manifest.write import Manner, block_lines, entry_lines, flow, in_style, item_lines, leaf, to_yaml
+from oarsman.text.sentence import Text
 
 _SOURCE = "manifest"
 _LINE_END = re.compile(r"[^\r\n]*")
@@ -47,7 +48,9 @@ def amended(text: str, which: int, after: Mapping[str, Any]) -> str:
             return mark + edited
     anew = _Editor(text, tree, after).written_anew()
     if not _reads_as(anew, wanted):
-        raise UsageError("YAML has no way to write this", field="manifest", hint="are there control characters in it?")
+        raise UsageError(
+            Text("YAML has no way to write this"), field="manifest", hint=Text("are there control characters in it?")
+        )
     return mark + anew
 
 

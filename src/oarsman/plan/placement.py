@@ -17,6 +17,7 @@ from oarsman.job.job import Implementation, Job
 from oarsman.job.launch import expected_placement
 from oarsman.job.observed import RankReport
 from oarsman.job.state import Attempt
+from oarsman.text.sentence import Text
 
 
 def seen(ranks: Sequence[RankReport]) -> Mapping[int, str]:
@@ -98,7 +99,7 @@ def _hosts_at_launch(job: Job, attempt: Attempt | None) -> tuple[str, ...]:
 
 def _misplaced(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
     wrong = [
-        f"rank {rank} ran on {host}, planned {expected[rank]}"
+        Text("rank {rank} ran on {host}, planned {planned}", rank=rank, host=host, planned=expected[rank])
         if rank < len(expected)
         else f"rank {rank} ran on {host}, planned were {len(expected)} ranks"
         for rank, host in found.items()
@@ -108,7 +109,13 @@ def _misplaced(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
 
 
 def _missing(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
-    return _first_of([f"rank {r} never ran, planned {host}" for r, host in enumerate(expected) if r not in found])
+    return _first_of(
+        [
+            Text("rank {rank} never ran, planned {host}", rank=r, host=host)
+            for r, host in enumerate(expected)
+            if r not in found
+        ]
+    )
 
 
 def _stranger(found: Mapping[int, str], job: Job, known: Set[str]) -> str | None:

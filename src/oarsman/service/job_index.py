@@ -18,6 +18,7 @@ from oarsman.backends.base import Backend, Batch, JobRecord
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.service import views
 from oarsman.service.models import JobSummary, QueueEntry
+from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman.catalogue")
 _FIRST_ANSWER_SECONDS = 60.0
@@ -274,7 +275,7 @@ class JobIndex:
     def _ready(self) -> None:
         self._start()
         if not self._known.wait(_FIRST_ANSWER_SECONDS):
-            raise RetryableError("the jobs are not known yet", hint="try again in a moment")
+            raise RetryableError(Text("the jobs are not known yet"), hint=Text("try again in a moment"))
         if self._error is not None:
             raise self._error
 
@@ -298,12 +299,12 @@ class JobIndex:
             for batch in () if self._closed else batches:
                 self._take(batch)
                 self._known.set()
-            error = RetryableError("nobody tells of changes among the jobs any more")
+            error = RetryableError(Text("nobody tells of changes among the jobs any more"))
         except OarsmanError as problem:
             error = problem
         except Exception as problem:
             log.exception("following the jobs failed")
-            error = RetryableError(f"following the jobs failed: {problem}")
+            error = RetryableError(Text("following the jobs failed: {why}", why=problem))
         self._fail(error)
 
     def _fail(self, error: OarsmanError) -> None:

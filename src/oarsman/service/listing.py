@@ -16,6 +16,7 @@ from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.service.job_index import IndexEntry, Rows, comparable, sort_key
 from oarsman.service.models import JobList, JobQuery, JobSummary, QueueEntry, RecentFailure
+from oarsman.text.sentence import Text
 
 Visible = Callable[[IndexEntry], bool]
 
@@ -67,7 +68,7 @@ def field_of(sort: str) -> tuple[str, bool]:
         raise UsageError(
             f"jobs cannot be sorted by '{name}'",
             field="sort",
-            hint=f"one of {', '.join(sorted(set(_FIELDS.values())))}",
+            hint=Text("one of {names}", names=", ".join(sorted(set(_FIELDS.values())))),
         )
     return _FIELDS[name], sort.startswith("-")
 
@@ -127,9 +128,9 @@ def _place(cursor: str, by: str, downwards: bool) -> tuple[str | float, str]:
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
     raise UsageError(
-        "this cursor does not belong to this list",
+        Text("this cursor does not belong to this list"),
         field="cursor",
-        hint="hand back `next` of the page before, with the same `sort`",
+        hint=Text("hand back `next` of the page before, with the same `sort`"),
     )
 
 

@@ -17,6 +17,7 @@ from oarsman.manifest import documents, job_from_document, to_yaml
 from oarsman.service import views
 from oarsman.service.documents import completed
 from oarsman.service.models import Create, FitView, PreviewView, ProblemView
+from oarsman.text.sentence import Text
 
 _MOST = 1000
 _LONGEST = 63
@@ -37,7 +38,7 @@ _MOST_PLACED = 16_384  # ranks that a preview lists
 def one_document(wanted: Create) -> dict[str, Any]:
     """The one MPIJob that was sent, as text or as a document. Raises ManifestError with places in the text."""
     if (wanted.manifest is None) == (wanted.document is None):
-        raise UsageError("send either a manifest or a document", field="manifest")
+        raise UsageError(Text("send either a manifest or a document"), field="manifest")
     if wanted.document is not None:
         document = dict(wanted.document)
         job_from_document(document)
@@ -45,9 +46,9 @@ def one_document(wanted: Create) -> dict[str, Any]:
     found = documents(wanted.manifest or "", "manifest")
     if len(found) != 1:
         raise UsageError(
-            f"the manifest has {len(found)} jobs; send one at a time",
+            Text("the manifest has {count} jobs; send one at a time", count=len(found)),
             field="manifest",
-            hint="cut it at the lines that are only ---",
+            hint=Text("cut it at the lines that are only ---"),
         )
     return found[0]
 
@@ -81,7 +82,7 @@ def preview(
     except ManifestError as error:  # valid for every engine, but not for this one
         return PreviewView(problems=[ProblemView.of(_placed(found, wanted.manifest or "")) for found in error.problems])
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
-        note = f"whether it fits is not known: {error.message}"
+        note = Text("whether it fits is not known: {why}", why=error.message)
         return view.model_copy(update={"warnings": [*view.warnings, note]})
     if fit.machines:  # of an inventory: hosts of the job may share one, and mpirun is told their addresses
         placed = dict(enumerate(views.planned_ranks(job, fit.machines)[:_MOST_PLACED]))
@@ -89,7 +90,7 @@ def preview(
     refusals = getattr(jobs, "refusals", None)
     view = view.model_copy(update={"warnings": [*view.warnings, *(refusals(job) if refusals is not None else ())]})
     crowded = local and view.ranks is not None and view.ranks > fit.total.cpus > 0
-    crowd = [f"{view.ranks} ranks share {fit.total.cpus:g} CPUs"] if crowded else []
+    crowd = [Text("{ranks} ranks share {cpus} CPUs", ranks=view.ranks, cpus=f"{fit.total.cpus:g}")] if crowded else []
     return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *crowd]})
 
 
@@ -117,7 +118,7 @@ def _on(
     found = on_this_machine.preview(job, environment, folder)
     warnings = list(found.not_honoured)
     if not found.mpi and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
-        warnings.append("no MPI was found on this machine; `oarsman doctor` says what to install")
+        warnings.append(Text("no MPI was found on this machine; `oarsman doctor` says what to install"))
     return found.rewritten, found.hostfile, found.ranks, warnings
 
 
@@ -126,14 +127,21 @@ def arithmetic(job: Job) -> str:
     slots = f"{_hosts(job)} x {_count(job.slots_per_worker, 'slot')} = {_count(job.slots, 'slot')}"
     line = job.launch
     if line is None:
-        return f"{slots}; the command does not visibly start MPI, so how many ranks there are is its own affair"
+        return Text(
+            "{slots}; the command does not visibly start MPI, so how many ranks there are is its own affair",
+            slots=slots,
+        )
     ranks = views.ranks_asked_for(job)
     if line.elastic:
         least = line.min_processes or 1
         most = f"to {line.max_processes}" if line.max_processes is not None else "or more"
         return f"{slots}; {line.launcher} is elastic: {least} {most} ranks, as hosts come and go"
     if ranks is None:
-        return f"{slots}; how many ranks {line.launcher} starts depends on options that only it can settle"
+        return Text(
+            "{slots}; how many ranks {launcher} starts depends on options that only it can settle",
+            slots=slots,
+            launcher=line.launcher,
+        )
     return f"{slots}; {_starts(job, ranks)}"
 
 
@@ -155,7 +163,7 @@ def _hosts(job: Job) -> str:
     if not job.workers:
         return "1 launcher"
     workers = _count(job.workers, "worker")
-    return f"({workers} + 1 launcher)" if job.run_launcher_as_worker else workers
+    return Text("({workers} + 1 launcher)", workers=workers) if job.run_launcher_as_worker else workers
 
 
 def _count(number: int, noun: str) -> str:

@@ -9,14 +9,15 @@ from enum import Enum
 
 from oarsman.errors import ForbiddenError
 from oarsman.service.models import Identity, Role
+from oarsman.text.sentence import Text
 
 
 class Action(Enum):
-    LOOK = "look around"  # hosts, capacity, templates, previews: what belongs to nobody
+    LOOK = Text("look around")  # hosts, capacity, templates, previews: what belongs to nobody
     SEE = "see"  # a job, its log, events and usage
-    CREATE = "create jobs"  # which runs commands on the machine
+    CREATE = Text("create jobs")  # which runs commands on the machine
     CHANGE = "change"  # scale, suspend, resume, stop, rerun, delete
-    TOKENS = "manage tokens"  # make, list and revoke them
+    TOKENS = Text("manage tokens")  # make, list and revoke them
     ADMINISTER = "administer"  # accounts and the audit log
 
 
@@ -53,5 +54,5 @@ def require(identity: Identity, action: Action, owner: str | None = None) -> Non
         whose = f" what belongs to {owner}" if owner not in (None, identity.name) else ""
         raise ForbiddenError(
             f"{identity.name} may not {action.value}{whose}",
-            hint=f"the role is {identity.role.value}; an admin can change it",
+            hint=Text("the role is {role}; an admin can change it", role=identity.role.value),
         )

@@ -51,6 +51,7 @@ from oarsman.service.progress import ProgressKept
 from oarsman.service.rights import Action, may, require
 from oarsman.service.streams import JobChanges, Mapped, ToldJobs
 from oarsman.service.sweeps import Sweeping, SweepService
+from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
 T = TypeVar("T")
@@ -108,7 +109,7 @@ class JobService(EnvironmentService, SweepService):
         """The job, if the caller may see it."""
         record = self._jobs.get(key)
         if not may(self.identity, Action.SEE, record.owner):
-            raise NotFoundError(f"there is no job {key}")
+            raise NotFoundError(Text("there is no job {key}", key=key))
         return record
 
     def _may_see(self, key: str) -> None:
@@ -182,7 +183,9 @@ class JobService(EnvironmentService, SweepService):
             return
         if not may(self.identity, Action.CHANGE, record.owner):
             raise ConflictError(
-                f"there is a job {key} already", field="metadata.name", hint="give this one another name"
+                Text("there is a job {key} already", key=key),
+                field="metadata.name",
+                hint=Text("give this one another name"),
             )
 
     def _key_of(self, document: Mapping[str, Any]) -> str:
@@ -216,7 +219,11 @@ class JobService(EnvironmentService, SweepService):
         folder = Path(asked)
         usable = "\0" not in asked and folder.is_absolute()
         if self._engine != "kube" and not (usable and folder.is_dir()):
-            raise UsageError(f"{asked!r} is not a folder of this machine", field="folder", hint="write a whole path")
+            raise UsageError(
+                Text("{path} is not a folder of this machine", path=f"{asked!r}"),
+                field="folder",
+                hint=Text("write a whole path"),
+            )
         return folder
 
     def _told(self, record: JobRecord) -> JobView:
@@ -248,7 +255,9 @@ class JobService(EnvironmentService, SweepService):
     def rerun(self, key: str) -> JobView:
         record = self._changing(key)
         if not record.status.finished:
-            raise ConflictError(f"{key} has not ended; it cannot be run again", hint="stop it first, or clone it")
+            raise ConflictError(
+                Text("{key} has not ended; it cannot be run again", key=key), hint=Text("stop it first, or clone it")
+            )
         return self._submit(
             for_another_run(record.job.document),
             folder=record.folder or self._chosen_folder(None),
@@ -262,7 +271,7 @@ class JobService(EnvironmentService, SweepService):
         document = merged(for_another_run(record.job.document), wanted.patch)
         metadata = document.get("metadata") if isinstance(document, dict) else None
         if not isinstance(metadata, dict):
-            raise UsageError("the patch leaves no metadata", field="patch.metadata")
+            raise UsageError(Text("the patch leaves no metadata"), field="patch.metadata")
         renamed = wanted.name or (metadata.get("name") if metadata.get("name") != record.job.name else None)
         folder = record.folder or self._chosen_folder(None)
         if renamed is not None:
@@ -279,7 +288,9 @@ class JobService(EnvironmentService, SweepService):
                 continue
             with suppress(ConflictError):
                 return self._submit(document, folder=folder)
-        raise ConflictError(f"there are too many copies of {name}", field="name", hint="choose a name")
+        raise ConflictError(
+            Text("there are too many copies of {name}", name=name), field="name", hint=Text("choose a name")
+        )
 
     def _taken(self, key: str) -> bool:
         try:
@@ -324,7 +335,7 @@ class JobService(EnvironmentService, SweepService):
         limit: int = 500,
     ) -> LogPageView:
         if after is not None and before is not None:
-            raise UsageError("lines come after a place or before one, not both", field="before")
+            raise UsageError(Text("lines come after a place or before one, not both"), field="before")
         self._may_see(key)
         return views.log_page(self._jobs.log_page(key, views.log_query(only), after=after, before=before, limit=limit))
 
@@ -384,7 +395,7 @@ class JobService(EnvironmentService, SweepService):
             raise UsageError(
                 f"there is no version '{api_version}'",
                 field="apiVersion",
-                hint=f"one of {', '.join(version.value for version in ApiVersion)}",
+                hint=Text("one of {names}", names=", ".join(version.value for version in ApiVersion)),
             ) from None
         job_from_document(document)
         found = convert_manifest(to_yaml([document]), "document", target)

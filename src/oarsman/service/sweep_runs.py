@@ -24,6 +24,7 @@ from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, n
 from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
 from oarsman.status.words import STOPPED, for_people, reason, state
+from oarsman.text.sentence import Text
 
 _WITH_A_QUEUE = frozenset({"local", "ssh"})  # engines that let in what fits, however much was handed in
 _ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
@@ -88,9 +89,9 @@ class SweepRunner:
         there = spec_of(record)
         if there is None or not there.same_as(wanted):
             raise ConflictError(
-                f"there is another sweep {wanted.key} already",
+                Text("there is another sweep {key} already", key=wanted.key),
                 field="name",
-                hint="give this one another name, or delete the other",
+                hint=Text("give this one another name, or delete the other"),
             )
 
     def resume(self, key: str, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
@@ -98,10 +99,10 @@ class SweepRunner:
         wanted = self.found(key)
         if wanted is None:
             if not (self.records(key) if known is None else list(known)):
-                raise NotFoundError(f"there is no sweep {key}")
+                raise NotFoundError(Text("there is no sweep {key}", key=key))
             raise ConflictError(
-                f"the first job of {key} is gone, and with it what the sweep was",
-                hint="begin it again as it was begun: what has ended is not repeated",
+                Text("the first job of {key} is gone, and with it what the sweep was", key=key),
+                hint=Text("begin it again as it was begun: what has ended is not repeated"),
             )
         return self.begin(wanted, handing, known)
 
@@ -323,7 +324,15 @@ def read_template(sweep: Sweep, home: str) -> tuple[Mapping[str, Any], Sweep]:
         raise ManifestError(problems)
     if len(documents) != 1 or not isinstance(documents[0].value, dict):
         raise ManifestError(
-            [Problem(source="manifest", line=1, column=1, field="", message="a sweep takes one MPIJob, as a mapping")]
+            [
+                Problem(
+                    source="manifest",
+                    line=1,
+                    column=1,
+                    field="",
+                    message=Text("a sweep takes one MPIJob, as a mapping"),
+                )
+            ]
         )
     template: dict[str, Any] = documents[0].value
     metadata = template.get("metadata")
@@ -338,7 +347,10 @@ def check_point(document: Mapping[str, Any], index: int, parameters: Parameters)
         job_from_document(document)
     except ManifestError as error:
         said = ", ".join(f"{name}={value}" for name, value in parameters.items())
-        problems = [replace(found, message=f"point {index} ({said}): {found.message}") for found in error.problems]
+        problems = [
+            replace(found, message=Text("point {index} ({values}): {why}", index=index, values=said, why=found.message))
+            for found in error.problems
+        ]
         raise ManifestError(problems) from error
 
 

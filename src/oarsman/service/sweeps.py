@@ -22,6 +22,7 @@ from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, 
 from oarsman.service.rights import Action, may, require
 from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, SweepRunner, spec_of
 from oarsman.status.words import STOPPED, for_people
+from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
     from oarsman.service.listing import Visible
@@ -142,7 +143,9 @@ class SweepService:
     def sweep(self, key: str) -> SweepView:
         jobs = self._groups().get(key)
         if not jobs:
-            raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
+            raise NotFoundError(
+                Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
+            )
         return self._sweep_view(key, jobs, points=True)
 
     def _groups(self) -> Mapping[str, Mapping[int, JobSummary]]:
@@ -204,7 +207,9 @@ class SweepService:
         except NotFoundError:
             return
         if not may(self.identity, Action.CHANGE, owner):
-            raise ConflictError(f"there is a sweep {key} already", field="name", hint="give this one another name")
+            raise ConflictError(
+                Text("there is a sweep {key} already", key=key), field="name", hint=Text("give this one another name")
+            )
 
     def resume_sweep(self, key: str) -> SweepView:
         """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
@@ -234,7 +239,9 @@ class SweepService:
         """Its first job that is there, which the caller may change."""
         jobs = self._groups().get(key)
         if not jobs:
-            raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
+            raise NotFoundError(
+                Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
+            )
         record = self._seen(jobs[min(jobs)].key)
         require(self.identity, Action.CHANGE, record.owner)
         self._not_anothers(key)

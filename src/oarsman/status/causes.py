@@ -18,6 +18,7 @@ from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import placement
 from oarsman.status import exits, known_errors, mpirun_words
+from oarsman.text.sentence import Text
 
 LINES: Final = 20  # of what was last written, kept with the cause
 _LONGEST: Final = 300
@@ -60,7 +61,7 @@ def of_missing_launcher(job: Job, seen: Observed, lost: Sequence[Lost] = ()) -> 
     rank = first_failure(seen.ranks)
     if rank is not None:
         return _rank(rank, seen)
-    summary = f"launcher lost: {job.launcher_host} vanished before it ended"
+    summary = Text("launcher lost: {host} vanished before it ended", host=job.launcher_host)
     return Cause(summary=summary, host=job.launcher_host, last_lines=_tail(seen.launcher_lines))
 
 
@@ -133,7 +134,7 @@ def _first_lost(lost: Sequence[Lost], before: RankReport | None) -> Lost | None:
 def _lost(gone: Lost, seen: Observed) -> Cause:
     ranks = [r for r in seen.ranks if r.host.split(".", 1)[0] == gone.host]
     return Cause(
-        summary=_line(f"{gone.host} was lost: {gone.words}"),
+        summary=_line(Text("{host} was lost: {why}", host=gone.host, why=gone.words)),
         host=gone.host,
         rank=ranks[0].rank if len(ranks) == 1 else None,
         memory_limit_hit=gone.memory_limit_hit,
@@ -146,7 +147,7 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
     aborted = mpirun_words.abort_code(rank.last_lines, rank.rank)
     # Hydra kills the rank that called MPI_Abort; its own words tell the code.
     ending = exits.tell(rank.exit if aborted is None else Exit(code=aborted))
-    who = f"rank {rank.rank} on {_on_machine(rank.host.split('.', 1)[0], seen)}"
+    who = Text("rank {rank} on {host}", rank=rank.rank, host=_on_machine(rank.host.split(".", 1)[0], seen))
     known = known_errors.recognise(rank.last_lines) or known_errors.recognise(seen.launcher_lines)
     said = _last(mpirun_words.without_abort(rank.last_lines)) if ending.signal is None else None
     why = rank.reason if rank.reason and rank.reason not in ending.words else ""
@@ -181,7 +182,7 @@ def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedPr
 def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     rank, host = _who_and_where(job, named, seen)
     ending = exits.tell(replace(named.exit, memory_limit_hit=_hit_the_limit(named.exit, host, seen)))
-    who = f"rank {rank}" if rank is not None else "a rank"
+    who = f"rank {rank}" if rank is not None else Text("a rank")
     where = f" on {_on_machine(host, seen)}" if host else ""
     did = f"called MPI_Abort with code {named.exit.code}" if named.aborted else ending.words
     known = known_errors.recognise(seen.launcher_lines)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from oarsman.job.observed import Exit
+from oarsman.text.sentence import Text
 
 SIGKILL: Final = 9
 SIGTERM: Final = 15
@@ -14,34 +15,34 @@ _SIGNALS: Final = {
     1: "Hangup",
     2: "Interrupt",
     3: "Quit",
-    4: "Illegal instruction",
-    5: "Trace trap",
+    4: Text("Illegal instruction"),
+    5: Text("Trace trap"),
     6: "Aborted",
-    7: "Bus error",
-    8: "Floating point exception",
+    7: Text("Bus error"),
+    8: Text("Floating point exception"),
     9: "Killed",
-    10: "User signal 1",
-    11: "Segmentation fault",
-    12: "User signal 2",
-    13: "Broken pipe",
-    14: "Alarm clock",
+    10: Text("User signal 1"),
+    11: Text("Segmentation fault"),
+    12: Text("User signal 2"),
+    13: Text("Broken pipe"),
+    14: Text("Alarm clock"),
     15: "Terminated",
-    24: "CPU time limit exceeded",
-    25: "File size limit exceeded",
-    31: "Bad system call",
+    24: Text("CPU time limit exceeded"),
+    25: Text("File size limit exceeded"),
+    31: Text("Bad system call"),
 }
 _OFTEN: Final = {7: "often a full /dev/shm", 9: "often out of memory"}
 _CODES: Final = {126: "not executable", 127: "command not found"}
 _SIGNAL_HINTS: Final = {
-    4: "the program uses instructions this CPU lacks: build it for the hosts it runs on",
-    7: "give the host more shared memory: an emptyDir volume with medium Memory on /dev/shm",
-    9: "look at the memory it used, and raise the memory limit of the role that ran it",
+    4: Text("the program uses instructions this CPU lacks: build it for the hosts it runs on"),
+    7: Text("give the host more shared memory: an emptyDir volume with medium Memory on /dev/shm"),
+    9: Text("look at the memory it used, and raise the memory limit of the role that ran it"),
 }
 _CODE_HINTS: Final = {
-    126: "check that the file is a program for this CPU and that its execute permission is set",
-    127: "check the spelling and that the program is installed at the same path on every worker",
+    126: Text("check that the file is a program for this CPU and that its execute permission is set"),
+    127: Text("check the spelling and that the program is installed at the same path on every worker"),
 }
-_MEMORY_HINT: Final = "raise the memory limit of the role that ran it, or use less memory per rank"
+_MEMORY_HINT: Final = Text("raise the memory limit of the role that ran it, or use less memory per rank")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,51 +10,63 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from oarsman.text.sentence import Text
+
 LIMIT: Final = 1024  # what Kubernetes accepts as the message of an event
-SUSPENDED: Final = "MPIJob suspended"
-RESUMED: Final = "MPIJob resumed"
+SUSPENDED: Final = Text("MPIJob suspended")
+RESUMED: Final = Text("MPIJob resumed")
 
 
 def created(key: str) -> str:
-    return f"MPIJob {key} is created."
+    return Text("MPIJob {key} is created.", key=key)
 
 
 def running(key: str) -> str:
-    return f"MPIJob {key} is running."
+    return Text("MPIJob {key} is running.", key=key)
 
 
 def not_running_suspended(key: str) -> str:
-    return f"MPIJob {key} is suspended."
+    return Text("MPIJob {key} is suspended.", key=key)
 
 
 def not_running_finished(key: str) -> str:
-    return f"MPIJob {key} is finished."
+    return Text("MPIJob {key} is finished.", key=key)
 
 
 def never_ran(key: str) -> str:
-    return f"MPIJob {key} is finished; it was over before it was seen running."
+    return Text("MPIJob {key} is finished; it was over before it was seen running.", key=key)
 
 
 def succeeded(key: str) -> str:
-    return f"MPIJob {key} successfully completed."
+    return Text("MPIJob {key} successfully completed.", key=key)
 
 
 def failed(key: str, why: str = "") -> str:
-    return cut(f"MPIJob {key} has failed: {why}" if why else f"MPIJob {key} has failed")
+    return cut(
+        Text("MPIJob {key} has failed: {why}", key=key, why=why) if why else Text("MPIJob {key} has failed", key=key)
+    )
 
 
 def restarting(number: int, summary: str, delay_seconds: int, allowed: int) -> str:
     """`allowed`: how many attempts may fail before the job does."""
-    return cut(f"attempt {number} failed: {summary}; the next try starts in {delay_seconds} s, {allowed} left")
+    return cut(
+        Text(
+            "attempt {number} failed: {why}; the next try starts in {delay} s, {allowed} left",
+            number=number,
+            why=summary,
+            delay=delay_seconds,
+            allowed=allowed,
+        )
+    )
 
 
 def queued(position: int, reason: str) -> str:
-    place = f"number {position} in the queue" if position else "in the queue"
+    place = Text("number {position} in the queue", position=position) if position else Text("in the queue")
     return cut(f"{place}: {reason}" if reason else place)
 
 
 def conflict(what: str) -> str:
-    return cut(f"Resource {what} already exists and is not managed by MPIJob")
+    return cut(Text("Resource {what} already exists and is not managed by MPIJob", what=what))
 
 
 def duration(span: timedelta) -> str:
@@ -67,4 +79,6 @@ def cut(text: str, limit: int = LIMIT) -> str:
 
 
 def rewritten(changes: Sequence[str]) -> str:
-    return f"the launch line is spelled so that Open MPI 4 and 5 both take it: {', '.join(changes)}"
+    return Text(
+        "the launch line is spelled so that Open MPI 4 and 5 both take it: {changes}", changes=", ".join(changes)
+    )

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from oarsman.text.sentence import Text
+
 _FEWEST_STEPS: Final = 2.0  # behind by no more than this is nothing
 _SHARE: Final = 0.2
 _ROUNDS: Final = 2  # the first rank to begin a new epoch does not make the others late
@@ -76,12 +78,12 @@ def _slower(round: int, step: float, rounds: _Crowd, steps: _Crowd) -> str:
     """`steps` are those of the same round: in another one they count anew."""
     late = rounds.median_without(round) - round
     if late >= _ROUNDS:
-        return f"{late:g} rounds of steps behind the others"
+        return Text("{late} rounds of steps behind the others", late=f"{late:g}")
     if not steps.others or 2 * steps.others < rounds.others:
         return ""
     usual = steps.median_without(step)
     if usual - step > max(_FEWEST_STEPS, _SHARE * usual):
-        return f"at step {step:.10g}, the others at {usual:.10g}"
+        return Text("at step {step}, the others at {usual}", step=f"{step:.10g}", usual=f"{usual:.10g}")
     return ""
 
 
@@ -98,7 +100,11 @@ def _silent(paces: Mapping[int, Pace], now: datetime) -> dict[int, str]:
     for rank, silence in silences.items():
         others = -newest.median_without(-silence)
         if silence > max(patience, _LONGER_THAN_EVER * paces[rank].longest_gap) and others <= patience / 2:
-            found[rank] = f"silent for {silence:.0f} s, the others wrote {others:.0f} s ago"
+            found[rank] = Text(
+                "silent for {silence} s, the others wrote {others} s ago",
+                silence=f"{silence:.0f}",
+                others=f"{others:.0f}",
+            )
     return found
 
 

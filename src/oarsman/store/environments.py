@@ -22,8 +22,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from oarsman.text.sentence import Text
+
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-INTERRUPTED = "the build was interrupted; build it again"
+INTERRUPTED = Text("the build was interrupted; build it again")
 _PIN = "environment"  # in a job's own folder: the digest it was started with
 
 
@@ -72,7 +74,9 @@ class Contents:
             return None
         result = Result(**{**found, "packages": tuple(found.get("packages", ()))})
         if result.ready and not os.path.lexists(self.tree(result.tree) / "bin" / "python"):
-            return Result(ready=False, message=f"its folder is gone from {self.folder}; build it again")
+            return Result(
+                ready=False, message=Text("its folder is gone from {folder}; build it again", folder=self.folder)
+            )
         return result
 
     def write_result(self, result: Result) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
+from oarsman.text.sentence import Text
 
 T = TypeVar("T")
 _SCHEMAS = (
@@ -124,7 +125,7 @@ class JobStore:
             if self._version() != _SCHEMA_VERSION:
                 self._write(self._migrate)
         except sqlite3.Error as error:
-            raise StoreError(f"cannot open {path}: {error}") from error
+            raise StoreError(Text("cannot open {path}: {why}", path=path, why=error)) from error
 
     @property
     def _db(self) -> sqlite3.Connection:
@@ -151,8 +152,12 @@ class JobStore:
         version = self._version()
         if version > _SCHEMA_VERSION:
             raise StoreError(
-                f"the store was written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
-                hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
+                Text(
+                    "the store was written by a newer Oarsman (schema {theirs}, this one knows {ours})",
+                    theirs=version,
+                    ours=_SCHEMA_VERSION,
+                ),
+                hint=Text("upgrade oarsman, or point OARSMAN_STATE to another folder"),
             )
         for name in _SCHEMAS[version:]:
             for statement in _statements(resources.files(__package__).joinpath(name).read_text()):
@@ -165,13 +170,14 @@ class JobStore:
             return self._transaction(work)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE):
-                raise StoreError(f"the store cannot be written: {error}") from error
+                raise StoreError(Text("the store cannot be written: {why}", why=error)) from error
             self._reserve.unlink(missing_ok=True)
         try:
             return self._transaction(work)
         except sqlite3.OperationalError as error:
             raise StoreError(
-                f"the store cannot be written: {error}", hint=f"make room on the disk that holds {self._reserve.parent}"
+                Text("the store cannot be written: {why}", why=error),
+                hint=Text("make room on the disk that holds {path}", path=self._reserve.parent),
             ) from error
 
     def _transaction(self, work: Callable[[], T]) -> T:
@@ -204,7 +210,7 @@ class JobStore:
         namespace, _, name = key.rpartition("/")
         row = self._db.execute("SELECT * FROM jobs WHERE namespace = ? AND name = ?", (namespace, name)).fetchone()
         if row is None:
-            raise NotFoundError(f"there is no job {name} in namespace {namespace}")
+            raise NotFoundError(Text("there is no job {name} in namespace {space}", name=name, space=namespace))
         return _job(row)
 
     def by_uid(self, uid: str) -> StoredJob | None:
@@ -304,7 +310,7 @@ class JobStore:
             present = self._db.execute("SELECT 1 FROM jobs WHERE namespace = ? AND name = ?", (namespace, name))
             if present.fetchone() is not None:
                 raise ConflictError(
-                    f"a job named {name} exists already in namespace {namespace}",
+                    Text("a job named {name} exists already in namespace {space}", name=name, space=namespace),
                     field="metadata.name",
                     hint=f"choose another name, or remove it first: oarsman delete {name}",
                 )
@@ -344,7 +350,7 @@ class JobStore:
             return changed.rowcount
 
         if self._write(work) == 0:
-            raise ConflictError(f"{job.key} was changed by somebody else at the same time; try again")
+            raise ConflictError(Text("{key} was changed by somebody else at the same time; try again", key=job.key))
         return self.get(key)
 
     def request_stop(self, key: str) -> StoredJob:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oarsman.errors import StoreError
+from oarsman.text.sentence import Text
 
-_ELSEWHERE = "point OARSMAN_STATE to a folder that you can write to"
+_ELSEWHERE = Text("point OARSMAN_STATE to a folder that you can write to")
 _SHORT_AND_PLAIN = re.compile(r"[-./\w]{1,13}", re.ASCII)
 
 
@@ -38,7 +39,7 @@ class Paths:
             return cls(Path(chosen).absolute())
         base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
         if base.startswith("~"):  # a user without a name, as containers have them
-            raise StoreError("this user has no home folder", hint=_ELSEWHERE)
+            raise StoreError(Text("this user has no home folder"), hint=_ELSEWHERE)
         return cls(Path(base).absolute() / "oarsman")
 
     @property
@@ -105,7 +106,7 @@ class Paths:
         except OSError:  # there is none, or none that can be reached
             return
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-            raise StoreError(f"{self.run} is not a folder of this user alone", hint="remove it")
+            raise StoreError(Text("{path} is not a folder of this user alone", path=self.run), hint=Text("remove it"))
 
     def _make(self) -> None:
         (self.state / "jobs").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -121,4 +122,4 @@ def _no_place() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(f"no place to keep jobs: {error}", hint=_ELSEWHERE) from error
+        raise StoreError(Text("no place to keep jobs: {why}", why=error), hint=_ELSEWHERE) from error

@@ -13,20 +13,30 @@ from functools import reduce
 from typing import Any, Self
 
 Argument = str | int | float  # a Text among them is translated too; any other string is kept as it is
+_ARGUMENTS = (str, int, float)
 
 
 class Text(str):
-    """Made from a template and what stands in its gaps. The template is a literal; translators see no other."""
+    """Made from a template and what stands in its gaps. The template is a literal; translators see no other.
+
+    It stays one under `str()`, so that the sentence an error was made with comes out of `str(error)` whole.
+    """
 
     __slots__ = ("arguments", "template")
 
     template: str
     arguments: Mapping[str, Argument]
 
-    def __new__(cls, template: str, /, **arguments: Argument) -> Self:
-        made = super().__new__(cls, template.format(**arguments) if arguments else template)
-        made.template, made.arguments = template, arguments
+    def __new__(cls, template: str, /, **values: object) -> Self:
+        made = super().__new__(cls, template.format(**values) if values else template)
+        made.template = template
+        made.arguments = {
+            name: value if isinstance(value, _ARGUMENTS) else str(value) for name, value in values.items()
+        }
         return made
+
+    def __str__(self) -> str:
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return load, (dump(self),)
@@ -35,9 +45,14 @@ class Text(str):
 def dump(text: str) -> Any:
     """For JSON. A sentence without gaps is its own template, and is written as a string like any other."""
     if not isinstance(text, Text) or not text.arguments:
-        return str(text)
+        return plain(text)
     arguments = {name: dump(value) if isinstance(value, str) else value for name, value in text.arguments.items()}
     return {"template": text.template, "arguments": arguments}
+
+
+def plain(text: str) -> str:
+    """For those who take nothing but a string: some writers of YAML."""
+    return str.__str__(text)
 
 
 def load(written: Any) -> str:

@@ -23,6 +23,7 @@ from oarsman.engines.kube.versions import document_of
 from oarsman.errors import ConflictError, ForbiddenError, NotFoundError, UserError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import job_from_document
+from oarsman.text.sentence import Text
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -75,7 +76,7 @@ class KubeBackend:
             return records.record(await kube.create(records.resource_of(document), document))
         except AlreadyExists as error:
             hint = f"delete it first: oarsman delete {key}"
-            raise ConflictError(f"there is a job {key} already", hint=hint) from error
+            raise ConflictError(Text("there is a job {key} already", key=key), hint=hint) from error
 
     async def _replace(self, kube: Kube, key: str) -> None:
         """Take a finished job of the same name away, and wait until it is gone."""
@@ -85,7 +86,7 @@ class KubeBackend:
             return
         if not records.record(found).status.finished:
             hint = f"stop it first: oarsman stop {found['metadata']['name']}"
-            raise ConflictError(f"{key} has not ended; it is not replaced", hint=hint)
+            raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         namespace, _, name = key.partition("/")
         await kube.delete(resources.MPIJOBS, name, namespace, uid=found["metadata"]["uid"], propagation="Foreground")
         async for _ in follow.one(kube, resources.MPIJOBS, namespace, name):
@@ -94,7 +95,7 @@ class KubeBackend:
     def scale(self, key: str, workers: int) -> JobRecord:
         def edit(document: Document) -> Document:
             if "Worker" not in document["spec"]["mpiReplicaSpecs"]:
-                raise UserError(f"{key} has no workers to scale", field="spec.mpiReplicaSpecs.Worker")
+                raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
 
         return self._edit(key, edit, "scaled")
@@ -111,7 +112,7 @@ class KubeBackend:
         async def work(kube: Kube) -> JobRecord:
             found = await self._found(kube, key)
             if records.record(found).status.finished:
-                raise ConflictError(f"{key} has ended; it cannot be {what}")
+                raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
             document = document_of(found)
             patch = edit(document)
             changed = _merged(document, patch)
@@ -126,7 +127,7 @@ class KubeBackend:
         async def work(kube: Kube) -> JobRecord:
             found = await self._found(kube, key)
             if records.record(found).status.finished:
-                raise ConflictError(f"{key} has ended already")
+                raise ConflictError(Text("{key} has ended already", key=key))
             patch = {"metadata": {"annotations": {names.ANNOTATION_STOP: "true"}}}
             return await self._patch(kube, key, document_of(found), patch)
 
@@ -185,9 +186,9 @@ class KubeBackend:
                 if namespace is not None:
                     raise
                 raise ForbiddenError(
-                    f"this user may not see the jobs of all namespaces: {error.message}",
+                    Text("this user may not see the jobs of all namespaces: {why}", why=error.message),
                     field="namespace",
-                    hint="name a namespace",
+                    hint=Text("name a namespace"),
                 ) from error
 
         return self._stream(source)
@@ -337,7 +338,7 @@ class KubeBackend:
         except NotFound as error:
             if names.PLURAL not in error.message:  # the server does not know what an MPIJob is
                 raise
-            raise NotFoundError(f"there is no job {key}") from error
+            raise NotFoundError(Text("there is no job {key}", key=key)) from error
 
     def _ask(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
         with in_plain_words(self.access):

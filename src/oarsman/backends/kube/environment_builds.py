@@ -13,6 +13,7 @@ from oarsman import names
 from oarsman.engines.kube import environments as kept
 from oarsman.engines.kube import views
 from oarsman.job.environment import EnvironmentRecord, EnvironmentWanted, State
+from oarsman.text.sentence import Text
 
 Document = dict[str, Any]
 
@@ -102,8 +103,10 @@ def _job(
 
 Result = dict[str, Any]
 _LONGEST: Final = 300
-NO_CLAIM: Final = f"there is no claim {kept.CLAIM} in this namespace"
-CLAIM_HINT: Final = "make one that several nodes can mount; docs/guide/kubernetes.md has the lines for kubectl apply"
+NO_CLAIM: Final = Text("there is no claim {claim} in this namespace", claim=kept.CLAIM)
+CLAIM_HINT: Final = Text(
+    "make one that several nodes can mount; docs/guide/kubernetes.md has the lines for kubectl apply"
+)
 
 
 def record(found: views.ConfigMap, result: Result, used_by: Sequence[str]) -> EnvironmentRecord:
@@ -143,11 +146,11 @@ def result_of(digest: str, build: views.BatchJob | None, pod: views.Pod | None) 
     if ended == kept.FAILED:
         return {kept.DIGEST: digest, "state": kept.FAILED, "message": _why_failed(build, pod, last)}
     if build is None:
-        return {"state": kept.FAILED, "message": "its build was taken away before it ended; build it again"}
+        return {"state": kept.FAILED, "message": Text("its build was taken away before it ended; build it again")}
     if pod is None:
         return {
             "state": "Waiting",
-            "message": f"its Job has made no pod yet; see kubectl describe job {build.metadata.name}",
+            "message": Text("its Job has made no pod yet; see kubectl describe job {name}", name=build.metadata.name),
         }
     if pod.status.phase == "Pending":
         return {"state": "Waiting", "message": _why_waiting(pod)}
@@ -161,11 +164,13 @@ def _why_failed(build: views.BatchJob | None, pod: views.Pod | None, last: views
     if errors or lines:
         return (errors or lines)[-1][:_LONGEST]
     if last is not None:
-        return f"the build ended with code {last.exit_code}" + (f" ({last.reason})" if last.reason else "")
+        return Text("the build ended with code {code}", code=last.exit_code) + (
+            f" ({last.reason})" if last.reason else ""
+        )
     if pod is not None and (pod.status.message or pod.status.reason):
         return (pod.status.message or pod.status.reason)[:_LONGEST]
     said = [c.message for c in build.status.conditions if c.type == "Failed"] if build is not None else []
-    return (said[-1] if said else "the build failed")[:_LONGEST]
+    return (said[-1] if said else Text("the build failed"))[:_LONGEST]
 
 
 def _why_waiting(pod: views.Pod) -> str:
@@ -173,7 +178,7 @@ def _why_waiting(pod: views.Pod) -> str:
     if placed is not None and placed.status == "False":
         if kept.CLAIM in placed.message and "not found" in placed.message:
             return f"{NO_CLAIM}: {CLAIM_HINT}"
-        return f"not scheduled: {placed.message or placed.reason}"[:_LONGEST]
+        return Text("not scheduled: {why}", why=placed.message or placed.reason)[:_LONGEST]
     for container in pod.status.container_statuses:
         waiting = container.state.waiting
         if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):

@@ -22,6 +22,7 @@ from oarsman.engines.kube import views
 from oarsman.engines.kube.client import AlreadyExists, ApiError, Forbidden, Invalid, Kube, NotFound, resources
 from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageError, UserError
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, digest_of
+from oarsman.text.sentence import Text
 
 T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -109,8 +110,10 @@ class KubeEnvironments:
         raise self._unknown(name)
 
     def _unknown(self, name: str) -> NotFoundError:
-        hint = "`oarsman env list` shows those there are"
-        return NotFoundError(f"there is no environment {name} in namespace {self._namespace}", hint=hint)
+        hint = Text("`oarsman env list` shows those there are")
+        return NotFoundError(
+            Text("there is no environment {name} in namespace {space}", name=name, space=self._namespace), hint=hint
+        )
 
     async def _builds(self, kube: Kube, labels: str) -> tuple[dict[str, views.BatchJob], dict[str, views.Pod]]:
         """Jobs by their name, pods by the Job they are of."""
@@ -187,15 +190,17 @@ class KubeEnvironments:
                     return
                 await kube.delete(resources.JOBS, name, self._namespace, uid=found.metadata.uid)
             await asyncio.sleep(_PAUSE)
-        raise RetryableError(f"the failed build {name} does not go away")
+        raise RetryableError(Text("the failed build {name} does not go away", name=name))
 
     def delete(self, name: str) -> None:
         async def work(kube: Kube) -> None:
             found = await self._found(kube, name)
             users = (await self._users(kube)).get(name)
             if users:
-                hint = "stop it first, or wait until it has ended"
-                raise ConflictError(f"environment {name} is used by {', '.join(users)}", hint=hint)
+                hint = Text("stop it first, or wait until it has ended")
+                raise ConflictError(
+                    Text("environment {name} is used by {users}", name=name, users=", ".join(users)), hint=hint
+                )
             builds, pods = await self._builds(kube, f"{kept.LABEL}={name}")
             await kube.delete(resources.CONFIG_MAPS, found.metadata.name, self._namespace, uid=found.metadata.uid)
             for build in builds.values():
@@ -245,18 +250,22 @@ def _check(wanted: EnvironmentWanted) -> None:
         raise UsageError(
             f"'{wanted.name}' is no name for an environment",
             field="name",
-            hint="small letters, digits and dashes, at most 63",
+            hint=Text("small letters, digits and dashes, at most 63"),
         )
     if not wanted.image:
         raise UsageError(
-            "on Kubernetes an environment needs the image its jobs run in",
+            Text("on Kubernetes an environment needs the image its jobs run in"),
             field="image",
-            hint="it is built by that image's Python: say --image IMAGE",
+            hint=Text("it is built by that image's Python: say --image IMAGE"),
         )
     if wanted.mpi and wanted.mpi not in objects.MPI:
-        raise UsageError(f"'{wanted.mpi}' is not known here", field="mpi", hint=f"one of {', '.join(objects.MPI)}")
+        raise UsageError(
+            f"'{wanted.mpi}' is not known here", field="mpi", hint=Text("one of {names}", names=", ".join(objects.MPI))
+        )
     if len(wanted.requirements.encode()) > _MOST_REQUIREMENTS:
-        raise UsageError(f"more than {_MOST_REQUIREMENTS >> 10} KiB of requirements", field="requirements")
+        raise UsageError(
+            Text("more than {size} KiB of requirements", size=_MOST_REQUIREMENTS >> 10), field="requirements"
+        )
 
 
 async def _log_piece(kube: Kube, pod: views.Pod, after: int, *, ended: bool) -> BuildLog:

@@ -24,6 +24,7 @@ from oarsman.errors import (
     UnsupportedError,
     UserError,
 )
+from oarsman.text.sentence import Text
 
 _OURS = f"{names.PLURAL}.{names.GROUP}"
 
@@ -33,33 +34,38 @@ def in_plain_words(access: Access) -> Iterator[None]:
     try:
         yield
     except AlreadyExists as error:
-        hint = "delete it first, or give this one another name"
-        raise ConflictError(f"there is a job of this name already: {error.message}", hint=hint) from error
+        hint = Text("delete it first, or give this one another name")
+        raise ConflictError(Text("there is a job of this name already: {why}", why=error.message), hint=hint) from error
     except NotFound as error:
         raise _not_found(error) from error
     except Invalid as error:
-        raise UserError(f"the cluster refused it: {error.message}", field=error.field, hint=error.hint) from error
+        raise UserError(
+            Text("the cluster refused it: {why}", why=error.message), field=error.field, hint=error.hint
+        ) from error
     except Forbidden as error:
         raise ForbiddenError(
-            f"this user may not do that: {error.message}", hint="`oarsman doctor --on kube` shows what this user may do"
+            Text("this user may not do that: {why}", why=error.message),
+            hint=Text("`oarsman doctor --on kube` shows what this user may do"),
         ) from error
     except Unauthorized as error:
         raise UnauthenticatedError(
-            f"the cluster does not know this user: {error.message}",
-            hint=f"the credentials are those of {access.source}",
+            Text("the cluster does not know this user: {why}", why=error.message),
+            hint=Text("the credentials are those of {source}", source=access.source),
         ) from error
     except Unavailable as error:
-        error.hint = error.hint or f"the server is {access.server}, from {access.source}"
+        error.hint = error.hint or Text(
+            "the server is {server}, from {source}", server=access.server, source=access.source
+        )
         raise
 
 
 def not_installed() -> OarsmanError:
-    return UnsupportedError("the cluster has no MPIJobs", hint="run `oarsman install --image IMAGE`")
+    return UnsupportedError(Text("the cluster has no MPIJobs"), hint=Text("run `oarsman install --image IMAGE`"))
 
 
 def no_namespace(place: str) -> OarsmanError:
     hint = f"make it: kubectl create namespace {place}"
-    return NotFoundError(f"there is no namespace {place} on this cluster", hint=hint)
+    return NotFoundError(Text("there is no namespace {space} on this cluster", space=place), hint=hint)
 
 
 def _not_found(error: NotFound) -> OarsmanError:
@@ -67,5 +73,5 @@ def _not_found(error: NotFound) -> OarsmanError:
         place = error.message.split('"')[1] if '"' in error.message else "NAME"
         return no_namespace(place)
     if _OURS in error.message:
-        return NotFoundError(f"there is no such job: {error.message}")
+        return NotFoundError(Text("there is no such job: {why}", why=error.message))
     return not_installed()

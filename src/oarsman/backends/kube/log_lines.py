@@ -20,6 +20,7 @@ from oarsman.job import launch
 from oarsman.job.job import Implementation, Job
 from oarsman.status.tags import Spoken, Tags
 from oarsman.store.logs import stamp
+from oarsman.text.sentence import Text
 
 _HYDRA: Final = (Implementation.MPICH, Implementation.INTEL)
 _HYDRA_OPTIONS: Final = {"-prepend-rank", "--prepend-rank", "-l"}
@@ -80,9 +81,12 @@ class ContainerLogReader:
         if self._tagging and not query.ranks:
             return  # tagged as asked, and nothing of that kind was written
         raise UnsupportedError(
-            f"the lines of {self._job.key} do not say which rank wrote them",
-            hint=f'set the annotation {names.ANNOTATION_TAG_OUTPUT}: "true" and run it again; '
-            "`oarsman submit` and `oarsman run` do so by themselves",
+            Text("the lines of {key} do not say which rank wrote them", key=self._job.key),
+            hint=Text(
+                'set the annotation {name}: "true" and run it again; `oarsman submit` and `oarsman run` '
+                "do so by themselves",
+                name=names.ANNOTATION_TAG_OUTPUT,
+            ),
         )
 
     @property

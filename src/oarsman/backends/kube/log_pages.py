@@ -15,6 +15,7 @@ from oarsman.backends.kube.log_stretch import LogSource, Stretch, StretchLine
 from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, there
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
+from oarsman.text.sentence import Text
 
 MOST_LINES = 10_000
 
@@ -23,7 +24,7 @@ async def page(
     kube: Kube, record: JobRecord, query: LogQuery, *, after: str | None, before: str | None, limit: int
 ) -> LogPage:
     if after is not None and before is not None:
-        raise UserError("a page is after a place or before one, not both", field="before")
+        raise UserError(Text("a page is after a place or before one, not both"), field="before")
     if limit < 1:
         raise UserError(f"{limit} lines are no page", field="limit")
     limit = min(limit, MOST_LINES)

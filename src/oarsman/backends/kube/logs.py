@@ -22,6 +22,7 @@ from oarsman.errors import NotFoundError
 from oarsman.job.job import Job
 from oarsman.job.state import Attempt
 from oarsman.store.logs import stamp
+from oarsman.text.sentence import Text
 
 Batch = list[LogLine]
 
@@ -86,9 +87,9 @@ def kept(record: JobRecord, number: int | None) -> Batch | None:
 
 def gone(record: JobRecord, lines: Batch) -> NotFoundError:
     return NotFoundError(
-        f"the launcher pod of {record.job.key} is gone, and its log with it"
+        Text("the launcher pod of {key} is gone, and its log with it", key=record.job.key)
         + (f"; its status kept the last {len(lines)} lines" if lines else ""),
-        hint="somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume",
+        hint=Text("somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume"),
     )
 
 

@@ -11,6 +11,7 @@ from oarsman import names
 from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Forbidden, Kube, NotFound, resources
 from oarsman.job.job import Job
+from oarsman.text.sentence import Text
 
 Pod = Mapping[str, Any]
 
@@ -83,7 +84,7 @@ async def workers_left(kube: Kube, job: Job) -> int:
     )
 
 
-_INSTALL = "`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer"
+_INSTALL = Text("`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,16 +136,20 @@ async def why_silent(kube: Kube, namespace: str) -> str:
     try:
         found = await leaders(kube)
     except Forbidden:
-        return f"no operator has looked at the job yet; {_INSTALL}"
+        return Text("no operator has looked at the job yet; {hint}", hint=_INSTALL)
     alive = [leader for leader in found if leader.alive]
     if serving := [leader for leader in alive if leader.serves(namespace)]:
-        return f"the operator ({serving[0].holder}) has not looked at the job yet"
+        return Text("the operator ({holder}) has not looked at the job yet", holder=serving[0].holder)
     if alive:
-        return (
-            f"{alive[0].holder} looks after jobs in {', '.join(alive[0].watches)} alone, not in {namespace}; {_INSTALL}"
+        return Text(
+            "{holder} looks after jobs in {watched} alone, not in {space}; {hint}",
+            holder=alive[0].holder,
+            watched=", ".join(alive[0].watches),
+            space=namespace,
+            hint=_INSTALL,
         )
     if found and found[0].holder:
         return (
             f"no operator is running: {found[0].holder} has been silent for {found[0].silent_seconds:.0f}s; {_INSTALL}"
         )
-    return f"no operator seems to be running on this cluster; {_INSTALL}"
+    return Text("no operator seems to be running on this cluster; {hint}", hint=_INSTALL)

@@ -16,6 +16,7 @@ from oarsman.backends.kube import follow as following
 from oarsman.backends.kube.rights import may
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, resources
 from oarsman.errors import ForbiddenError
+from oarsman.text.sentence import Text
 
 Read = Callable[[dict[str, Any]], JobRecord]
 Scope = tuple[str, ...] | None  # None: every namespace there is
@@ -43,8 +44,10 @@ async def batches(
         scope = await scope_of(kube, candidates)
         if scope == ():
             raise ForbiddenError(
-                "the cluster lets this user see jobs in no namespace",
-                hint="ask for the role `view` in yours; if you have it, the console must be told the namespace's name",
+                Text("the cluster lets this user see jobs in no namespace"),
+                hint=Text(
+                    "ask for the role `view` in yours; if you have it, the console must be told the namespace's name"
+                ),
             )
         changed = asyncio.create_task(_until_changed(kube, candidates, scope, again))
         try:

@@ -19,6 +19,7 @@ from oarsman.manifest.quantity import parse
 from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.gang import Taint
 from oarsman.plan.capacity.placement import Machine, Spot
+from oarsman.text.sentence import Text
 
 READY: Final = "ready"
 FRESH_SECONDS: Final = 3.0  # whoever types a manifest asks often whether it fits
@@ -189,11 +190,11 @@ def _ours(labels: Mapping[str, str]) -> bool:
 
 def _state(node: _Node) -> tuple[str, str]:
     conditions = {condition.type: condition for condition in node.status.conditions}
-    ready = conditions.get("Ready", _Condition(status="Unknown", message="nothing was heard from it yet"))
+    ready = conditions.get("Ready", _Condition(status="Unknown", message=Text("nothing was heard from it yet")))
     if ready.status != "True":
         return ("lost" if ready.status == "Unknown" else "unready"), ready.message or ready.reason
     if node.spec.unschedulable:
-        return "cordoned", "somebody marked it: nothing new is placed on it"
+        return "cordoned", Text("somebody marked it: nothing new is placed on it")
     for name in _PRESSURES:
         if (condition := conditions.get(name)) is not None and condition.status == "True":
             return "pressed", condition.message or name

@@ -20,6 +20,7 @@ from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import ApiError, Kube, Resource, resources
 from oarsman.errors import AccessError, UnsupportedError
 from oarsman.manifest.quantity import parse
+from oarsman.text.sentence import Text
 
 METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 
@@ -27,7 +28,8 @@ METRICS = Resource("metrics.k8s.io", "v1beta1", "pods", "PodMetrics")
 async def of_job(kube: Kube, record: JobRecord) -> list[HostUsage]:
     if not await kube.has(METRICS):
         raise UnsupportedError(
-            "this cluster does not measure what pods use", hint="install the metrics server: metrics.k8s.io is missing"
+            Text("this cluster does not measure what pods use"),
+            hint=Text("install the metrics server: metrics.k8s.io is missing"),
         )
     job, labels = record.job, f"{names.LABEL_JOB}={record.job.name}"
     measured = {item["metadata"]["name"]: item for item in await kube.list(METRICS, job.namespace, labels=labels)}

@@ -22,6 +22,7 @@ from oarsman.store import logs
 from oarsman.store import logs as stored_logs
 from oarsman.store.jobs import JobStore, StoredJob
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 _PLACE = re.compile(r"([1-9][0-9]{0,8}):([0-9]{1,18})", re.ASCII)
 _MOST_LINES = 10_000
@@ -79,9 +80,11 @@ class LocalLogs:
         self, stored: StoredJob, job: Job, query: LogQuery, *, after: str | None, before: str | None, limit: int
     ) -> LogPage:
         if after is not None and before is not None:
-            raise UserError("a page is after a place or before one, not both", field="before")
+            raise UserError(Text("a page is after a place or before one, not both"), field="before")
         if not 1 <= limit <= _MOST_LINES:
-            raise UserError(f"a page has 1 to {_MOST_LINES} lines, not {limit}", field="limit")
+            raise UserError(
+                Text("a page has 1 to {most} lines, not {given}", most=_MOST_LINES, given=limit), field="limit"
+            )
         if after is not None:
             attempt, path, offset = self._place(stored.uid, query, after, "after")
             return _page(attempt, logs.down(path, offset, _look(path, job, query, limit)))
@@ -133,7 +136,9 @@ class LocalLogs:
             if query.attempt in (None, attempt) and logs.is_place(path, offset):
                 return attempt, path, offset
         raise UserError(
-            f"{text!r} is no place in this log", field=field, hint="begin anew, and hand places back as you got them"
+            Text("{text} is no place in this log", text=f"{text!r}"),
+            field=field,
+            hint=Text("begin anew, and hand places back as you got them"),
         )
 
 

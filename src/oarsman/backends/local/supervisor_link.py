@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from oarsman.backends.stoppable import readable
 from oarsman.errors import SupervisorError
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 _START_WITHIN = 60.0
 
@@ -78,7 +79,10 @@ class SupervisorLink:
             if sock is not None:
                 return sock
             if time.monotonic() > deadline:
-                raise SupervisorError("the supervisor does not answer", hint=f"its log is {self._paths.supervisor_log}")
+                raise SupervisorError(
+                    Text("the supervisor does not answer"),
+                    hint=Text("its log is {path}", path=self._paths.supervisor_log),
+                )
             self._start()
 
     def reach(self) -> socket.socket | None:
@@ -160,13 +164,14 @@ class SupervisorLink:
                     env={**os.environ, "OARSMAN_STATE": str(self._paths.state)},
                 )
             except (OSError, subprocess.CalledProcessError) as error:
-                raise SupervisorError(f"the supervisor could not be started: {error}") from error
+                raise SupervisorError(Text("the supervisor could not be started: {why}", why=error)) from error
             finally:
                 os.close(write)
             answer = ready.read()
         if answer == b"":
             raise SupervisorError(
-                "the supervisor ended while starting", hint=f"its log is {self._paths.supervisor_log}"
+                Text("the supervisor ended while starting"),
+                hint=Text("its log is {path}", path=self._paths.supervisor_log),
             )
         if answer == b"busy":
             time.sleep(0.05)  # somebody else's is about to listen

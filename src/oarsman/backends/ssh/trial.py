@@ -20,6 +20,7 @@ from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, Findi
 from oarsman.engines.hosts.ssh.diagnose.real_run import STEP, plain_mpirun
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import OarsmanError
+from oarsman.text.sentence import Text
 
 _SECONDS = 120.0
 
@@ -35,7 +36,7 @@ async def mpirun_or_job(diagnosis: Diagnosis) -> Finding:
         ]
         return await asyncio.to_thread(_by_job, diagnosis.passed, hostnames, diagnosis.ssh.config)
     except (OarsmanError, OSError, TimeoutError) as error:
-        return Finding(host="", step=STEP, level=FAIL, message=f"a job over all hosts failed: {error}")
+        return Finding(host="", step=STEP, level=FAIL, message=Text("a job over all hosts failed: {why}", why=error))
 
 
 def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
@@ -51,7 +52,9 @@ def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str)
             if record.status.is_true(names.SUCCEEDED):
                 return _judged(hostnames, {line.text for line in jobs.logs(key)})
             cause = record.status.cause.summary if record.status.cause else names.FAILED
-            return Finding(host="", step=STEP, level=FAIL, message=f"a job over all hosts failed: {cause}")
+            return Finding(
+                host="", step=STEP, level=FAIL, message=Text("a job over all hosts failed: {why}", why=cause)
+            )
         finally:
             with contextlib.suppress(OarsmanError, TimeoutError):
                 jobs.delete(key)
@@ -62,9 +65,9 @@ def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str)
 def _judged(hostnames: Sequence[str], said: Collection[str]) -> Finding:
     busy = [name for name in hostnames if name not in said]
     if not busy:
-        message = f"a job started a process on each of {len(hostnames)} hosts"
+        message = Text("a job started a process on each of {n} hosts", n=len(hostnames))
         return Finding(host="", step=STEP, level=OK, message=message)
-    message = f"a job ran, but not on {', '.join(busy)}: others keep the slots there busy"
+    message = Text("a job ran, but not on {names}: others keep the slots there busy", names=", ".join(busy))
     return Finding(host="", step=STEP, level=SKIPPED, message=message)
 
 

@@ -12,6 +12,7 @@ from oarsman.console.security.database import Database, moment, text
 from oarsman.console.security.passwords import Passwords, check
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.service.models import Account, Role
+from oarsman.text.sentence import Text
 
 T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")  # as in models.NewAccount
@@ -41,11 +42,12 @@ class Accounts:
     def add(self, name: str, role: Role, hashed_password: str) -> Account:
         if not _NAME.fullmatch(name):
             raise UsageError(
-                "a name has at most 63 letters, digits and . _ @ -, and begins with a letter or a digit", field="name"
+                Text("a name has at most 63 letters, digits and . _ @ -, and begins with a letter or a digit"),
+                field="name",
             )
         with self._database.transaction() as db:
             if self._find(name) is not None:
-                raise ConflictError(f"there is an account {name} already", field="name")
+                raise ConflictError(Text("there is an account {name} already", name=name), field="name")
             db.execute(
                 "INSERT INTO accounts (name, role, password, created) VALUES (?, ?, ?, ?)",
                 (name, role.value, hashed_password, text(self._now())),
@@ -106,14 +108,16 @@ class Accounts:
         row = self._find(name)
         if row is None:
             raise NotFoundError(
-                "there is no account of that name", field="name", hint="`oarsman users list` shows them"
+                Text("there is no account of that name"), field="name", hint=Text("`oarsman users list` shows them")
             )
         return row
 
     def _keep_an_admin(self, db: sqlite3.Connection, name: str) -> None:
         left = db.execute("SELECT 1 FROM accounts WHERE role = 'admin' AND disabled = 0 LIMIT 1").fetchone()
         if left is None:
-            raise ConflictError(f"{name} is the last admin", hint="make somebody else an admin first")
+            raise ConflictError(
+                Text("{name} is the last admin", name=name), hint=Text("make somebody else an admin first")
+            )
 
 
 def _account(row: sqlite3.Row) -> Account:

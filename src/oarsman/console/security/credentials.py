@@ -15,6 +15,7 @@ from oarsman.console.security.audit import plain
 from oarsman.console.security.database import Database, hashed, moment, text
 from oarsman.errors import ConflictError, NotFoundError
 from oarsman.service.models import Identity, Role, Token
+from oarsman.text.sentence import Text
 
 IDLE = timedelta(hours=12)
 LONGEST = timedelta(days=7)
@@ -92,7 +93,10 @@ class Tokens:
         with self._database.transaction() as db:
             held = db.execute("SELECT count(*) FROM tokens WHERE account IS ?", (account,)).fetchone()[0]
             if held >= _TOKENS_EACH:
-                raise ConflictError(f"{owner} has {held} tokens already", hint="revoke those that are not used")
+                raise ConflictError(
+                    Text("{name} has {count} tokens already", name=owner, count=held),
+                    hint=Text("revoke those that are not used"),
+                )
             secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
             while db.execute("SELECT 1 FROM tokens WHERE id = ?", (secret[:_ID_LENGTH],)).fetchone() is not None:
                 secret = TOKEN_PREFIX + secrets.token_urlsafe(32)
@@ -122,7 +126,9 @@ class Tokens:
         """With an account given, those of others are as good as not there."""
         row = self._database.row("SELECT * FROM tokens WHERE id = ?1 AND (?2 IS NULL OR account = ?2)", (id, account))
         if row is None:
-            raise NotFoundError("there is no such token", field="id", hint="`oarsman tokens list` shows them")
+            raise NotFoundError(
+                Text("there is no such token"), field="id", hint=Text("`oarsman tokens list` shows them")
+            )
         return _token(row)
 
     def revoke(self, id: str, account: str | None = None) -> Token:

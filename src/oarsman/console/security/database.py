@@ -13,6 +13,7 @@ from importlib import resources
 from pathlib import Path
 
 from oarsman.errors import StoreError
+from oarsman.text.sentence import Text
 
 _SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version, each made of the one before
 _SCHEMA_VERSION = len(_SCHEMAS)
@@ -40,14 +41,14 @@ class Database:
             with self.transaction():
                 self._migrate()
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(f"cannot open {path}: {error}") from error
+            raise StoreError(Text("cannot open {path}: {why}", path=path, why=error)) from error
 
     def _migrate(self) -> None:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > _SCHEMA_VERSION:
             raise StoreError(
                 f"the accounts were written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
-                hint="upgrade oarsman, or point OARSMAN_STATE to another folder",
+                hint=Text("upgrade oarsman, or point OARSMAN_STATE to another folder"),
             )
         for name in _SCHEMAS[version:]:
             for statement in resources.files(__package__).joinpath(name).read_text().split(";\n"):

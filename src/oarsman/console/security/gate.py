@@ -18,9 +18,10 @@ from oarsman.console.security.store import ConsoleStore, link, machine_owner
 from oarsman.console.security.throttle import Throttle
 from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
 from oarsman.service.models import Account, Identity, Role
+from oarsman.text.sentence import Text
 
 HEADER = "X-Oarsman"
-HOW_TO_GET_A_TOKEN = "`kubectl create token NAME` prints one for a service account"
+HOW_TO_GET_A_TOKEN = Text("`kubectl create token NAME` prints one for a service account")
 _READING = ("GET", "HEAD", "OPTIONS")
 _LONGEST_SECRET = 200
 
@@ -72,7 +73,7 @@ class Gate:
             return self._known(request, "token", secret)
         secret = request.cookies.get(self.site.cookie, "")
         if not secret:
-            raise UnauthenticatedError("nobody is logged in", hint=self._how_to_come_in())
+            raise UnauthenticatedError(Text("nobody is logged in"), hint=self._how_to_come_in())
         found = self._known(request, "session", secret)
         self._refuse_others_pages(request, header_needed=header_needed, origin_needed=True)
         return found
@@ -107,7 +108,9 @@ class Gate:
         if name is None:
             if way == "session":
                 self.store.cluster_sessions.close(hash)
-            raise UnauthenticatedError("the cluster does not accept this token, or no longer", hint=HOW_TO_GET_A_TOKEN)
+            raise UnauthenticatedError(
+                Text("the cluster does not accept this token, or no longer"), hint=HOW_TO_GET_A_TOKEN
+            )
         return Caller(Identity(name=name, role=Role.CLUSTER), None, way, address(request), hash, token)
 
     def _name(self, where: str, token: str) -> str | None:
@@ -116,7 +119,9 @@ class Gate:
 
     def _ask_cluster(self, where: str, token: str) -> KnownToken | None:
         if self.cluster is None:
-            raise UnsupportedError("this server asks no cluster", hint="it has accounts, or a link opens it")
+            raise UnsupportedError(
+                Text("this server asks no cluster"), hint=Text("it has accounts, or a link opens it")
+            )
         return self.cluster.known(
             token,
             count=lambda: self._throttle.begin(where, None),
@@ -130,8 +135,8 @@ class Gate:
         if self.cluster is not None and not is_loopback(self.site.host):
             return HOW_TO_GET_A_TOKEN
         if self.store.accounts.enabled():
-            return "log in with name and password, or send an API token"
-        return "`oarsman tokens link` prints a link that opens the console once"
+            return Text("log in with name and password, or send an API token")
+        return Text("`oarsman tokens link` prints a link that opens the console once")
 
     def _refuse_others_pages(self, request: HTTPConnection, *, header_needed: bool, origin_needed: bool) -> None:
         """A request that changes something, or a web socket, has to come from our own pages."""
@@ -147,9 +152,11 @@ class Gate:
             or (origin_needed and origin is None and (is_socket or fetched_from is None))
         )
         if foreign:
-            raise ForbiddenError("this request does not come from a page of this server")
+            raise ForbiddenError(Text("this request does not come from a page of this server"))
         if header_needed and not is_socket and request.headers.get(HEADER) != "1":
-            raise ForbiddenError(f"the header {HEADER}: 1 is missing", hint="programs had better use an API token")
+            raise ForbiddenError(
+                f"the header {HEADER}: 1 is missing", hint=Text("programs had better use an API token")
+            )
 
     # -- coming in and leaving -----------------------------------------------------------------------
     def log_in(self, request: HTTPConnection, name: str, password: str) -> tuple[Identity, str]:
@@ -170,7 +177,7 @@ class Gate:
             raise
         if entered is None:
             self.store.audit.note(name, where, "login", outcome="refused")
-            raise UnauthenticatedError("name or password is wrong")
+            raise UnauthenticatedError(Text("name or password is wrong"))
         self._throttle.succeeded(where, name)
         return entered
 
@@ -178,7 +185,7 @@ class Gate:
         """The new cookie's value: every other session of the account ends. Slow on purpose."""
         caller = self.caller(request)
         if caller.account is None or caller.way == "token":
-            raise ForbiddenError("only somebody who logged in with a password can change it")
+            raise ForbiddenError(Text("only somebody who logged in with a password can change it"))
         self._throttle.begin(caller.address, caller.account)
         try:
             known = self.store.accounts.log_in(caller.account, current, lambda account: account.name)
@@ -187,7 +194,7 @@ class Gate:
             raise
         if known is None:
             self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
-            raise ForbiddenError("this is not the password so far", field="current")
+            raise ForbiddenError(Text("this is not the password so far"), field="current")
         self._throttle.succeeded(caller.address, caller.account)
         password = self.store.accounts.hash(new)
         with self.store.together():
@@ -202,7 +209,7 @@ class Gate:
         known = self._ask_cluster(where, token)
         if known is None:
             self.store.audit.note("", where, "login", "with a token of the cluster", "refused")
-            raise UnauthenticatedError("the cluster does not accept this token", hint=HOW_TO_GET_A_TOKEN)
+            raise UnauthenticatedError(Text("the cluster does not accept this token"), hint=HOW_TO_GET_A_TOKEN)
         with self.store.together():
             self._end_session_before(request)
             self.store.audit.note(known.name, where, "login", "with a token of the cluster")
@@ -221,13 +228,14 @@ class Gate:
                 return self._fresh_session(request, name, None)
         self.store.audit.note("", where, "login", "by link", "refused")
         raise UnauthenticatedError(
-            "this link was used before, or is older than ten minutes", hint="`oarsman tokens link` prints a new one"
+            Text("this link was used before, or is older than ten minutes"),
+            hint=Text("`oarsman tokens link` prints a new one"),
         )
 
     def log_out(self, request: HTTPConnection) -> None:
         caller = self.caller(request)
         if caller.way == "token":
-            raise ForbiddenError("a token has no session to end", hint="revoke it instead")
+            raise ForbiddenError(Text("a token has no session to end"), hint=Text("revoke it instead"))
         with self.store.together():
             self.store.sessions.close(caller.hash)
             self.store.cluster_sessions.close(caller.hash)

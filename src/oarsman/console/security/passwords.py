@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from oarsman.errors import ThrottledError, UsageError
+from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
@@ -59,7 +60,7 @@ class Passwords:
     def _turn(self) -> Iterator[None]:
         """A flood of logins takes neither all memory nor every thread of the server."""
         if not self._room.acquire(blocking=False):
-            raise ThrottledError("too many logins at the same time", retry_after=1.0)
+            raise ThrottledError(Text("too many logins at the same time"), retry_after=1.0)
         try:
             with self._working:
                 yield
@@ -70,7 +71,7 @@ class Passwords:
 def check(password: str) -> None:
     if not SHORTEST <= len(password) <= LONGEST:
         raise UsageError(
-            f"a password has {SHORTEST} to {LONGEST} characters",
+            Text("a password has {least} to {most} characters", least=SHORTEST, most=LONGEST),
             field="password",
-            hint="three or four words that do not belong together are hard to guess and easy to remember",
+            hint=Text("three or four words that do not belong together are hard to guess and easy to remember"),
         )

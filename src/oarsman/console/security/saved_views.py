@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from oarsman.console.security.database import Database
 from oarsman.errors import ConflictError, UsageError
+from oarsman.text.sentence import Text
 
 LONGEST_NAME = 60
 _LONGEST_ADDRESS = 4000
@@ -40,13 +41,17 @@ class SavedViews:
     def save(self, person: Person, view: SavedView) -> None:
         """Under a name that is there already, the new one takes its place."""
         if not view.name.strip() or len(view.name) > LONGEST_NAME or not view.name.isprintable():
-            raise UsageError(f"the name of a view has 1 to {LONGEST_NAME} characters that can be seen", field="name")
+            raise UsageError(
+                Text("the name of a view has 1 to {most} characters that can be seen", most=LONGEST_NAME), field="name"
+            )
         if len(view.address) > _LONGEST_ADDRESS:
-            raise UsageError("this view asks for too much at once", field="address")
+            raise UsageError(Text("this view asks for too much at once"), field="address")
         with self._database.transaction() as db:
             self.remove(person, view.name)
             if len(self.all(person)) >= _MOST:
-                raise ConflictError(f"there are {_MOST} saved views already", hint="delete one first")
+                raise ConflictError(
+                    Text("there are {count} saved views already", count=_MOST), hint=Text("delete one first")
+                )
             db.execute(
                 "INSERT INTO views (account, who, name, address) VALUES (?, ?, ?, ?)",
                 (person.account, person.name, view.name, view.address),

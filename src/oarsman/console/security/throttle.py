@@ -28,6 +28,7 @@ from typing import TypeVar
 
 from oarsman.backoff import Backoff
 from oarsman.errors import ThrottledError
+from oarsman.text.sentence import Text
 
 K = TypeVar("K")
 FREE = 5
@@ -73,7 +74,9 @@ class Throttle:
                 counted += [of_account, self._of(self._pairs, (address, name), now)]
             if wait > 0:
                 raise ThrottledError(
-                    "too many logins have failed", retry_after=wait, hint=f"try again in {math.ceil(wait)} seconds"
+                    Text("too many logins have failed"),
+                    retry_after=wait,
+                    hint=Text("try again in {seconds} seconds", seconds=math.ceil(wait)),
                 )
             for failures in counted:
                 failures.count += 1

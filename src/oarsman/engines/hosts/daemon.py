@@ -11,6 +11,7 @@ from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.core.journal import Journal
 from oarsman.engines.hosts.local.host_network import HostNetwork, prepare_layer
+from oarsman.text.sentence import Text
 
 
 def hosts_of(spec: dict[str, Any]) -> HostNetwork:
@@ -30,7 +31,7 @@ def main(folder: str) -> None:
         with os.fdopen(ready_read, "rb") as ready:
             trouble = ready.read().decode()
         if trouble != "ok":
-            sys.stderr.write(trouble or "the job agent died while starting")
+            sys.stderr.write(trouble or Text("the job agent died while starting"))
         sys.exit(0 if trouble == "ok" else 1)
     os.close(ready_read)
     os.setsid()

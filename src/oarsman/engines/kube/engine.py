@@ -49,6 +49,7 @@ from oarsman.plan.actions import (
     Prepare,
     PublishHosts,
 )
+from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
 _RETIRED_KEPT: Final = 5  # launchers of earlier attempts whose logs stay readable
@@ -216,10 +217,12 @@ class KubeEngine:
     def _in_the_way(self, job: Job, resource: Resource, name: str, *, going: bool) -> NoReturn:
         """What is left of an earlier job of the same name goes by itself; anything else is for people to sort out."""
         if going:
-            raise RetryableError(f"{resource.kind} {name} of an earlier job is still going away")
+            raise RetryableError(
+                Text("{kind} {name} of an earlier job is still going away", kind=resource.kind, name=name)
+            )
         what = f'"{name}" of Kind "{resource.kind}"'
         self._conflicts[job.uid] = (resource, name, what)
-        raise RetryableError(f"Resource {what} already exists and is not managed by MPIJob")
+        raise RetryableError(Text("Resource {what} already exists and is not managed by MPIJob", what=what))
 
     async def _prepare(self, assignment: Assignment, _: Prepare) -> None:
         job = assignment.job
@@ -323,7 +326,7 @@ class KubeEngine:
         self._check_own(job, kinds.PODS, found)
         self._caches.pods.put(found)
         if found.metadata.deletion_timestamp is not None:
-            raise RetryableError(f"{name} is still going away")
+            raise RetryableError(Text("{name} is still going away", name=name))
 
     # -- deleting ---------------------------------------------------------------------------------------
     async def _delete_worker(self, assignment: Assignment, action: DeleteWorker) -> None:
@@ -408,7 +411,7 @@ class KubeEngine:
 
 def _check_attempt(annotations: Mapping[str, str], wanted: int, job: Job) -> None:
     if annotations.get(names.ANNOTATION_ATTEMPT) != str(wanted):
-        raise RetryableError(f"{job.launcher_host} of an earlier attempt is still going away")
+        raise RetryableError(Text("{name} of an earlier attempt is still going away", name=job.launcher_host))
 
 
 def _ended(pod: views.Pod) -> bool:
@@ -424,7 +427,7 @@ def _covers(found: Any, wanted: Any) -> bool:
 
 def _refusal_words(resource: Resource, error: Invalid) -> str:
     causes = "; ".join(f"{cause.field}: {cause.message}" if cause.field else cause.message for cause in error.causes)
-    return f"the API server refuses the {resource.kind}: {causes or error.message}"
+    return Text("the API server refuses the {kind}: {why}", kind=resource.kind, why=causes or error.message)
 
 
 async def _all(waiting: list[Awaitable[Any]]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from oarsman import names
 from oarsman.engines.kube import views
+from oarsman.text.sentence import Text
 
 LABEL: Final = names.ANNOTATION_ENVIRONMENT  # on all of them; its value is the name
 CLAIM: Final = "oarsman-environments"
@@ -61,9 +62,9 @@ def end_of(build: views.BatchJob | None) -> str:
 def missing(name: str, found: views.ConfigMap | None, build: views.BatchJob | None) -> str:
     """Why no job can run in it yet; empty if one can."""
     if found is None:
-        return f"there is no environment {name} in this namespace"
+        return Text("there is no environment {name} in this namespace", name=name)
     if not is_digest(found.data.get(DIGEST, "")):
-        return f"ConfigMap {found.metadata.name} does not say what environment {name} contains"
+        return Text("ConfigMap {map} does not say what environment {name} contains", map=found.metadata.name, name=name)
     result = result_of(found.data)
     state = result.get("state") or end_of(build)
     if state == READY:
@@ -71,4 +72,4 @@ def missing(name: str, found: views.ConfigMap | None, build: views.BatchJob | No
     if state == FAILED:
         why = f": {result['message']}" if result.get("message") else ""
         return f"environment {name} could not be built{why}"
-    return f"environment {name} is not built yet"
+    return Text("environment {name} is not built yet", name=name)

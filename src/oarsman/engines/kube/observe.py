@@ -18,6 +18,7 @@ from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
 from oarsman.job.role import Role
 from oarsman.job.state import Status
 from oarsman.status.tags import Tags
+from oarsman.text.sentence import Text
 
 # A container that waits for one of these will not come up by waiting alone.
 _STUCK: Final = frozenset(
@@ -154,7 +155,7 @@ def _launcher_without_pod(job: Job, found: views.BatchJob | None) -> Member | No
         started_at=found.metadata.creation_timestamp,
     )
     if end is None:
-        told = f"its Job has made no pod yet; see kubectl describe job {job.launcher_host}"
+        told = Text("its Job has made no pod yet; see kubectl describe job {name}", name=job.launcher_host)
         return replace(member, not_ready_because=told, waits_for_room=True)
     return replace(member, finished_at=end.last_transition_time, reason=end.reason, message=end.message)
 
@@ -169,7 +170,9 @@ def _member(pod: views.Pod, role: Role, name: str, *, index: int = 0, attempt: i
     if going and not phase.ended and not message and pod.spec.node_name:
         # Only its node can end it. One that lost its power never will, and Kubernetes waits for it for ever.
         way_out = f"kubectl delete pod --force {pod.metadata.name}"
-        message = f"it is going away from node {pod.spec.node_name}; if that is lost for good: {way_out}"
+        message = Text(
+            "it is going away from node {node}; if that is lost for good: {way}", node=pod.spec.node_name, way=way_out
+        )
     scheduled = pod.status.condition("PodScheduled")
     placed = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
     because, for_room = _not_ready_because(pod, scheduled) if phase is Phase.PENDING else ("", False)
@@ -207,13 +210,15 @@ def _phase(pod: views.Pod, main: views.ContainerStatus | None, role: Role) -> Ph
 
 def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tuple[str, str]:
     if pod.status.reason == "NodeLost":
-        return "HostLost", pod.status.message or f"node {pod.spec.node_name} does not answer"
+        return "HostLost", pod.status.message or Text("node {node} does not answer", node=pod.spec.node_name)
     if not phase.ended:
         return "", ""
     barrier = next((c for c in pod.status.init_container_statuses if c.name == BARRIER), None)
     failed = barrier.state.terminated if barrier is not None else None
     if failed is not None and failed.exit_code:
-        return names.REASON_BARRIER, failed.message.strip() or f"the start barrier ended with code {failed.exit_code}"
+        return names.REASON_BARRIER, failed.message.strip() or Text(
+            "the start barrier ended with code {code}", code=failed.exit_code
+        )
     if pod.status.reason:
         return pod.status.reason, pod.status.message
     other = _failed_init(pod)
@@ -247,7 +252,7 @@ def _failed_init(pod: views.Pod) -> str | None:
 def _not_ready_because(pod: views.Pod, scheduled: views.ObjectCondition | None) -> tuple[str, bool]:
     """Why it is not up yet, and whether that may rightly take any time."""
     if scheduled is not None and scheduled.status == "False":
-        return f"not scheduled: {scheduled.message or scheduled.reason}", True
+        return Text("not scheduled: {why}", why=scheduled.message or scheduled.reason), True
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _STUCK:

@@ -18,6 +18,7 @@ from oarsman.job.role import Role
 from oarsman.plan.capacity.amounts import Capacity, held_by, named, number, total
 from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of
 from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, way_out
+from oarsman.text.sentence import Text
 
 _RESOURCES: Final = ("gpu", "slots", "memory")  # what is looked at first is told first
 _AS_ASKED: Final = ("slots", "gpu", "memory")
@@ -44,21 +45,25 @@ def _party(role: Role, slots: int) -> Party:
 # -- never ------------------------------------------------------------------------------------------------
 def never(gang: Gang, empty: Sequence[Spot]) -> str:
     if not empty:
-        return "the inventory has no hosts"
+        return Text("the inventory has no hosts")
     reason = (
         _no_labels(gang, empty)
         or _too_large(gang, empty)
         or _too_much(gang, empty)
         or _not_together(gang, empty)
-        or f"even with nothing else on them, the hosts have room for {most_placed(gang, empty)} of {_counted(gang)}"
+        or Text(
+            "even with nothing else on them, the hosts have room for {placed} of {all}",
+            placed=most_placed(gang, empty),
+            all=_counted(gang),
+        )
     )
     return f"{reason}{way_out(gang, empty)}"
 
 
 def _parties(gang: Gang) -> list[tuple[str, Capacity, Party]]:
     """Who needs what on one machine."""
-    worker = ("one worker", gang.counted(gang.worker.need), gang.worker)
-    both = "the launcher" if gang.launcher_apart else "the launcher and a worker"
+    worker = (Text("one worker"), gang.counted(gang.worker.need), gang.worker)
+    both = Text("the launcher") if gang.launcher_apart else Text("the launcher and a worker")
     first = (both, gang.counted(gang.first.need), gang.first)
     if not gang.workers:
         return [first]
@@ -70,7 +75,7 @@ def _no_labels(gang: Gang, empty: Sequence[Spot]) -> str | None:
     for who, _, party in _parties(gang):
         if not _taking(empty, party):
             wanted = ", ".join(f"{label}={value}" for label, value in sorted(party.selector.items()))
-            return f"no host has the labels for {who}: {wanted}"
+            return Text("no host has the labels for {who}: {labels}", who=who, labels=wanted)
     return None
 
 
@@ -81,7 +86,11 @@ def _too_large(gang: Gang, empty: Sequence[Spot]) -> str | None:
             largest = max(those, key=lambda spot: spot.free[name])
             most = largest.free[name]
             if need[name] > most:
-                has = f"{largest.machine.name} has most: {number(name, most)}" if most else "none has any"
+                has = (
+                    Text("{host} has most: {n}", host=largest.machine.name, n=number(name, most))
+                    if most
+                    else Text("none has any")
+                )
                 return f"{_no_host(party)} {named(name, need[name])} for {who} ({has})"
     return None
 
@@ -124,7 +133,7 @@ def short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share
 
 def _until_they_are_back(gang: Gang, usable: Sequence[Spot]) -> str:
     if not usable:
-        return "no host can be used now"
+        return Text("no host can be used now")
     empty = emptied(spot.machine for spot in usable)
     return "" if fits(gang, empty) else never(gang, empty)
 
@@ -144,10 +153,14 @@ def _usable(spots: Sequence[Spot]) -> list[Spot]:
 
 def _too_few(asked: str, fit: int, single: bool, full: str) -> str:
     if single:
-        fits = "it does not fit now"
+        fits = Text("it does not fit now")
     else:
-        fits = f"{fit} fit now" if fit > 1 else "1 fits now" if fit else "none fits now"
-    return f"needs {asked}; {fits}: {full}" if full else f"needs {asked}; {fits}"
+        fits = Text("{n} fit now", n=fit) if fit > 1 else Text("1 fits now") if fit else Text("none fits now")
+    return (
+        Text("needs {asked}; {fits}: {full}", asked=asked, fits=fits, full=full)
+        if full
+        else Text("needs {asked}; {fits}", asked=asked, fits=fits)
+    )
 
 
 def _full(gang: Gang, wanted: int, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
@@ -165,7 +178,7 @@ def _tells(gang: Gang, need: Capacity, spot: Spot, shares: Mapping[str, Sequence
     name = min(asked, key=lambda name: spot.free[name] // need[name])
     free, whole = number(name, max(spot.free[name], Decimal(0))), named(name, machine.capacity[name])
     holders = held_by(gang.as_named_to(shares.get(machine.name, ()), name), partial(number, name))
-    return f"{machine.name} has {free} of {whole} free{holders}"
+    return Text("{host} has {free} of {whole} free{held}", host=machine.name, free=free, whole=whole, held=holders)
 
 
 def _left_out(gang: Gang, spots: Sequence[Spot]) -> list[str]:
@@ -178,7 +191,7 @@ def _left_out(gang: Gang, spots: Sequence[Spot]) -> list[str]:
     ]
     told = [machine.why_left_out for machine in missed[:_MOST_NAMED]]
     more = len(missed) - len(told)
-    counted = "1 more host is left out" if more == 1 else f"{more} more hosts are left out"
+    counted = Text("1 more host is left out") if more == 1 else Text("{n} more hosts are left out", n=more)
     return [*told, counted] if more else told
 
 
@@ -200,7 +213,7 @@ def _counted(gang: Gang) -> str:
     workers = f"{number} worker{'s' * (number > 1)}"
     if not gang.launcher_apart:
         return workers
-    return f"1 launcher and {workers}" if number else "1 launcher"
+    return Text("1 launcher and {workers}", workers=workers) if number else "1 launcher"
 
 
 def _each(need: Capacity, number: int) -> str:

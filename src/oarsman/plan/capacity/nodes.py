@@ -13,9 +13,10 @@ from oarsman.job.observed import Admission
 from oarsman.plan.capacity.amounts import Capacity, held_by, named, plain, total
 from oarsman.plan.capacity.gang import Gang, Party, Share
 from oarsman.plan.capacity.placement import Spot, emptied, fits, most_placed
+from oarsman.text.sentence import Text
 
-UNSEEN_NODES: Final = "this user may not see the nodes; whether there is room is not known"
-UNSEEN_PODS: Final = "this user may not see what runs on the nodes; whether there is room now is not known"
+UNSEEN_NODES: Final = Text("this user may not see the nodes; whether there is room is not known")
+UNSEEN_PODS: Final = Text("this user may not see what runs on the nodes; whether there is room now is not known")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,17 +53,23 @@ def _never(gang: Gang, empty: Sequence[Spot]) -> str:
     if fits(gang, empty):
         return ""
     if not empty:
-        return "the cluster has no nodes"
+        return Text("the cluster has no nodes")
     for word, party in _parties(gang):
         those = [spot for spot in empty if spot.machine.takes(party)]
         if not those:
-            return f"no node takes the {word}: none has the labels and taints that its template allows for"
+            return Text(
+                "no node takes the {role}: none has the labels and taints that its template allows for", role=word
+            )
         if not any(spot.free.fitting(party.need) for spot in those):
             return _too_large(word, party.need, those)
     whole = total(spot.free for spot in empty)
     for name, amount in gang.whole.items():
         if amount > whole[name]:
-            return f"needs {named(name, amount)}, all nodes together have {plain(name, whole[name])}"
+            return Text(
+                "needs {need}, all nodes together have {whole}",
+                need=named(name, amount),
+                whole=plain(name, whole[name]),
+            )
     return f"even with nothing else on them, the nodes have room for {_some(gang, empty)}"
 
 
@@ -77,7 +84,7 @@ def _too_large(word: str, need: Capacity, those: Sequence[Spot]) -> str:
         if amount > most:
             has = f"no node has more than {plain(name, most)}" if most else "no node has any"
             return f"the {word} asks for {named(name, amount)}, {has}"
-    return f"no node has {_all_named(need)} together, which the {word} asks for"
+    return Text("no node has {needs} together, which the {role} asks for", needs=_all_named(need), role=word)
 
 
 def _short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
@@ -86,12 +93,17 @@ def _short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Shar
     if fits(gang, ready):
         return ""
     if not ready:
-        return "no node is ready"
+        return Text("no node is ready")
     free, whole = total(spot.free for spot in ready), total(spot.machine.capacity for spot in ready)
     held = [share for spot in ready for share in shares.get(spot.machine.name, ())]
     missing = [
-        f"needs {named(name, amount)}, {plain(name, free[name])} of {plain(name, whole[name])} are free"
-        f"{held_by(_by_key(held, name), partial(plain, name), 'more jobs')}"
+        Text(
+            "needs {need}, {free} of {whole} are free{held}",
+            need=named(name, amount),
+            free=plain(name, free[name]),
+            whole=plain(name, whole[name]),
+            held=held_by(_by_key(held, name), partial(plain, name), "more jobs"),
+        )
         for name, amount in gang.whole.items()
         if amount > free[name]
     ]
@@ -111,13 +123,17 @@ def _scattered(gang: Gang, ready: Sequence[Spot], free: Capacity, whole: Capacit
     for word, party in sorted(_parties(gang), key=share, reverse=True):  # of two, the larger one is told about
         those = [spot for spot in ready if spot.machine.takes(party)]
         if not those:
-            return f"no node that is ready takes the {word}"
+            return Text("no node that is ready takes the {role}", role=word)
         for name, amount in party.need.items():
             if all(spot.free[name] < amount for spot in those):
                 there = f"{named(name, free[name])} are free, but no node has"
                 return f"{there} the {plain(name, amount)} that the {word} asks for"
         if not any(spot.free.fitting(party.need) for spot in those):
-            return f"no node has {_all_named(party.need)} free at the same time, which the {word} asks for"
+            return Text(
+                "no node has {needs} free at the same time, which the {role} asks for",
+                needs=_all_named(party.need),
+                role=word,
+            )
     return f"there is room for {_some(gang, ready)}: what is free is scattered over the nodes"
 
 

@@ -15,6 +15,7 @@ from typing import Final
 from oarsman.job.observed import Place
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.gang import Gang, Party, Taint
+from oarsman.text.sentence import Text
 
 _BOUNDLESS: Final = Decimal(10**18)
 _NAME_LABEL: Final = "kubernetes.io/hostname"  # every node has it, so manifests use it
@@ -42,7 +43,7 @@ class Machine:
     def why_left_out(self) -> str:
         """In a sentence that names it; what is in the way to a machine names it already."""
         named = self.left_out.startswith((f"{self.name}: ", f"{self.name} ("))
-        return self.left_out if named else f"{self.name} is left out: {self.left_out}"
+        return self.left_out if named else Text("{host} is left out: {why}", host=self.name, why=self.left_out)
 
     def takes(self, party: Party) -> bool:
         """Whether it may be there at all, room or not."""

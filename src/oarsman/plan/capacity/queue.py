@@ -24,6 +24,7 @@ from oarsman.plan.capacity import hosts
 from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.gang import Gang, Placed, Share
 from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, place, place_workers
+from oarsman.text.sentence import Text
 
 PATIENCE: Final = timedelta(minutes=10)
 
@@ -112,8 +113,10 @@ def room_left(running: Iterable[Placed], machines: Sequence[Machine]) -> tuple[C
 
 def _behind(asker: Gang, blocker: Gang | None) -> str:
     assert blocker is not None
-    who = blocker.key if asker.may_name(blocker.owner) else "a job of somebody else"
-    return f"waits behind {who}, which has waited {int(blocker.waited.total_seconds() // 60)} min"
+    who = blocker.key if asker.may_name(blocker.owner) else Text("a job of somebody else")
+    return Text(
+        "waits behind {who}, which has waited {minutes} min", who=who, minutes=int(blocker.waited.total_seconds() // 60)
+    )
 
 
 class Room:

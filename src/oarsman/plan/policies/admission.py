@@ -15,6 +15,7 @@ from oarsman.job.state import Cause, QueuePlace
 from oarsman.plan import finish
 from oarsman.plan.turn import Turn
 from oarsman.status import messages, timeline
+from oarsman.text.sentence import Text
 
 # Objects of an earlier job of the same name are often still on their way out.
 CONFLICT_PATIENCE: Final = timedelta(seconds=30)
@@ -66,12 +67,12 @@ def _admitted(turn: Turn) -> Turn:
     if turn.status.start_time is None:
         turn = turn.become(start_time=turn.now).mark(timeline.ADMITTED, turn.now)
     if turn.status.is_true(names.QUEUED) and turn.status.queue is not None:
-        message = f"MPIJob {turn.job.key} has room and starts"
+        message = Text("MPIJob {key} has room and starts", key=turn.job.key)
         turn = turn.tell(names.REASON_ADMITTED, message)
         turn = turn.say(names.QUEUED, False, names.REASON_ADMITTED, message)
     queued = turn.status.condition(names.QUEUED)
     if queued is not None and queued.reason == names.REASON_TROUBLE:  # if it is not over, it will be said again
-        turn = turn.unsay(names.QUEUED, names.REASON_ADMITTED, "what was in the way is gone")
+        turn = turn.unsay(names.QUEUED, names.REASON_ADMITTED, Text("what was in the way is gone"))
     return turn.become(queue=None)
 
 

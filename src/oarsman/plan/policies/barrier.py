@@ -24,6 +24,7 @@ from oarsman.plan.actions import CreateLauncher
 from oarsman.plan.policies import elastic, replacement
 from oarsman.plan.turn import Turn, usable
 from oarsman.status import messages, timeline
+from oarsman.text.sentence import Text
 
 SOON: Final = timedelta(seconds=15)  # a start that takes longer is looked at again, to tell what it waits for
 
@@ -88,11 +89,11 @@ def _waiting_for(turn: Turn) -> _Waiting | None:
 def _worker(turn: Turn, index: int) -> _Waiting | None:
     worker = turn.worker(index)
     if worker is None:
-        return _Waiting(host=turn.job.worker_host(index), because="it does not exist yet", coming=True)
+        return _Waiting(host=turn.job.worker_host(index), because=Text("it does not exist yet"), coming=True)
     if usable(worker):
         return None
     died = worker.phase.ended and not worker.terminating
-    state = "it is going away" if worker.terminating else f"it is {worker.phase.value.lower()}"
+    state = Text("it is going away") if worker.terminating else f"it is {worker.phase.value.lower()}"
     said = worker.not_ready_because or worker.message or worker.reason or state
     return _Waiting(
         host=worker.name,
@@ -115,7 +116,7 @@ def _waiting_for_launcher(turn: Turn, launcher: Member) -> _Waiting:
         host, because = named, why
     return _Waiting(
         host=host,
-        because=because or launcher.message or "it is pending",
+        because=because or launcher.message or Text("it is pending"),
         since=since,
         for_room=launcher.waits_for_room,
         explained=bool(because),
@@ -135,7 +136,11 @@ def _wait(turn: Turn, waiting: _Waiting) -> Turn:
     if turn.now < since + patience:
         return turn.wake_at(since + min(SOON, patience) if turn.now < since + SOON else since + patience)
     waited = messages.duration(patience)
-    return not_ready(turn, f"{waiting.host} was not ready after {waited}: {waiting.because}", waiting.host)
+    return not_ready(
+        turn,
+        Text("{host} was not ready after {waited}: {why}", host=waiting.host, waited=waited, why=waiting.because),
+        waiting.host,
+    )
 
 
 def not_ready(turn: Turn, summary: str, host: str) -> Turn:

@@ -9,6 +9,7 @@ from oarsman.job.state import Cause
 from oarsman.plan import finish
 from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
+from oarsman.text.sentence import Text
 
 
 def deadline(turn: Turn) -> Turn:
@@ -18,6 +19,6 @@ def deadline(turn: Turn) -> Turn:
     due = start + timedelta(seconds=seconds)
     if turn.now < due:
         return turn.wake_at(due)
-    summary = f"it was still running after its deadline of {seconds} s"
-    message = f"MPIJob {turn.job.key} was active longer than its deadline of {seconds} s"
+    summary = Text("it was still running after its deadline of {seconds} s", seconds=seconds)
+    message = Text("MPIJob {key} was active longer than its deadline of {seconds} s", key=turn.job.key, seconds=seconds)
     return finish.fail(cleanup.end_all(turn), names.REASON_DEADLINE, message, Cause(summary=summary))

@@ -20,6 +20,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Member, Phase
 from oarsman.plan.actions import DeleteWorker, PublishHosts
 from oarsman.plan.turn import Turn, usable
+from oarsman.text.sentence import Text
 
 
 def hosts_now(job: Job, workers: Iterable[Member]) -> tuple[str, ...]:
@@ -71,7 +72,13 @@ def tell_scaling(turn: Turn) -> Turn:
     if not _edited(turn) or not before or before == turn.job.workers:
         return turn
     return turn.tell(
-        names.REASON_SCALED, f"MPIJob {turn.job.key} is scaled from {before} to {turn.job.workers} workers"
+        names.REASON_SCALED,
+        Text(
+            "MPIJob {key} is scaled from {before} to {after} workers",
+            key=turn.job.key,
+            before=before,
+            after=turn.job.workers,
+        ),
     )
 
 
@@ -79,11 +86,11 @@ def tell_outdated(turn: Turn) -> Turn:
     """Edits that cannot reach what already runs get a condition, so that nobody waits for their effect."""
     if turn.seen.outdated:
         fields = ", ".join(turn.seen.outdated)
-        message = f"edited, and without effect on members that exist: {fields}"
+        message = Text("edited, and without effect on members that exist: {fields}", fields=fields)
         if not turn.status.is_true(names.OUTDATED):
             turn = turn.tell(names.REASON_OUTDATED, message, warning=True)
         return turn.say(names.OUTDATED, True, names.REASON_OUTDATED, message, refresh=True)
-    return turn.unsay(names.OUTDATED, names.REASON_OUTDATED, "all members are as asked for")
+    return turn.unsay(names.OUTDATED, names.REASON_OUTDATED, Text("all members are as asked for"))
 
 
 def _edited(turn: Turn) -> bool:

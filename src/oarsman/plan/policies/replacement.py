@@ -16,6 +16,7 @@ from oarsman.plan.actions import CreateWorker, DeleteWorker, PublishHosts
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn
 from oarsman.status.causes import Lost
+from oarsman.text.sentence import Text
 
 # A worker that fails as soon as it starts must not be made anew as fast as the loop can turn.
 PAUSE: Final = timedelta(seconds=5)
@@ -55,7 +56,7 @@ def _take_away_the_dead(turn: Turn) -> Turn:
             turn = turn.wake_at(due)
             continue
         turn = elastic.withdraw(turn, (worker,)).do(DeleteWorker(worker.index))
-        message = f"{worker.name} is replaced: {what_befell(worker)}"
+        message = Text("{host} is replaced: {why}", host=worker.name, why=what_befell(worker))
         turn = turn.tell(names.REASON_WORKER_REPLACED, message, warning=True)
     return turn
 
@@ -73,7 +74,7 @@ def _loss(turn: Turn, index: int) -> Lost | None:
     worker = turn.worker(index)
     host = turn.job.worker_host(index)
     if worker is None:
-        return Lost(host=host, reason=VANISHED, words="it vanished")
+        return Lost(host=host, reason=VANISHED, words=Text("it vanished"))
     if worker.phase.ended:
         return Lost(
             host=host,
@@ -83,14 +84,20 @@ def _loss(turn: Turn, index: int) -> Lost | None:
             memory_limit_hit=worker.exit is not None and worker.exit.memory_limit_hit,
         )
     if worker.terminating:
-        words = what_befell(worker) if worker.reason else "it was deleted by someone else"
+        words = what_befell(worker) if worker.reason else Text("it was deleted by someone else")
         return Lost(host=host, reason=worker.reason or VANISHED, words=words)
     return None
 
 
 def what_befell(worker: Member) -> str:
-    what = {"Evicted": "it was evicted", "HostLost": "its host was lost", "OOMKilled": "it ran out of memory"}
-    said = what.get(worker.reason) or (f"it failed ({worker.reason})" if worker.reason else "it ended")
+    what = {
+        "Evicted": Text("it was evicted"),
+        "HostLost": Text("its host was lost"),
+        "OOMKilled": Text("it ran out of memory"),
+    }
+    said = what.get(worker.reason) or (
+        Text("it failed ({reason})", reason=worker.reason) if worker.reason else Text("it ended")
+    )
     if worker.exit is not None and not worker.reason:
-        said = f"it ended with code {worker.exit.code}"
+        said = Text("it ended with code {code}", code=worker.exit.code)
     return f"{said}: {worker.message}" if worker.message else said

@@ -27,6 +27,7 @@ from oarsman.plan.actions import DeleteLauncher
 from oarsman.plan.policies import barrier, replacement
 from oarsman.plan.turn import Turn
 from oarsman.status import causes, messages
+from oarsman.text.sentence import Text
 
 DEFAULT_LIMIT: Final = 6
 FIRST_DELAY: Final = timedelta(seconds=10)
@@ -87,7 +88,11 @@ def _not_started(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...] = ()) -
         return barrier.not_ready(turn, cause.summary, cause.host or "")
     turn = attempts.close(turn, attempts.NOT_STARTED, cause=cause).become(cause=cause)
     turn = turn.become(retry_at=turn.now + delay(len(before) + 1)) if before else turn
-    return turn.tell(names.REASON_RESTARTING, messages.cut(f"not started: {cause.summary}"), warning=True).again().end()
+    return (
+        turn.tell(names.REASON_RESTARTING, messages.cut(Text("not started: {why}", why=cause.summary)), warning=True)
+        .again()
+        .end()
+    )
 
 
 def _never_began(attempt: Attempt) -> bool:
@@ -122,7 +127,7 @@ def _verdict(turn: Turn, cause: Cause, lost: tuple[causes.Lost, ...]) -> Turn:
 def _give_up(turn: Turn, cause: Cause, failures: int, lost: tuple[causes.Lost, ...], *, permanent: bool) -> Turn:
     key = turn.job.key
     if limit(turn.job) and not permanent:
-        why = f"after {failures} attempts: {cause.summary}"
+        why = Text("after {count} attempts: {why}", count=failures, why=cause.summary)
         return finish.fail(turn, names.REASON_BACKOFF, messages.failed(key, why), cause)
     reason = names.REASON_FAILED
     if cause.host is not None and any(w.host == cause.host for w in lost):

@@ -7,11 +7,12 @@ from oarsman.job.state import Cause
 from oarsman.plan import finish
 from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
+from oarsman.text.sentence import Text
 
 
 def stop(turn: Turn) -> Turn:
     if not turn.seen.stop_requested:
         return turn
-    summary = "it was stopped because the user asked for it"
-    message = f"MPIJob {turn.job.key} was stopped because the user asked for it"
+    summary = Text("it was stopped because the user asked for it")
+    message = Text("MPIJob {key} was stopped because the user asked for it", key=turn.job.key)
     return finish.fail(cleanup.end_all(turn), names.REASON_STOPPED, message, Cause(summary=summary))

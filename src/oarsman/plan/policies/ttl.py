@@ -12,6 +12,7 @@ from oarsman import names
 from oarsman.plan.actions import DeleteJob, DeleteLauncher, DeleteWorker
 from oarsman.plan.policies import cleanup
 from oarsman.plan.turn import Turn
+from oarsman.text.sentence import Text
 
 
 def time_to_live(turn: Turn) -> Turn:
@@ -27,5 +28,5 @@ def time_to_live(turn: Turn) -> Turn:
     gone = [DeleteWorker(w.index) for w in turn.seen.workers if DeleteWorker(w.index) not in turn.actions]
     if launcher is not None and DeleteLauncher(launcher.attempt) not in turn.actions:
         turn = turn.do(DeleteLauncher(launcher.attempt))
-    message = f"MPIJob {turn.job.key} is deleted {seconds} s after its end"
+    message = Text("MPIJob {key} is deleted {seconds} s after its end", key=turn.job.key, seconds=seconds)
     return turn.do(*gone, DeleteJob()).tell(names.REASON_TTL, message)

@@ -29,6 +29,7 @@ from oarsman.errors import RetryableError, UnsupportedError
 from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase
 from oarsman.plan import actions
+from oarsman.text.sentence import Text
 
 
 class Watched:
@@ -183,7 +184,9 @@ class HostsEngine:
         else:
             note = partial(add_note, str(watched.folder))
             if host is not None and host.down_at is None:  # it died with its job agent, which could not say so
-                note("host-down", host=name, index=index, launcher=False, reason="its job agent died", memory=False)
+                note(
+                    "host-down", host=name, index=index, launcher=False, reason=Text("its job agent died"), memory=False
+                )
             note("host-gone", host=name)
 
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
@@ -242,10 +245,10 @@ def _worker_member(host: HostSeen, agent_alive: bool) -> Member:
             phase=phase,
             ready=host.up,
             started_at=host.made_at,
-            not_ready_because="" if host.up else host.trouble or "it is still starting",
+            not_ready_because="" if host.up else host.trouble or Text("it is still starting"),
         )
     reason = "OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST
-    message = host.trouble or "its job agent was killed"
+    message = host.trouble or Text("its job agent was killed")
     return Member(
         name=host.name,
         index=host.index,
@@ -308,9 +311,9 @@ class AgentControl:
                 finally:
                     writer.close()
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
-            raise RetryableError(f"the job agent does not answer ({error!r})") from error
+            raise RetryableError(Text("the job agent does not answer ({why})", why=f"{error!r}")) from error
         if "error" in answer:
-            raise RetryableError(f"the job agent could not {message['do']}: {answer['error']}")
+            raise RetryableError(Text("the job agent could not {do}: {why}", do=message["do"], why=answer["error"]))
 
 
 async def listen_to(path: Path, changed: Callable[[], None]) -> None:

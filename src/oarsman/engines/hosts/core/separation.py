@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from oarsman.text.sentence import Text
+
 
 @dataclass(frozen=True, slots=True)
 class Separation:
@@ -42,14 +44,14 @@ def ip_command() -> str | None:
 
 def probe() -> Separation:
     if sys.platform != "linux":
-        return Separation(trouble=f"{sys.platform} has no namespaces")
+        return Separation(trouble=Text("{platform} has no namespaces", platform=sys.platform))
     if os.environ.get("OARSMAN_SEPARATION") == "none":
-        return Separation(trouble="switched off by OARSMAN_SEPARATION")
+        return Separation(trouble=Text("switched off by OARSMAN_SEPARATION"))
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read)
-        result = Separation(trouble="the trial itself failed")
+        result = Separation(trouble=Text("the trial itself failed"))
         with contextlib.suppress(BaseException):
             result = _try_everything()
         os.write(write, json.dumps(asdict(result)).encode())
@@ -110,7 +112,7 @@ def _try_etc() -> None:
 def _try_network() -> None:
     command = ip_command()
     if command is None:
-        raise OSError("the 'ip' command is not installed (package iproute2)")
+        raise OSError(Text("the 'ip' command is not installed (package iproute2)"))
     run_ip(command, ["link add oarsman0 type bridge", "link add oarsman1 type veth peer name oarsman2"])
 
 
@@ -125,7 +127,7 @@ def _try_processes() -> None:
             os._exit(1)
         os._exit(0)
     if os.waitpid(pid, 0)[1] != 0:
-        raise OSError("a new /proc cannot be mounted")
+        raise OSError(Text("a new /proc cannot be mounted"))
 
 
 def run_ip(command: str, lines: list[str]) -> None:

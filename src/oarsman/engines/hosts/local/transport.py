@@ -27,6 +27,7 @@ from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
+from oarsman.text.sentence import Text
 
 
 class LocalTransport:
@@ -45,7 +46,7 @@ class LocalTransport:
         job = assignment.job
         reason = host_spec.refusal(job, folder=assignment.folder, separation=self._separation)
         if reason is None and not assignment.folder.is_dir():
-            reason = f"the folder it was submitted from is gone: {assignment.folder}"
+            reason = Text("the folder it was submitted from is gone: {folder}", folder=assignment.folder)
         if reason is None and _mpi(assignment) is None:
             reason = installed_mpi.explain_absence(job)
         return reason

@@ -27,6 +27,7 @@ from oarsman.engines.hosts.ssh.launch_line import compose
 from oarsman.engines.hosts.ssh.ranks import Ranks, exit_told, member_of
 from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
 from oarsman.engines.hosts.ssh.trouble import trouble
+from oarsman.text.sentence import Text
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
@@ -354,7 +355,10 @@ class RemoteHost:
         if self.connect_at is not None and now >= self.connect_at:
             self._connect()
         if self.up_by is not None and now >= self.up_by and self.connection is not None:
-            self.up_by, self.unfit = None, f"nothing began there within {_UP_SECONDS:.0f} seconds"
+            self.up_by, self.unfit = (
+                None,
+                Text("nothing began there within {seconds} seconds", seconds=f"{_UP_SECONDS:.0f}"),
+            )
             self.connection.kill()  # it is let in, perhaps, but the login shell waits for something
         if self.ending_by is not None and now >= self.ending_by:
             self._end_now()

@@ -18,6 +18,7 @@ from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
+from oarsman.text.sentence import Text
 
 FRESH_SECONDS = 30.0  # so long an answer holds; a host that vanished meanwhile is noticed when it is to be used
 TROUBLE_SECONDS = 5.0  # the same, where a host did not answer
@@ -65,7 +66,7 @@ class InventoryFacts:
                 self._remember(self._inventory, unchanged=time.time() - changed / 1e9)
         except (OSError, OarsmanError) as error:
             if self._inventory is None:
-                raise RetryableError(f"the hosts cannot be read: {error}") from error
+                raise RetryableError(Text("the hosts cannot be read: {why}", why=error)) from error
         assert self._inventory is not None
         return self._inventory
 
@@ -132,7 +133,7 @@ class InventoryFacts:
             "slots": host.slots if host.slots is not None else facts.processors if facts else None,
             "memory": host.memory if host.memory is not None else facts.memory if facts else None,
         }
-        why = trouble.message if trouble else "" if facts else "it was not asked yet"
+        why = trouble.message if trouble else "" if facts else Text("it was not asked yet")
         return Machine(
             name=host.name,
             capacity=Capacity({name: Decimal(amount) for name, amount in has.items() if amount is not None}),
@@ -149,7 +150,9 @@ class KnownInventories:
 
     def of(self, file: str) -> InventoryFacts:
         if not file:
-            raise RetryableError("it is not known which hosts the job is for", hint="submit it with --hosts FILE")
+            raise RetryableError(
+                Text("it is not known which hosts the job is for"), hint=Text("submit it with --hosts FILE")
+            )
         known = self._known.get(file)
         if known is None:
             known = self._known[file] = InventoryFacts(

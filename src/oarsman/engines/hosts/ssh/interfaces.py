@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.text.sentence import Text
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _VIRTUAL = (
@@ -96,8 +97,13 @@ def connecting(
             there = ", ".join(map(str, addresses)) or "no network that is known"
             return Trouble(
                 "interface",
-                f"{host} has no working network {wanted[host]}; it has {there}",
-                "correct the interface of the host in the inventory",
+                Text(
+                    "{host} has no working network {wanted}; it has {there}",
+                    host=host,
+                    wanted=wanted[host],
+                    there=there,
+                ),
+                Text("correct the interface of the host in the inventory"),
             )
     if len(facts) == 1 and not any(candidates.values()):
         candidates = {host: [address for address in addresses if address.loopback] for host, addresses in facts.items()}
@@ -192,20 +198,24 @@ def _through_routers(
 
 
 def _no_network(facts: Mapping[str, Sequence[Address]], candidates: Mapping[str, Sequence[Address]]) -> Trouble:
-    hint = "name the network of each host in the inventory (interface: eth1, or interface: 10.0.0.0/24)"
+    hint = Text("name the network of each host in the inventory (interface: eth1, or interface: 10.0.0.0/24)")
     lonely = next((host for host in facts if not candidates[host]), None)
     if lonely is not None:
-        return Trouble("no-network", f"{lonely} has no address that another host could connect to", hint)
+        return Trouble(
+            "no-network", Text("{host} has no address that another host could connect to", host=lonely), hint
+        )
     owners: dict[frozenset[str], str] = {}
     for host, addresses in candidates.items():
         other = owners.setdefault(frozenset(own.address for own in addresses), host)
         if other != host:
-            hint = "leave one of them out of the inventory, or give each its own address"
+            hint = Text("leave one of them out of the inventory, or give each its own address")
             return Trouble(
-                "no-network", f"{other} and {host} have the same addresses, as if they were one machine", hint
+                "no-network",
+                Text("{one} and {other} have the same addresses, as if they were one machine", one=other, other=host),
+                hint,
             )
     all_of_them = "; ".join(f"{host}: {', '.join(map(str, own)) or 'none'}" for host, own in candidates.items())
-    return Trouble("no-network", f"no network connects the hosts ({all_of_them})", hint)
+    return Trouble("no-network", Text("no network connects the hosts ({all})", all=all_of_them), hint)
 
 
 def _others(facts: Mapping[str, Sequence[Address]], ends: Mapping[str, Address]) -> tuple[str, ...]:

@@ -13,8 +13,9 @@ from oarsman.engines.hosts.ssh.inventory_hostfile import read_hostfile
 from oarsman.engines.hosts.ssh.inventory_yaml import read_yaml
 from oarsman.errors import ManifestError, Problem, UsageError, UserError
 from oarsman.manifest.source import MAX_BYTES
+from oarsman.text.sentence import Text
 
-_EXAMPLE = "a hostfile with lines such as 'node1 slots=8' will do"
+_EXAMPLE = Text("a hostfile with lines such as 'node1 slots=8' will do")
 # What the first line that says something looks like in YAML, whatever is wrong further down; [::1] is an address.
 _YAML = re.compile(r"""---|%|-(\s|$)|\{|\[(?![0-9A-Fa-f.]*:[0-9A-Fa-f.:]*\])|("[^"]*"|'[^']*'|[^\s:#]+)\s*:(\s|$)""")
 
@@ -26,14 +27,14 @@ def load(path: Path) -> Inventory:
             raw = file.read(MAX_BYTES + 1)
         text = raw.decode("utf-8-sig")
     except FileNotFoundError:
-        raise UserError(f"there is no file {path}", hint=_EXAMPLE) from None
+        raise UserError(Text("there is no file {file}", file=path), hint=_EXAMPLE) from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not text in UTF-8", hint=_EXAMPLE) from None
+        raise UserError(Text("{file} is not text in UTF-8", file=path), hint=_EXAMPLE) from None
     except (OSError, ValueError, RuntimeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"{path} cannot be read: {reason}", hint=_EXAMPLE) from None
+        raise UserError(Text("{file} cannot be read: {why}", file=path, why=reason), hint=_EXAMPLE) from None
     if len(raw) > MAX_BYTES:
-        raise UserError(f"{path} is larger than {MAX_BYTES // 1024 // 1024} MiB", hint=_EXAMPLE)
+        raise UserError(Text("{file} is larger than {n} MiB", file=path, n=MAX_BYTES // 1024 // 1024), hint=_EXAMPLE)
     return read(text, path)
 
 
@@ -56,7 +57,7 @@ def _is_yaml(text: str) -> bool:
 
 def _sound(inventory: Inventory, problems: Sequence[Problem]) -> Inventory:
     if not inventory.hosts and not problems:
-        nothing = Problem(source=str(inventory.file), line=1, column=1, field="", message="there is no host here")
+        nothing = Problem(source=str(inventory.file), line=1, column=1, field="", message=Text("there is no host here"))
         problems = [replace(nothing, hint=_EXAMPLE)]
     if problems:
         raise ManifestError(sorted(problems, key=lambda problem: (problem.line, problem.column)))
@@ -77,6 +78,10 @@ def find(given: str | None, environment: Mapping[str, str] = os.environ) -> Path
         if (folder / name).is_file():
             return folder / name
     raise UsageError(
-        f"no hosts are known: there is no {folder / _NAMES[0]}, and neither --hosts nor {VARIABLE} names a file",
-        hint="write a file with two lines, 'node1 slots=8' and 'node2 slots=8', and say --hosts FILE",
+        Text(
+            "no hosts are known: there is no {file}, and neither --hosts nor {name} names a file",
+            file=folder / _NAMES[0],
+            name=VARIABLE,
+        ),
+        hint=Text("write a file with two lines, 'node1 slots=8' and 'node2 slots=8', and say --hosts FILE"),
     )

@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from oarsman.errors import Problem
 from oarsman.manifest.problems import nearest, quoted
+from oarsman.text.sentence import Text
 
 MOST_SLOTS = 100_000  # more on one machine is a slip of the keyboard
 
@@ -34,16 +35,18 @@ class Unfit(ValueError):
 def host(text: str) -> str:
     """A name or an address. Colons are those of IPv6."""
     if ":" not in text:
-        return _plain(text, "a host name", "write each host by itself" if re.search(r"[\[\]{}]", text) else None)
+        return _plain(
+            text, Text("a host name"), Text("write each host by itself") if re.search(r"[\[\]{}]", text) else None
+        )
     with suppress(ValueError):
         if "%" not in text:
             return str(ipaddress.IPv6Address(text))
-    hint = "slots and port have fields of their own" if text.count(":") == 1 else None
-    raise Unfit(f"{quoted(text)} is neither a host name nor an IPv6 address", hint)
+    hint = Text("slots and port have fields of their own") if text.count(":") == 1 else None
+    raise Unfit(Text("{given} is neither a host name nor an IPv6 address", given=quoted(text)), hint)
 
 
 def user(text: str) -> str:
-    return _plain(text, "a user name")
+    return _plain(text, Text("a user name"))
 
 
 def jump(text: str) -> str:
@@ -63,43 +66,57 @@ def _stop(text: str) -> str:
 def interface(text: str) -> str:
     """A name, or a range that ends up as its network: 10.0.0.7/24 means 10.0.0.0/24."""
     if "/" not in text:
-        return _plain(text, "the name of a network interface")
+        return _plain(text, Text("the name of a network interface"))
     with suppress(ValueError):
         if "%" not in text:
             return str(ipaddress.ip_network(text, strict=False))
-    raise Unfit(f"{quoted(text)} is not a range of addresses such as 10.0.0.0/24")
+    raise Unfit(Text("{given} is not a range of addresses such as 10.0.0.0/24", given=quoted(text)))
 
 
 def folder_on_host(text: str) -> str:
     """A path of the host, from its root or, with ~/, from the user's home there."""
     bad = next((c for c in text if not _ON_HOST.match(c)), None)
     if bad is not None:
-        raise Unfit(f"{quoted(text)} has {quoted(bad)}, which a shell on the host could take as its own")
+        raise Unfit(
+            Text(
+                "{given} has {bad}, which a shell on the host could take as its own",
+                given=quoted(text),
+                bad=quoted(bad),
+            )
+        )
     if not text.startswith(("/", "~/")) and text != "~":
-        raise Unfit(f"must start with / or ~/, not {quoted(text)}")
+        raise Unfit(Text("must start with / or ~/, not {given}", given=quoted(text)))
     return str(PurePosixPath(text))
 
 
 def shared_folder(text: str) -> str:
     """A path that means the same there and here, which a home need not."""
     if not text.startswith("/"):
-        raise Unfit(f"must start with /, not {quoted(text)}: it is the same path on every machine")
+        raise Unfit(Text("must start with /, not {given}: it is the same path on every machine", given=quoted(text)))
     return folder_on_host(text)
 
 
 def file_here(text: str, base: Path) -> str:
     """A file of this machine; where the path is not absolute, from the folder of the inventory."""
     if not text or not text.isprintable():
-        raise Unfit(f"{quoted(text)} is not the path of a file")
+        raise Unfit(Text("{given} is not the path of a file", given=quoted(text)))
     return os.path.normpath(base.absolute() / os.path.expanduser(text))
 
 
 def number(text: str, what: str, least: int, most: int) -> int:
     if not text:
-        raise Unfit(f"{what} is missing")
+        raise Unfit(Text("{what} is missing", what=what))
     value = int(text) if re.fullmatch(r"[0-9]{1,12}", text) else -1
     if not least <= value <= most:
-        raise Unfit(f"{quoted(text)} is not {what}: a whole number from {least} to {most}")
+        raise Unfit(
+            Text(
+                "{given} is not {what}: a whole number from {least} to {most}",
+                given=quoted(text),
+                what=what,
+                least=least,
+                most=most,
+            )
+        )
     return value
 
 
@@ -116,14 +133,14 @@ def host_and_number(text: str) -> tuple[str, str | None]:
 
 def _plain(text: str, what: str, hint: str | None = None) -> str:
     if not text:
-        raise Unfit(f"{what} is missing")
+        raise Unfit(Text("{what} is missing", what=what))
     bad = next((c for c in text if not _WORD.match(c)), None)
     if bad is not None:
-        raise Unfit(f"{quoted(text)} is not {what}: it has {quoted(bad)}", hint)
+        raise Unfit(Text("{given} is not {what}: it has {bad}", given=quoted(text), what=what, bad=quoted(bad)), hint)
     if text.startswith("-"):
-        raise Unfit(f"{quoted(text)} is not {what}: ssh would take it as an option")
+        raise Unfit(Text("{given} is not {what}: ssh would take it as an option", given=quoted(text), what=what))
     if text.startswith("."):  # a name is also that of a folder
-        raise Unfit(f"{quoted(text)} is not {what}: it starts with a dot")
+        raise Unfit(Text("{given} is not {what}: it starts with a dot", given=quoted(text), what=what))
     return text
 
 
@@ -135,7 +152,7 @@ _SPELLINGS = {
 _PART = re.compile(r"(?P<word>[^\s=]+)(?:\s*(?P<equals>=)\s*(?P<value>[^\s=]*))?|=")
 _BREAK = re.compile("\r\n|\n|\r")
 _USUAL = ("slots", "max_slots", "username")
-_ELSE = "a hostfile has slots, max_slots and username; port, key, jump and more are fields of the YAML form"
+_ELSE = Text("a hostfile has slots, max_slots and username; port, key, jump and more are fields of the YAML form")
 
 Wrong = Callable[[int, str, Unfit], None]  # takes the column, the field and what is wrong
 
@@ -187,7 +204,18 @@ def read_hostfile(text: str, source: str) -> tuple[dict[str, Mentions], list[Pro
         host = hosts.setdefault(line.name, Mentions(at))
         if line.user and host.user not in ("", line.user):
             start = len(written) - len(written.lstrip()) + 1
-            wrong(start, "", Unfit(f"{quoted(line.name)} has the user {quoted(host.user)} on line {host.line}"))
+            wrong(
+                start,
+                "",
+                Unfit(
+                    Text(
+                        "{name} has the user {user} on line {line}",
+                        name=quoted(line.name),
+                        user=quoted(host.user),
+                        line=host.line,
+                    )
+                ),
+            )
         host.lines.append(line)
     return hosts, problems
 
@@ -208,7 +236,11 @@ def read_line(text: str, wrong: Wrong) -> Line | None:
         except Unfit as what:
             wrong(part.start() + 1, part["word"] if part["equals"] else "", what)
     if line.slots is not None and line.most is not None and line.slots > line.most:
-        wrong(parts[0].start() + 1, "", Unfit(f"slots={line.slots} is more than max_slots={line.most}"))
+        wrong(
+            parts[0].start() + 1,
+            "",
+            Unfit(Text("slots={slots} is more than max_slots={most}", slots=line.slots, most=line.most)),
+        )
     return line if line.name else None
 
 
@@ -216,11 +248,11 @@ def _take_host(line: Line, part: re.Match[str]) -> None:
     """user@name:8, the first word of a line."""
     word = part["word"]
     if word is None or part["equals"]:
-        raise Unfit("a line starts with the name of a host", "write name slots=8")
+        raise Unfit(Text("a line starts with the name of a host"), Text("write name slots=8"))
     if word.startswith("^"):
-        raise Unfit("leaving a host out with ^ is not understood here", "leave out its line")
+        raise Unfit(Text("leaving a host out with ^ is not understood here"), Text("leave out its line"))
     if word.startswith("+"):
-        raise Unfit("hosts counted with + are not understood here", "write the name of the host")
+        raise Unfit(Text("hosts counted with + are not understood here"), Text("write the name of the host"))
     login, at, place = word.rpartition("@")
     if at:
         line.user = user(login)
@@ -232,7 +264,10 @@ def _take_host(line: Line, part: re.Match[str]) -> None:
 def _take_setting(line: Line, part: re.Match[str]) -> None:
     word, value = part["word"], part["value"]
     if word is None or value is None:
-        raise Unfit(f"{quoted(part.group())} is not understood after the name of a host", "write one host per line")
+        raise Unfit(
+            Text("{given} is not understood after the name of a host", given=quoted(part.group())),
+            Text("write one host per line"),
+        )
     match _SPELLINGS.get(word.lower()):
         case "slots" if line.slots is None:
             line.slots = _slots(value)
@@ -241,10 +276,12 @@ def _take_setting(line: Line, part: re.Match[str]) -> None:
         case "user" if not line.user:
             line.user = user(value)
         case None:
-            raise Unfit(f"{quoted(word)} is not understood in a hostfile", nearest(word, _USUAL) or _ELSE)
+            raise Unfit(
+                Text("{given} is not understood in a hostfile", given=quoted(word)), nearest(word, _USUAL) or _ELSE
+            )
         case _:
-            raise Unfit("is given twice")
+            raise Unfit(Text("is given twice"))
 
 
 def _slots(text: str) -> int:
-    return number(text, "a number of slots", 0, MOST_SLOTS)
+    return number(text, Text("a number of slots"), 0, MOST_SLOTS)

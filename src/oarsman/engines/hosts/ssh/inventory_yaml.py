@@ -19,6 +19,7 @@ from oarsman.manifest.problems import listed, nearest, quoted
 from oarsman.manifest.scalars import ScalarError, resolve
 from oarsman.manifest.source import Document, Node
 from oarsman.manifest.source import read as read_documents
+from oarsman.text.sentence import Text
 
 _NUMBER = re.compile(r"[-+.\w]+")
 
@@ -50,7 +51,7 @@ class InventoryValue:
         """Says that a field is required, unless it is there with a slip in its name."""
         slips = [problem for problem in self.problems if problem.stray and problem.meant == name]
         if all(self.document.path(problem)[:-1] != self.path for problem in slips):
-            self.problems.append(self.document.missing((*self.path, name), "is required"))
+            self.problems.append(self.document.missing((*self.path, name), Text("is required")))
 
 
 Reader = Callable[[InventoryValue], Any]  # None where it has found something wrong
@@ -73,7 +74,7 @@ def read_yaml(text: str, source: str, folder: Path) -> InventoryText:
         assert document.root is not None
         top = InventoryValue(document, document.root, folder, found.problems)
         if number:
-            top.wrong("an inventory is one document", "leave out what starts with ---")
+            top.wrong(Text("an inventory is one document"), Text("leave out what starts with ---"))
         else:
             _read_top(top, found)
     found.problems = problems + [p for p in found.problems if (p.line, p.column) not in noted]
@@ -85,26 +86,28 @@ def _read_top(top: InventoryValue, found: InventoryText) -> None:
         _read_hosts(top, {}, found)
         return
     if not isinstance(top.value, dict):
-        top.wrong(f"an inventory is a mapping with hosts, or a list of hosts, not {quoted(top.value)}")
+        top.wrong(
+            Text("an inventory is a mapping with hosts, or a list of hosts, not {given}", given=quoted(top.value))
+        )
         return
     places = {str(name): place for name, place in top.parts()}
-    known = _known(places, {"hosts", "defaults", "sshConfig"}, "an inventory")
+    known = _known(places, {"hosts", "defaults", "sshConfig"}, Text("an inventory"))
     if "sshConfig" in known:
         found.ssh_config = _file_here(known["sshConfig"]) or ""
     defaults = _read_fields(known["defaults"], _DEFAULTS, "defaults") if "defaults" in known else {}
     if "hosts" in top.value and "hosts" not in known:
-        top.problems.append(top.document.problem(("hosts",), "there is no host here", on_key=True))
+        top.problems.append(top.document.problem(("hosts",), Text("there is no host here"), on_key=True))
     elif "hosts" not in known:
         top.missing("hosts")
     elif not isinstance(known["hosts"].value, list):
-        known["hosts"].wrong(f"must be a list, not {quoted(known['hosts'].value)}", "start each host with '- '")
+        known["hosts"].wrong(f"must be a list, not {quoted(known['hosts'].value)}", Text("start each host with '- '"))
     else:
         _read_hosts(known["hosts"], defaults, found)
 
 
 def _read_hosts(listing: InventoryValue, defaults: Mapping[str, Any], found: InventoryText) -> None:
     if not listing.value:
-        listing.wrong("there is no host here")
+        listing.wrong(Text("there is no host here"))
     lines: dict[str, int] = {}
     for _, place in listing.parts():
         host = _read_host(place)
@@ -113,7 +116,7 @@ def _read_hosts(listing: InventoryValue, defaults: Mapping[str, Any], found: Inv
             continue
         if name in lines:
             of_name = dict(place.parts()).get("name", place)
-            of_name.wrong(f"another host is called {quoted(name)}, on line {lines[name]}")
+            of_name.wrong(Text("another host is called {name}, on line {line}", name=quoted(name), line=lines[name]))
             continue
         lines[name] = line
         merged = {key: {**defaults.get(key, {}), **host.get(key, {})} for key in ("environment", "labels")}
@@ -123,12 +126,14 @@ def _read_hosts(listing: InventoryValue, defaults: Mapping[str, Any], found: Inv
 def _read_host(place: InventoryValue) -> dict[str, Any]:
     """A mapping, or a string that is a line of a hostfile."""
     if isinstance(place.value, dict):
-        host = _read_fields(place, FIELDS, "a host")
+        host = _read_fields(place, FIELDS, Text("a host"))
         if place.value.get("name") is None:
             place.missing("name")
         return host
     if not isinstance(place.value, str):
-        place.wrong(f"must be a name or a mapping, not {quoted(place.value)}", _in_quotes(place.value))
+        place.wrong(
+            Text("must be a name or a mapping, not {given}", given=quoted(place.value)), _in_quotes(place.value)
+        )
         return {}
     if not place.value.strip():
         place.wrong("a host name is missing")
@@ -149,10 +154,10 @@ def _read_fields(holder: InventoryValue, fields: Mapping[str, Reader], what: str
 def _known(places: dict[str, InventoryValue], names: Collection[str], what: str) -> dict[str, InventoryValue]:
     for name in places.keys() - set(names):
         if name in FIELDS and what == "defaults":
-            places[name].wrong("is each host's own", "write it with the host", on_key=True)
+            places[name].wrong(Text("is each host's own"), Text("write it with the host"), on_key=True)
         else:
             hint = nearest(name, names) or f"{what} has {listed(sorted(names), 'and')}"
-            places[name].wrong(f"unknown field {quoted(name)}", hint, on_key=True)
+            places[name].wrong(Text("unknown field {name}", name=quoted(name)), hint, on_key=True)
     return {name: place for name, place in places.items() if name in names}
 
 
@@ -181,9 +186,11 @@ def _whole(least: int, most: int) -> Reader:
         value = place.value
         if isinstance(value, bool) or not isinstance(value, int):
             digits = isinstance(value, str) and value.isdecimal()
-            place.wrong(f"must be a whole number, not {quoted(value)}", "leave the quotes out" if digits else None)
+            place.wrong(
+                f"must be a whole number, not {quoted(value)}", Text("leave the quotes out") if digits else None
+            )
         elif not least <= value <= most:
-            place.wrong(f"must be from {least} to {most}, not {value}")
+            place.wrong(Text("must be from {least} to {most}, not {given}", least=least, most=most, given=value))
         else:
             return value
         return None
@@ -204,7 +211,10 @@ def _memory(place: InventoryValue) -> int | None:
         return None
     if amount > 0:
         return amount
-    place.wrong(f"must be more than nothing, not {quoted(place.value)}", "leave it out to have the host asked")
+    place.wrong(
+        Text("must be more than nothing, not {given}", given=quoted(place.value)),
+        Text("leave it out to have the host asked"),
+    )
     return None
 
 
@@ -226,11 +236,11 @@ def _texts(names: re.Pattern[str], what: str) -> Reader:
         found = {}
         for name, part in place.parts():
             if not names.fullmatch(str(name)):
-                part.wrong(f"{quoted(name)} is not {what}", on_key=True)
+                part.wrong(Text("{given} is not {what}", given=quoted(name), what=what), on_key=True)
             elif isinstance(part.value, list | dict):
                 part.wrong(f"must be a string, not {quoted(part.value)}")
             elif "\0" in (text := _as_written(part)):
-                part.wrong("must not have a NUL character")
+                part.wrong(Text("must not have a NUL character"))
             else:
                 found[str(name)] = text
         return found
@@ -263,10 +273,10 @@ FIELDS: Mapping[str, Reader] = {
     "interface": _word(words.interface),
     "memory": _memory,
     "gpus": _whole(0, 1000),
-    "labels": _texts(re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"), "the name of a label"),
+    "labels": _texts(re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"), Text("the name of a label")),
     "shared": _folders,
     "folder": _word(words.folder_on_host),
-    "environment": _texts(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "the name of an environment variable"),
+    "environment": _texts(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), Text("the name of an environment variable")),
     "mpi": _word(words.folder_on_host),
 }
 _DEFAULTS = {name: reader for name, reader in FIELDS.items() if name not in ("name", "address")}

@@ -9,6 +9,7 @@ from oarsman import names
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.job.job import Implementation, Job
+from oarsman.text.sentence import Text
 
 _BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}
 
@@ -21,9 +22,12 @@ def choose(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
     for machine, mpis in suitable.items():
         if not mpis:
             there = ", ".join(str(mpi.found) for mpi in facts[machine].mpis if mpi.found) or "none at all"
-            return (
-                f"{machine} has no {what} (it has {there}). Install one there, "
-                "or name its folder as `mpi` in the inventory; 'oarsman hosts check' shows what every host has"
+            return Text(
+                "{host} has no {what} (it has {there}). Install one there, or name its folder as `mpi` "
+                "in the inventory; 'oarsman hosts check' shows what every host has",
+                host=machine,
+                what=what,
+                there=there,
             )
     first, *others = suitable.items()
     for mpi in first[1]:
@@ -63,5 +67,11 @@ def _disagreement(first: tuple[str, list[HostMpi]], others: Sequence[tuple[str, 
     machine, mpis = first
     for other, theirs in others:
         if not any(_same(mpi, their) for mpi in mpis for their in theirs):
-            return f"{machine} has {mpis[0].found}, {other} has {theirs[0].found}: all need the same, at the same place"
-    return "the hosts have no MPI in common: all need the same, at the same place"
+            return Text(
+                "{one} has {this}, {other} has {that}: all need the same, at the same place",
+                one=machine,
+                this=mpis[0].found,
+                other=other,
+                that=theirs[0].found,
+            )
+    return Text("the hosts have no MPI in common: all need the same, at the same place")

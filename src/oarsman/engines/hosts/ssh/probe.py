@@ -15,6 +15,7 @@ from oarsman.engines.hosts.ssh.interfaces import Address
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.errors import RetryableError
 from oarsman.job.mpi import Family
+from oarsman.text.sentence import Text
 
 PROTOCOL = "1"
 PATIENCE = 2  # seconds; a busy host may be given more
@@ -108,7 +109,7 @@ def parse(text: str) -> HostFacts:
             login_path=says.one("login") or None,
             mpis=_mpis(lines),
             folder=folder,
-            folder_problem=problem if folder else "no answer in time",
+            folder_problem=problem if folder else Text("no answer in time"),
             folder_free=_kibibytes(free),
             temporary_free=_kibibytes(says.one("temporary")),
             addresses=_addresses(lines),
@@ -117,7 +118,7 @@ def parse(text: str) -> HostFacts:
             complete=says.one("end") == "complete",
         )
     except ValueError as error:
-        raise RetryableError(f"a host describes itself in words that make no sense: {error}") from error
+        raise RetryableError(Text("a host describes itself in words that make no sense: {why}", why=error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +143,20 @@ def _lines(text: str) -> _Lines:
         said = f"it said {first[:100]!r}" if first else "it said nothing"
         raise RetryableError(
             f"the host did not describe itself: {said}",
-            hint="its shell may start something else: log in with ssh, and look at its start-up files",
+            hint=Text("its shell may start something else: log in with ssh, and look at its start-up files"),
         )
     if rows[start][1] != PROTOCOL:
-        raise RetryableError(f"the host describes itself in version {rows[start][1]}; this is version {PROTOCOL}")
+        raise RetryableError(
+            Text(
+                "the host describes itself in version {its}; this is version {ours}", its=rows[start][1], ours=PROTOCOL
+            )
+        )
     lines: dict[str, list[list[str]]] = defaultdict(list)
     for key, *values in rows[start + 1 :]:
         if values:
             lines[key].append(values)
     if not lines["end"]:
-        raise RetryableError("the host stopped in the middle of describing itself", hint="try again")
+        raise RetryableError(Text("the host stopped in the middle of describing itself"), hint=Text("try again"))
     return lines
 
 

@@ -33,6 +33,7 @@ from oarsman.errors import RetryableError, UnsupportedError, UserError
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile
 from oarsman.job.role import Role
+from oarsman.text.sentence import Text
 
 _SWEEP_SECONDS = 15.0  # a machine that cannot be reached clears itself
 _COPY_SECONDS = 600.0
@@ -74,17 +75,19 @@ class SshTransport:
         apart = next((host.name for host in hosts if not copy.is_shared(assignment.packages, host)), None)
         if apart is None:
             return None
-        return (
-            f"its environment is in {assignment.packages}, which {apart} does not share: put OARSMAN_STATE into a "
-            "folder that all hosts have, and name that folder under shared in the inventory"
+        return Text(
+            "its environment is in {folder}, which {host} does not share: put OARSMAN_STATE into a "
+            "folder that all hosts have, and name that folder under shared in the inventory",
+            folder=assignment.packages,
+            host=apart,
         )
 
     def remarks(self, job: Job) -> list[str]:
         image = job.launcher.container.image
-        notes = [f"image {image} is not pulled: the programs of the hosts run"] if image else []
+        notes = [Text("image {image} is not pulled: the programs of the hosts run", image=image)] if image else []
         roles = [role for role in (job.launcher, job.worker) if role is not None]
         if any("memory" in role.container.resources.limits for role in roles):
-            notes.append("memory limits are not enforced: hosts are used as they are")
+            notes.append(Text("memory limits are not enforced: hosts are used as they are"))
         with contextlib.suppress(RetryableError):
             inventory_facts = self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
             notes += [m.why_left_out for m in inventory_facts.machines() if m.left_out and inventory_facts.fresh]
@@ -261,8 +264,12 @@ def _places(assignment: Assignment, folder: Path, inventory_facts: InventoryFact
     for member in members:
         host = inventory_facts.inventory.host(given.get(member, ""))
         if host is None:
-            gone = f"{given[member]} is no longer in the inventory" if member in given else assignment.admission.reason
-            raise RetryableError(f"{member} has no place: {gone}")
+            gone = (
+                Text("{host} is no longer in the inventory", host=given[member])
+                if member in given
+                else assignment.admission.reason
+            )
+            raise RetryableError(Text("{member} has no place: {why}", member=member, why=gone))
         places[member] = host
     return places
 
@@ -271,7 +278,7 @@ def _facts(inventory_facts: InventoryFacts, machines: Mapping[str, SshHost]) -> 
     for name in machines:
         if name not in inventory_facts.facts:
             inventory_facts.stale()
-            raise RetryableError(str(inventory_facts.troubles.get(name, f"{name} does not answer")))
+            raise RetryableError(str(inventory_facts.troubles.get(name, Text("{host} does not answer", host=name))))
     return {name: inventory_facts.facts[name] for name in machines}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oarsman.engines.hosts.ssh.inventory import SshHost
+from oarsman.text.sentence import Text
 
 NOT_STARTED = -1000  # in place of an exit code: there is no ssh to run
 TIMED_OUT = -1001  # in place of an exit code: ssh was ended because it took too long
@@ -82,26 +83,31 @@ def _unresolvable(place: _Endpoint) -> tuple[str, str]:
     name = said[1] if said else place.host.target
     return (
         f"{place.name}: the name {name} is not known",
-        f"correct it, or give the host an address in the inventory or in {place.config or '~/.ssh/config'}",
+        Text(
+            "correct it, or give the host an address in the inventory or in {config}",
+            config=place.config or "~/.ssh/config",
+        ),
     )
 
 
 def _refused(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: nothing listens on port {place.port}", "start sshd there, or correct the port"
+    return f"{place.name}: nothing listens on port {place.port}", Text("start sshd there, or correct the port")
 
 
 def _timeout(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: no answer on port {place.port}", "it is switched off, or a firewall drops the connection"
+    return f"{place.name}: no answer on port {place.port}", Text(
+        "it is switched off, or a firewall drops the connection"
+    )
 
 
 def _unreachable(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: there is no way to it in the network", "check its address, routes and firewalls"
+    return f"{place.name}: there is no way to it in the network", Text("check its address, routes and firewalls")
 
 
 def _key_unknown(place: _Endpoint) -> tuple[str, str]:
     return (
         f"{place.name}: its host key is not known yet",
-        f"accept it with 'oarsman hosts trust', or by '{place.words}' once",
+        Text("accept it with 'oarsman hosts trust', or by '{words}' once", words=place.words),
     )
 
 
@@ -112,12 +118,14 @@ def _key_changed(place: _Endpoint) -> tuple[str, str]:
     forget = stated[0] if stated else shlex.join(["ssh-keygen", *place.known_in, "-R", place.known_as])
     return (
         f"{place.name}: its host key is not the one in known_hosts{where}",
-        f"if it was installed anew: {forget}; then 'oarsman hosts trust'. If not, stay away from it",
+        Text("if it was installed anew: {words}; then 'oarsman hosts trust'. If not, stay away from it", words=forget),
     )
 
 
 def _key_revoked(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: its host key is marked as revoked", "do not connect before its owner has given it a new one"
+    return f"{place.name}: its host key is marked as revoked", Text(
+        "do not connect before its owner has given it a new one"
+    )
 
 
 _KEY_PROBLEMS = (
@@ -132,7 +140,7 @@ _KEY_PROBLEMS = (
 
 def _denied(place: _Endpoint) -> tuple[str, str]:
     key = next((found[0] for form in _KEY_PROBLEMS if (found := re.search(form, place.text))), "")
-    hint = "check the user and the key, or let 'oarsman hosts trust' put a key there"
+    hint = Text("check the user and the key, or let 'oarsman hosts trust' put a key there")
     return f"{place.name}: it does not let us log in{place.user}{f' ({key})' if key else ''}", hint
 
 
@@ -144,13 +152,15 @@ def _jump(place: _Endpoint) -> tuple[str, str]:
     said = re.search(_JUMP_REASON, place.text, re.MULTILINE)
     reason = f": {said[0].removeprefix('ssh: ')}" if said else ""
     through = f" {place.host.jump}" if place.host.jump else ""
-    return f"{place.name}: the jump host{through} on the way to it failed{reason}", f"try '{place.words}'"
+    return f"{place.name}: the jump host{through} on the way to it failed{reason}", Text(
+        "try '{words}'", words=place.words
+    )
 
 
 def _lost(place: _Endpoint) -> tuple[str, str]:
     return (
         f"{place.name}: the connection was closed",
-        "it was switched off or cut off, or its sshd has too many connections",
+        Text("it was switched off or cut off, or its sshd has too many connections"),
     )
 
 
@@ -196,16 +206,21 @@ def trouble(host: SshHost, code: int, stderr: str, *, typed: str = "", config: s
     """
     place = _Endpoint(host, stderr, typed, config)
     if code == NOT_STARTED:
-        return Trouble("no-ssh", "there is no ssh on this machine", "install OpenSSH's client")
+        return Trouble("no-ssh", Text("there is no ssh on this machine"), Text("install OpenSSH's client"))
     if code == TIMED_OUT:
-        return Trouble("timeout", f"{place.name}: no answer in time", f"try '{place.words}'")
+        return Trouble("timeout", f"{place.name}: no answer in time", Text("try '{words}'", words=place.words))
     if code == SSH_FAILED:
         for kind, form, sentence in _FORMS:
             if re.search(form, stderr, re.MULTILINE):
                 return Trouble(kind, *sentence(place))
         if not stderr.strip():  # a server that stopped answering is no error to ssh's LogLevel=ERROR
             return Trouble("lost", *_lost(place))
-    last = next((line.strip() for line in reversed(stderr.splitlines()) if line.strip()), f"ended with code {code}")
+    last = next(
+        (line.strip() for line in reversed(stderr.splitlines()) if line.strip()),
+        Text("ended with code {code}", code=code),
+    )
     if code == 127:
         return Trouble("command-not-found", f"{place.name}: a command is not there: {last}")
-    return Trouble("other", f"{place.name}: {last}", f"try '{place.words}'" if code == SSH_FAILED else "")
+    return Trouble(
+        "other", f"{place.name}: {last}", Text("try '{words}'", words=place.words) if code == SSH_FAILED else ""
+    )

@@ -23,6 +23,7 @@ from oarsman.engines.kube.client.errors import TooManyRequests, Unauthorized, Un
 from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import Request
 from oarsman.errors import AccessError
+from oarsman.text.sentence import Text
 
 Observe = Callable[[str, str, int, float], None]  # verb, plural, status (0: no answer), seconds
 Answer = TypeVar("Answer")
@@ -183,7 +184,7 @@ def _named_trouble(request: Request) -> Iterator[None]:
         hint = "check certificate-authority and tls-server-name of the cluster in the kubeconfig"
         raise AccessError(f"{request.trying}: the server's certificate is not trusted: {error}", hint=hint) from error
     except TimeoutError as error:  # aiohttp's own are among them
-        raise Unavailable(request.trying, str(error) or "no answer in time", reason="Timeout") from error
+        raise Unavailable(request.trying, str(error) or Text("no answer in time"), reason="Timeout") from error
     except aiohttp.ClientPayloadError as error:
         raise Unavailable(request.trying, "the connection broke in the middle of the answer") from error
     except (aiohttp.ClientError, OSError) as error:

@@ -15,6 +15,7 @@ from oarsman.engines.kube import environments
 from oarsman.engines.kube.objects.common import KubeOptions, Object
 from oarsman.engines.kube.ssh import server_of
 from oarsman.job.job import Job, Transport
+from oarsman.text.sentence import Text
 
 SCRIPT: Final = "prepare.sh"
 COMMANDS: Final = "install.sh"
@@ -92,4 +93,8 @@ def impossible(job: Job) -> str | None:
 
 
 def _needs(annotation: str, role: str) -> str:
-    return f"{annotation} needs the {role}'s command in the manifest: what the image starts is not known here"
+    return Text(
+        "{annotation} needs the {role}'s command in the manifest: what the image starts is not known here",
+        annotation=annotation,
+        role=role,
+    )

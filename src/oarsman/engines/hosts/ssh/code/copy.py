@@ -26,6 +26,7 @@ from oarsman.engines.hosts.ssh.code.tree import Tree, TreeEntry, plan_copy
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import NOT_STARTED, SSH_FAILED, TIMED_OUT
 from oarsman.errors import OarsmanError, RetryableError, UserError
+from oarsman.text.sentence import Text
 
 __all__ = ["Copied", "Tree", "copy", "is_shared", "plan_copy", "remote_folder"]
 
@@ -215,10 +216,16 @@ class _Conversation:
 
 # What hosts say, in the words of libc that all tools use, and what to do about it.
 _REASONS = (
-    (r"No space left on device|[Qq]uota exceeded", "free some space there, or name another folder in the inventory"),
-    (r"Permission denied|Read-only file system", "let the user write there, or name another folder in the inventory"),
-    (r"belongs to somebody else", "name a folder in the inventory that is the user's own"),
-    (r"Directory not empty", "a file of the job is to be where jobs left a folder with results: move that away"),
+    (
+        r"No space left on device|[Qq]uota exceeded",
+        Text("free some space there, or name another folder in the inventory"),
+    ),
+    (
+        r"Permission denied|Read-only file system",
+        Text("let the user write there, or name another folder in the inventory"),
+    ),
+    (r"belongs to somebody else", Text("name a folder in the inventory that is the user's own")),
+    (r"Directory not empty", Text("a file of the job is to be where jobs left a folder with results: move that away")),
 )
 
 
@@ -227,11 +234,13 @@ def _failure(ssh: Ssh, host: SshHost, code: int, said: str) -> OarsmanError:
         found = ssh.trouble(host, code, said)
         kind = UserError if found.kind in _FOR_THE_USER else RetryableError
         kind = _TurnedAwayError if is_turned_away(found, said) else kind
-        return kind(f"code was not copied: {found.message}", hint=found.hint or None)
+        return kind(Text("code was not copied: {why}", why=found.message), hint=found.hint or None)
     for form, hint in _REASONS:
         if line := re.search(rf"^.*(?:{form}).*$", said, re.MULTILINE):
-            return UserError(f"code was not copied: {trouble(host, code, line[0]).message}", hint=hint)
-    message = f"code was not copied: {trouble(host, code, said).message}"
+            return UserError(Text("code was not copied: {why}", why=trouble(host, code, line[0]).message), hint=hint)
+    message = Text("code was not copied: {why}", why=trouble(host, code, said).message)
     if code == _TOOL_MISSING:
-        return UserError(message, hint=f"install it on {host.name}, or share the folder and say so in the inventory")
-    return RetryableError(message, hint="wait for the other copy" if code == _BUSY else None)
+        return UserError(
+            message, hint=Text("install it on {host}, or share the folder and say so in the inventory", host=host.name)
+        )
+    return RetryableError(message, hint=Text("wait for the other copy") if code == _BUSY else None)

@@ -31,6 +31,7 @@ from pathlib import Path
 
 from oarsman import names
 from oarsman.errors import UserError
+from oarsman.text.sentence import Text
 
 IGNORE_FILE = ".oarsmanignore"
 ALWAYS_IGNORED = (
@@ -143,8 +144,14 @@ def file_entry(path: str, found: os.stat_result) -> TreeEntry:
 
 
 def unreadable(error: OSError) -> UserError:
-    hint = f"make it readable, or put it into {IGNORE_FILE}" if isinstance(error, PermissionError) else None
-    return UserError(f"the job's folder cannot be copied: {error.filename}: {error.strerror}", hint=hint)
+    hint = (
+        Text("make it readable, or put it into {file}", file=IGNORE_FILE)
+        if isinstance(error, PermissionError)
+        else None
+    )
+    return UserError(
+        Text("the job's folder cannot be copied: {file}: {why}", file=error.filename, why=error.strerror), hint=hint
+    )
 
 
 # -- how much ----------------------------------------------------------------------------------------------------
@@ -185,9 +192,13 @@ class _Size:
             much = f"{self.files:,} files and folders{more}; at most {self.limit_files:,} are copied"
         return UserError(
             f"the folder {self.folder} is too large to be copied to the hosts: {much}. Largest: {', '.join(parts)}",
-            hint=f"put patterns for what the job does not need into {self.folder / IGNORE_FILE}; or say --code "
-            f"none, or {names.ANNOTATION_CODE}: none in the manifest, and nothing is copied; or, if the hosts have the "
-            "folder too, declare it under 'shared' in the inventory",
+            hint=Text(
+                "put patterns for what the job does not need into {file}; or say --code none, or "
+                "{name}: none in the manifest, and nothing is copied; or, if the hosts have the folder "
+                "too, declare it under 'shared' in the inventory",
+                file=self.folder / IGNORE_FILE,
+                name=names.ANNOTATION_CODE,
+            ),
         )
 
 

@@ -13,6 +13,7 @@ from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, WARN,
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.engines.hosts.ssh.trouble import trouble
+from oarsman.text.sentence import Text
 
 STEPS = ("name", "port", "host key", "login")
 _STOPPED_AT = {
@@ -21,10 +22,10 @@ _STOPPED_AT = {
     **dict.fromkeys(("host-key-unknown", "host-key-changed"), "host key"),
 }
 _FINE = {
-    "name": "its name is known",
-    "port": "its port answers",
-    "host key": "its host key is the known one",
-    "login": "it lets us log in",
+    "name": Text("its name is known"),
+    "port": Text("its port answers"),
+    "host key": Text("its host key is the known one"),
+    "login": Text("it lets us log in"),
 }
 
 
@@ -63,10 +64,10 @@ class WaySeen:
 
 
 _WAY_FINE = {
-    "name": "it knows the name",
-    "port": "it reaches the ssh port",
-    "host key": "it knows the host key",
-    "login": "it may log in",
+    "name": Text("it knows the name"),
+    "port": Text("it reaches the ssh port"),
+    "host key": Text("it knows the host key"),
+    "login": Text("it may log in"),
 }
 
 
@@ -81,9 +82,14 @@ def _logging_in(seen: WaySeen) -> Iterator[Finding]:
         return
     here, there = seen.host, seen.other.name
     if seen.code in NO_SSH:
-        message = f"{here} has no ssh to go to {there}"
+        message = Text("{host} has no ssh to go to {others}", host=here, others=there)
         yield Finding(
-            host=here, other=there, step="port", level=WARN, message=message, hint="jobs of oarsman do not need it"
+            host=here,
+            other=there,
+            step="port",
+            level=WARN,
+            message=message,
+            hint=Text("jobs of oarsman do not need it"),
         )
         return
     found = trouble(seen.other, seen.code, seen.said) if seen.code else None
@@ -91,7 +97,7 @@ def _logging_in(seen: WaySeen) -> Iterator[Finding]:
     for step in STEPS:
         if found is not None and step == last:
             why = found.message.removeprefix(found.message.partition(": ")[0] + ": ")  # it begins with the name
-            message = f"{here} cannot log in to {there}: {why}"
+            message = Text("{host} cannot log in to {others}: {why}", host=here, others=there, why=why)
             yield Finding(host=here, other=there, step=step, level=WARN, message=message, hint=_advice(step))
             return
         yield Finding(host=here, other=there, step=step, level=OK, message=_WAY_FINE[step])
@@ -99,29 +105,39 @@ def _logging_in(seen: WaySeen) -> Iterator[Finding]:
 
 def _advice(step: str) -> str:
     if step in ("host key", "login"):
-        return "jobs of oarsman do not need it; 'oarsman hosts trust' sets it up for plain mpirun"
+        return Text("jobs of oarsman do not need it; 'oarsman hosts trust' sets it up for plain mpirun")
     if step == "name":
-        return "jobs of oarsman use addresses; for plain mpirun and programs that use names, add it to /etc/hosts there"
-    return "jobs of oarsman do not need it; plain mpirun does"
+        return Text(
+            "jobs of oarsman use addresses; for plain mpirun and programs that use names, add it to /etc/hosts there"
+        )
+    return Text("jobs of oarsman do not need it; plain mpirun does")
 
 
 def _calling_back(seen: WaySeen) -> Finding:
     """What every mpirun needs: its daemons on the other hosts connect to it, and ranks to each other."""
     here, there = seen.host, seen.other.name
     if seen.untried or seen.call == NO_TOOL:
-        why = seen.untried or f"{here} has neither ssh nor bash to try it with"
-        message = f"whether {here} can connect to {there} was not tried: {why}"
+        why = seen.untried or Text("{host} has neither ssh nor bash to try it with", host=here)
+        message = Text("whether {host} can connect to {others} was not tried: {why}", host=here, others=there, why=why)
         return Finding(host=here, other=there, step="call-back", level=SKIPPED, message=message)
     if seen.call == CONNECTED:
-        message = f"it connects to an mpirun there ({seen.address})"
+        message = Text("it connects to an mpirun there ({address})", address=seen.address)
         return Finding(host=here, other=there, step="call-back", level=OK, message=message)
     return Finding(
         host=here,
         other=there,
         step="call-back",
         level=FAIL,
-        message=f"{here} cannot connect to {there} ({seen.address}): {_why(seen.call)}",
-        hint="mpirun needs this: open the firewall between the hosts, or name another network for them (interface:)",
+        message=Text(
+            "{host} cannot connect to {other} ({address}): {why}",
+            host=here,
+            other=there,
+            address=seen.address,
+            why=_why(seen.call),
+        ),
+        hint=Text(
+            "mpirun needs this: open the firewall between the hosts, or name another network for them (interface:)"
+        ),
     )
 
 
@@ -130,9 +146,9 @@ def _why(said: str) -> str:
     reason = said.rpartition(": ")[2].strip()
     match reason.lower():
         case "connection timed out" | "operation timed out" | "":
-            return "no answer, as if a firewall dropped it"
+            return Text("no answer, as if a firewall dropped it")
         case "connection refused":
-            return "refused, although an mpirun listens there, as if a firewall did it"
+            return Text("refused, although an mpirun listens there, as if a firewall did it")
         case _:
             return reason
 
@@ -160,14 +176,24 @@ def _users(facts: Mapping[str, HostFacts], chosen: set[str], *, shared: bool) ->
     uid = most_common([each.uid for each in facts.values()])
     for host, own in facts.items():
         if own.uid != uid:
-            message = f"{host}: {own.user} has the user id {own.uid} there, and {uid} on the other hosts"
-            hint = "files in shared folders belong to somebody else there; give the user the same id everywhere"
+            message = Text(
+                "{host}: {user} has the user id {own} there, and {uid} on the other hosts",
+                host=host,
+                user=own.user,
+                own=own.uid,
+                uid=uid,
+            )
+            hint = Text("files in shared folders belong to somebody else there; give the user the same id everywhere")
             yield Finding(host=host, step="user", level=FAIL if shared else WARN, message=message, hint=hint)
         elif own.user != user and host not in chosen:
-            message = f"{host}: the user is {own.user} there, and {user} on the other hosts"
-            yield Finding(host=host, step="user", level=WARN, message=message, hint="say user: in the inventory")
+            message = Text(
+                "{host}: the user is {own} there, and {user} on the other hosts", host=host, own=own.user, user=user
+            )
+            yield Finding(host=host, step="user", level=WARN, message=message, hint=Text("say user: in the inventory"))
         else:
-            yield Finding(host=host, step="user", level=OK, message=f"the user is {own.user} ({own.uid})")
+            yield Finding(
+                host=host, step="user", level=OK, message=Text("the user is {user} ({uid})", user=own.user, uid=own.uid)
+            )
 
 
 def first_mpi(facts: HostFacts) -> FoundMpi | None:
@@ -190,20 +216,32 @@ def _mpi(
     if own is None:
         unclear = next((mpi for mpi in facts.mpis), None)
         if unclear is not None:
-            message = f"{host}: {unclear.launcher} did not say in time which MPI it is"
-            return Finding(host=host, step="MPI", level=FAIL, message=message, hint="try it there: mpirun --version")
-        hint = "install the MPI that the other hosts have, or say in the inventory where it is (mpi: /opt/openmpi)"
-        return Finding(host=host, step="MPI", level=FAIL, message=f"{host}: no MPI was found", hint=hint)
+            message = Text("{host}: {mpi} did not say in time which MPI it is", host=host, mpi=unclear.launcher)
+            return Finding(
+                host=host, step="MPI", level=FAIL, message=message, hint=Text("try it there: mpirun --version")
+            )
+        hint = Text(
+            "install the MPI that the other hosts have, or say in the inventory where it is (mpi: /opt/openmpi)"
+        )
+        return Finding(
+            host=host, step="MPI", level=FAIL, message=Text("{host}: no MPI was found", host=host), hint=hint
+        )
     if _kind(own) != common:
         same = next((mpi.found for mpi in facts.mpis if mpi.found and _kind(mpi.found) == common), None)
-        hint = f"say mpi: {same.launcher} for it in the inventory" if same else f"install {_called(alike[0])} there"
-        message = f"{host} has {own}, the other hosts {alike[0]}"
+        hint = (
+            Text("say mpi: {path} for it in the inventory", path=same.launcher)
+            if same
+            else Text("install {mpi} there", mpi=_called(alike[0]))
+        )
+        message = Text("{host} has {own}, the other hosts {theirs}", host=host, own=own, theirs=alike[0])
         return Finding(host=host, step="MPI", level=FAIL, message=message, hint=hint)
     if _prefix(own) != prefix:
         there = any(mpi.found and (_kind(mpi.found), _prefix(mpi.found)) == (common, prefix) for mpi in facts.mpis)
-        message = f"{host} has its MPI in {_prefix(own)}, the other hosts in {prefix}"
-        hint = "mpirun looks for its parts in the same folder everywhere: install it there"
-        hint = f"say mpi: {prefix} for it in the inventory" if there else hint
+        message = Text(
+            "{host} has its MPI in {own}, the other hosts in {theirs}", host=host, own=_prefix(own), theirs=prefix
+        )
+        hint = Text("mpirun looks for its parts in the same folder everywhere: install it there")
+        hint = Text("say mpi: {path} for it in the inventory", path=prefix) if there else hint
         return Finding(host=host, step="MPI", level=WARN if there else FAIL, message=message, hint=hint)
     return Finding(host=host, step="MPI", level=OK, message=str(own))
 
@@ -229,15 +267,20 @@ def clock(seen: HostSeen) -> Finding:
     name, off = seen.host.name, max(abs(seen.skew) - seen.within, 0.0)
     if off <= SKEW_ODD:
         return Finding(
-            host=name, step="clock", level=OK, message=f"its clock is right within {max(abs(seen.skew), 0.1):.1f} s"
+            host=name,
+            step="clock",
+            level=OK,
+            message=Text("its clock is right within {seconds} s", seconds=f"{max(abs(seen.skew), 0.1):.1f}"),
         )
     where = "ahead" if seen.skew > 0 else "behind"
     return Finding(
         host=name,
         step="clock",
         level=FAIL if off > SKEW_WRONG else WARN,
-        message=f"{name}: its clock is {abs(seen.skew):.0f} s {where}",
-        hint="set it there, by chrony or ntp",
+        message=Text(
+            "{host}: its clock is {seconds} s {where}", host=name, seconds=f"{abs(seen.skew):.0f}", where=where
+        ),
+        hint=Text("set it there, by chrony or ntp"),
     )
 
 
@@ -251,15 +294,24 @@ def _path(host: SshHost, facts: HostFacts) -> Finding:
     """ssh runs commands in a shell that has read less than that of a person who logs in."""
     alone = _first([mpi for mpi in facts.mpis if mpi.in_path], facts.path)
     login = _first([mpi for mpi in facts.mpis if mpi.in_login_path], facts.login_path or "")
-    hint = "jobs of oarsman still find it; plain mpirun does not: add the folder in ~/.bashrc, before it returns"
+    hint = Text("jobs of oarsman still find it; plain mpirun does not: add the folder in ~/.bashrc, before it returns")
     if login is None or (alone is not None and alone.real == login.real):
-        return Finding(host=host.name, step="PATH", level=OK, message="a command over ssh sees what a login sees")
+        return Finding(host=host.name, step="PATH", level=OK, message=Text("a command over ssh sees what a login sees"))
     if alone is None or (_named(login) and not _named(alone)):
         folder = PurePosixPath(login.launcher).parent
-        message = f"{host.name}: mpirun is only found in a login shell, where files such as ~/.profile add {folder}"
+        message = Text(
+            "{host}: mpirun is only found in a login shell, where files such as ~/.profile add {folder}",
+            host=host.name,
+            folder=folder,
+        )
         return Finding(host=host.name, step="PATH", level=WARN, message=message, hint=hint)
-    message = f"{host.name}: a command over ssh finds {alone.launcher}, a login shell {login.launcher}"
-    hint = "let both find the same, or say in the inventory which it is (mpi: /opt/openmpi)"
+    message = Text(
+        "{host}: a command over ssh finds {one}, a login shell {other}",
+        host=host.name,
+        one=alone.launcher,
+        other=login.launcher,
+    )
+    hint = Text("let both find the same, or say in the inventory which it is (mpi: /opt/openmpi)")
     return Finding(host=host.name, step="PATH", level=OK if host.mpi else WARN, message=message, hint=hint)
 
 
@@ -280,13 +332,20 @@ def _named(mpi: HostMpi) -> bool:
 
 def _folder(host: SshHost, facts: HostFacts) -> Finding:
     if not facts.folder_problem:
-        return Finding(host=host.name, step="folder", level=OK, message=f"{facts.folder} can be written")
+        return Finding(
+            host=host.name, step="folder", level=OK, message=Text("{folder} can be written", folder=facts.folder)
+        )
     return Finding(
         host=host.name,
         step="folder",
         level=FAIL,
-        message=f"{host.name}: jobs cannot keep their files in {facts.folder or host.folder}: {facts.folder_problem}",
-        hint="let the user write there, or name another folder in the inventory (folder: /scratch/oarsman)",
+        message=Text(
+            "{host}: jobs cannot keep their files in {folder}: {why}",
+            host=host.name,
+            folder=facts.folder or host.folder,
+            why=facts.folder_problem,
+        ),
+        hint=Text("let the user write there, or name another folder in the inventory (folder: /scratch/oarsman)"),
     )
 
 
@@ -294,12 +353,24 @@ def _disk(host: SshHost, facts: HostFacts) -> Finding:
     places = {facts.folder: facts.folder_free, "/tmp": facts.temporary_free}
     known = {place: free for place, free in places.items() if free is not None}
     if not known:
-        return Finding(host=host.name, step="disk", level=WARN, message=f"{host.name}: how much is free is not known")
+        return Finding(
+            host=host.name,
+            step="disk",
+            level=WARN,
+            message=Text("{host}: how much is free is not known", host=host.name),
+        )
     place, free = min(known.items(), key=lambda item: item[1])
     if free >= LEAST_FREE:
-        return Finding(host=host.name, step="disk", level=OK, message=f"{free >> 20} MiB are free for {place}")
-    message = f"{host.name}: the disk is full: {free >> 20} MiB are free for {place}"
-    return Finding(host=host.name, step="disk", level=FAIL, message=message, hint="make room there")
+        return Finding(
+            host=host.name,
+            step="disk",
+            level=OK,
+            message=Text("{n} MiB are free for {folder}", n=free >> 20, folder=place),
+        )
+    message = Text(
+        "{host}: the disk is full: {n} MiB are free for {folder}", host=host.name, n=free >> 20, folder=place
+    )
+    return Finding(host=host.name, step="disk", level=FAIL, message=message, hint=Text("make room there"))
 
 
 def _gpus(host: SshHost, facts: HostFacts) -> Finding:
@@ -310,6 +381,8 @@ def _gpus(host: SshHost, facts: HostFacts) -> Finding:
         host=host.name,
         step="GPUs",
         level=FAIL if count < wanted else WARN,
-        message=f"{host.name}: {count} GPUs were found, the inventory says {wanted}",
-        hint="correct the inventory, or look at nvidia-smi there",
+        message=Text(
+            "{host}: {n} GPUs were found, the inventory says {wanted}", host=host.name, n=count, wanted=wanted
+        ),
+        hint=Text("correct the inventory, or look at nvidia-smi there"),
     )

@@ -14,14 +14,15 @@ from statistics import median
 
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.inventory import SshHost
+from oarsman.text.sentence import Text
 
 MEBIBYTES = 64  # sent for each bandwidth
 _SECONDS = 60.0
 _RTT = re.compile(r"= ([\d.]+)/([\d.]+)/")  # of ping's last line: least/average/...
 
 ROUND_TRIPS = 50  # of a line through ssh, where there is no ping
-LATENCY_IS = "round trip of ping, or of a line through ssh where there is no ping"
-BANDWIDTH_IS = f"{MEBIBYTES} MiB through ssh, so at most what its encryption does on one core"
+LATENCY_IS = Text("round trip of ping, or of a line through ssh where there is no ping")
+BANDWIDTH_IS = Text("{n} MiB through ssh, so at most what its encryption does on one core", n=MEBIBYTES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,9 +132,13 @@ def parsed(host: str, other: str, text: str, trusting: bool) -> Speed:
     if len(sends) == 3:
         empty, full = sends[1] - sends[0], sends[2] - sends[1]
         bandwidth = MEBIBYTES * (1 << 20) / max(full - empty, 0.001)
-    why = [] if latency is not None else [f"there is no ping on {host}"]
+    why = [] if latency is not None else [Text("there is no ping on {host}", host=host)]
     if bandwidth is None:
-        why.append(f"sending failed on {host}" if trusting else f"{host} cannot log in to {other}")
+        why.append(
+            Text("sending failed on {host}", host=host)
+            if trusting
+            else Text("{host} cannot log in to {other}", host=host, other=other)
+        )
     return Speed(host=host, other=other, latency=latency, latency_by=by, bandwidth=bandwidth, why="; ".join(why))
 
 

@@ -22,6 +22,7 @@ from oarsman.engines.hosts.ssh.diagnose.judge import WaySeen, first_mpi
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import RetryableError
+from oarsman.text.sentence import Text
 
 ANSWER_SECONDS = 25.0
 CONNECT_SECONDS = 10  # a host that is switched off is not waited for as long as a busy one
@@ -257,11 +258,15 @@ class _Trying:
         call = self._calls.get(other.name, "")
         untried = ""
         if other.name not in self._meeting.ports:
-            untried = f"no mpirun listens on {other.name}"
+            untried = Text("no mpirun listens on {host}", host=other.name)
         elif other.name in self._meeting.deaf and call != "connected":
-            untried = f"the mpirun on {other.name} ended"
+            untried = Text("the mpirun on {host} ended", host=other.name)
         elif other.name not in self._calls:
-            untried = f"{self._name} did not answer in time" if self._answered else f"{self._name} did not answer"
+            untried = (
+                Text("{host} did not answer in time", host=self._name)
+                if self._answered
+                else Text("{host} did not answer", host=self._name)
+            )
         return WaySeen(host=self._name, other=other, address=address, code=code, said=said, call=call, untried=untried)
 
 

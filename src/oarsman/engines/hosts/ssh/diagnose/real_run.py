@@ -14,6 +14,7 @@ from oarsman.engines.hosts.ssh.interfaces import variables
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.job.job import Implementation
 from oarsman.job.mpi import ONE_THREAD
+from oarsman.text.sentence import Text
 
 _SECONDS = 60.0
 STEP = "real run"
@@ -45,7 +46,7 @@ def why_not(hosts: Sequence[SshHost], findings: Iterable[Finding]) -> str:
     for host in hosts:
         for other in hosts:
             if host is not other and (host.name, other.name) not in logins:
-                return f"{host.name} cannot log in to {other.name}"
+                return Text("{host} cannot log in to {other}", host=host.name, other=other.name)
     odd = next((host.name for host in hosts if host.port or host.user), "")
     return f"plain mpirun does not know the port and user of {odd}" if odd else ""
 
@@ -69,8 +70,10 @@ def judged(code: int, out: str, err: str, hostnames: Mapping[str, str]) -> Findi
     said = {line.strip() for line in out.splitlines()}
     missing = [host for host, hostname in hostnames.items() if hostname not in said]
     if code == 0 and not missing:
-        message = f"mpirun started a process on each of {len(hostnames)} hosts"
+        message = Text("mpirun started a process on each of {n} hosts", n=len(hostnames))
         return Finding(host="", step=STEP, level=OK, message=message)
-    last = next((line.strip() for line in err.splitlines() if line.strip(" -*=")), "") or f"it ended with code {code}"
+    last = next((line.strip() for line in err.splitlines() if line.strip(" -*=")), "") or Text(
+        "it ended with code {code}", code=code
+    )
     where = f" (nothing came from {', '.join(missing)})" if missing else ""
     return Finding(host="", step=STEP, level=FAIL, message=f"mpirun over all hosts failed{where}: {last}")

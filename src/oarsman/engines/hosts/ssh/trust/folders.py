@@ -15,11 +15,12 @@ from oarsman.engines.hosts.ssh.client import Answer
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.engines.hosts.ssh.trust.files import PREFIX, PublicKey
+from oarsman.text.sentence import Text
 
 KEY = "id_oarsman"
 ON_HOST = {name: f".ssh/{name}" for name in ("authorized_keys", "known_hosts", "config")}
 _PIECE = 2000  # bytes of a file in one word of a script
-_SENSELESS = "its shell did not do what it was told"
+_SENSELESS = Text("its shell did not do what it was told")
 _PLAIN = frozenset(b'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 \n+/=@.,:;_-#<>[]()|*?!"$&~')
 
 Run = Callable[[str, float], Awaitable[Answer]]
@@ -86,7 +87,7 @@ class SshFolder:
         if isinstance(rows, Trouble):
             return rows
         made = next((row[1] for row in rows if row[0] == "key" and len(row) > 1), "")
-        return made if PublicKey.read(made) else _failed(self.name, "no key could be made: ssh-keygen failed")
+        return made if PublicKey.read(made) else _failed(self.name, Text("no key could be made: ssh-keygen failed"))
 
     async def change(self, edits: Sequence[Edit], *, delete_key: bool = False) -> set[str] | Trouble:
         """The labels of what was not changed because somebody else did so since it was seen."""
@@ -96,10 +97,10 @@ class SshFolder:
             return rows
         failed = [row[1] for row in rows if row[0] == "failed"]
         if failed:
-            return _failed(self.name, f"{', '.join(failed)} could not be written")
+            return _failed(self.name, Text("{files} could not be written", files=", ".join(failed)))
         answered = {row[1] for row in rows if row[0] in ("changed", "moved")}
         if lost := [edit.label for edit in edits if edit.label not in answered]:
-            return _failed(self.name, f"{', '.join(lost)} could not be written")
+            return _failed(self.name, Text("{files} could not be written", files=", ".join(lost)))
         return {row[1] for row in rows if row[0] == "moved"}
 
     async def visit(self, names: Sequence[str], *, at_once: int = 4) -> dict[str, tuple[int, str]] | Trouble:
@@ -184,7 +185,7 @@ def _seen(name: str, rows: Sequence[Sequence[str]]) -> FolderSeen | Trouble:
     said = {row[0]: list(row[1:]) for row in rows}
     unreadable = [row[1] for row in rows if row[0] == "unreadable"]
     if unreadable:
-        return _failed(name, f"it does not let us read {', '.join(unreadable)}")
+        return _failed(name, Text("it does not let us read {files}", files=", ".join(unreadable)))
     files = {row[1]: _file(row) for row in rows if row[0] == "file"}
     reached = said.get("reached", [])
     return FolderSeen(

@@ -18,6 +18,7 @@ from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.engines.hosts.ssh.trust.files import PublicKey, best, known, with_port
 from oarsman.engines.hosts.ssh.trust.folders import KEY
 from oarsman.errors import UsageError
+from oarsman.text.sentence import Text
 
 CONNECT_SECONDS = 10
 _ASKED_AT_MOST = 4  # one login may ask by more than one method
@@ -64,7 +65,7 @@ async def way_to(ssh: Ssh, host: SshHost) -> Way | Trouble:
             stderr=asyncio.subprocess.PIPE,
         )
     except (FileNotFoundError, PermissionError):
-        return Trouble("no-ssh", "there is no ssh on this machine", "install OpenSSH's client")
+        return Trouble("no-ssh", Text("there is no ssh on this machine"), Text("install OpenSSH's client"))
     out, err = await process.communicate()
     if process.returncode:
         return ssh.trouble(host, process.returncode, err.decode(errors="replace"))
@@ -127,7 +128,7 @@ async def learn_key(ssh: Ssh, host: SshHost, way: Way, folder: Path) -> PublicKe
     found = best([entry.key for entry in known(_text(file), way.known_as)])
     if found is not None:
         return found
-    return answer.trouble or Trouble("other", f"{host.name}: it did not show a host key")
+    return answer.trouble or Trouble("other", Text("{host}: it did not show a host key", host=host.name))
 
 
 def pinned_by(file: Path) -> list[str]:
@@ -199,10 +200,13 @@ def public_key(file: Path) -> tuple[str, Path]:
     try:
         line = public.read_text().strip()
     except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise UsageError(f"the public key {public} cannot be read: {reason}") from None
+        reason = getattr(error, "strerror", None) or Text("it is not text")
+        raise UsageError(Text("the public key {file} cannot be read: {why}", file=public, why=reason)) from None
     if PublicKey.read(line) is None or "\n" in line:
-        raise UsageError(f"{public} is no public key of OpenSSH", hint="it is one line that begins with its kind")
+        raise UsageError(
+            Text("{file} is no public key of OpenSSH", file=public),
+            hint=Text("it is one line that begins with its kind"),
+        )
     return line, public.with_suffix("")
 
 

@@ -26,6 +26,7 @@ from oarsman.engines.hosts.ssh.trust.files import PublicKey
 from oarsman.engines.hosts.ssh.trust.folders import KEY, FolderSeen, SshFolder, here, on_host
 from oarsman.engines.hosts.ssh.trust.login import StartKey, Way, known_key, learn_key, log_in, opening_key, way_to
 from oarsman.errors import UserError
+from oarsman.text.sentence import Text
 
 _TRIES = 5  # to change a file that others change at the same time, as hosts do that share a home
 
@@ -132,7 +133,9 @@ class Trust:
             if isinstance(seen, Trouble):
                 self.troubles[name] = seen
             elif seen.missing:
-                self.troubles[name] = Trouble("missing", f"{name}: it has no {', '.join(seen.missing)}")
+                self.troubles[name] = Trouble(
+                    "missing", Text("{host}: it has no {programs}", host=name, programs=", ".join(seen.missing))
+                )
             else:
                 self._seen[name] = seen
 
@@ -294,7 +297,9 @@ class Trust:
             await self._look_at([host])
             if host.name in self.troubles:
                 return
-        self.troubles[host.name] = Trouble("other", f"{host.name}: its ssh files change all the time", "try again")
+        self.troubles[host.name] = Trouble(
+            "other", Text("{host}: its ssh files change all the time", host=host.name), Text("try again")
+        )
 
     async def _change_here(self, work: Work, again: Callable[[FolderSeen], Work]) -> None:
         place = here(self.home, self._files_here())
@@ -311,7 +316,7 @@ class Trust:
             self._tell(*(change for change in work.changes if change.file not in moved and change.action != "make"))
             if not moved:
                 return
-        raise UserError("files in the ssh folder of this machine change all the time")
+        raise UserError(Text("files in the ssh folder of this machine change all the time"))
 
     def _tell(self, *changes: TrustChange) -> None:
         for change in changes:
@@ -358,10 +363,14 @@ class Trust:
     def _between(self, source: str, target: str, visits: dict[str, tuple[int, str]] | Trouble | None) -> Trouble | None:
         lost = self.troubles.get(source) or self.troubles.get(target)
         if lost is not None or visits is None or isinstance(visits, Trouble):
-            return lost or (visits if isinstance(visits, Trouble) else Trouble("other", f"{source} did not take part"))
+            return lost or (
+                visits
+                if isinstance(visits, Trouble)
+                else Trouble("other", Text("{host} did not take part", host=source))
+            )
         host = self.inventory.host(target)
         assert host is not None
         if target not in visits:
-            return Trouble("other", f"{source} said nothing about {target}")
+            return Trouble("other", Text("{host} said nothing about {other}", host=source, other=target))
         code, said = visits[target]
         return None if code == 0 else trouble(host, code, said)
