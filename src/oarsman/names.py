@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from oarsman.text.catalogue import N_
+
 # -- API ---------------------------------------------------------------------------------------
 GROUP: Final = "kubeflow.org"
 KIND: Final = "MPIJob"
@@ -109,36 +111,36 @@ QUEUED: Final = "Queued"  # waiting for room; not an upstream condition
 OUTDATED: Final = "EditsPending"  # an edit does not reach members that exist; not an upstream condition
 
 # -- Reasons ----------------------------------------------------------------------------------------
-REASON_CREATED: Final = "MPIJobCreated"
-REASON_RUNNING: Final = "MPIJobRunning"
-REASON_RESTARTING: Final = "MPIJobRestarting"
-REASON_SUSPENDED: Final = "MPIJobSuspended"
-REASON_RESUMED: Final = "MPIJobResumed"
-REASON_SUCCEEDED: Final = "MPIJobSucceeded"
-REASON_FAILED: Final = "MPIJobFailed"
-REASON_EVICTED: Final = "MPIJobEvicted"
-REASON_BACKOFF: Final = "BackoffLimitExceeded"
-REASON_DEADLINE: Final = "DeadlineExceeded"
-REASON_STOPPED: Final = "StoppedByUser"
-REASON_INVALID: Final = "ValidationError"
-REASON_CONFLICT: Final = "ErrResourceExists"
-REASON_PLACEMENT: Final = "WrongPlacement"
-REASON_BARRIER: Final = "HostsNotReady"
-REASON_HOST_LOST: Final = "HostLost"
-REASON_WAITING: Final = "WaitingForRoom"
-REASON_NO_HOSTS: Final = "WaitingForHosts"  # without hosts that cannot be used now it does not fit
-REASON_NEVER_FITS: Final = "NeverFits"  # not even if nothing else ran
-REASON_ENVIRONMENT: Final = "EnvironmentNotReady"  # the set of packages it runs in is being built, or cannot be
-REASON_ADMITTED: Final = "Admitted"
-REASON_UNSUPPORTED: Final = "Unsupported"
-REASON_TROUBLE: Final = "Trouble"  # an action failed and is tried again
-REASON_SCALED: Final = "MPIJobScaled"
-REASON_TTL: Final = "TTLExpired"
-REASON_REMARK: Final = "Remark"
-REASON_REWRITTEN: Final = "LaunchLineRewritten"
-REASON_WORKER_REPLACED: Final = "WorkerReplaced"
-REASON_OUTDATED: Final = "EditWithoutEffect"
-REASON_UNVERIFIED: Final = "PlacementNotVerified"  # no rank said where it ran
+REASON_CREATED: Final = N_("MPIJobCreated")
+REASON_RUNNING: Final = N_("MPIJobRunning")
+REASON_RESTARTING: Final = N_("MPIJobRestarting")
+REASON_SUSPENDED: Final = N_("MPIJobSuspended")
+REASON_RESUMED: Final = N_("MPIJobResumed")
+REASON_SUCCEEDED: Final = N_("MPIJobSucceeded")
+REASON_FAILED: Final = N_("MPIJobFailed")
+REASON_EVICTED: Final = N_("MPIJobEvicted")
+REASON_BACKOFF: Final = N_("BackoffLimitExceeded")
+REASON_DEADLINE: Final = N_("DeadlineExceeded")
+REASON_STOPPED: Final = N_("StoppedByUser")
+REASON_INVALID: Final = N_("ValidationError")
+REASON_CONFLICT: Final = N_("ErrResourceExists")
+REASON_PLACEMENT: Final = N_("WrongPlacement")
+REASON_BARRIER: Final = N_("HostsNotReady")
+REASON_HOST_LOST: Final = N_("HostLost")
+REASON_WAITING: Final = N_("WaitingForRoom")
+REASON_NO_HOSTS: Final = N_("WaitingForHosts")  # without hosts that cannot be used now it does not fit
+REASON_NEVER_FITS: Final = N_("NeverFits")  # not even if nothing else ran
+REASON_ENVIRONMENT: Final = N_("EnvironmentNotReady")  # the set of packages it runs in is being built, or cannot be
+REASON_ADMITTED: Final = N_("Admitted")
+REASON_UNSUPPORTED: Final = N_("Unsupported")
+REASON_TROUBLE: Final = N_("Trouble")  # an action failed and is tried again
+REASON_SCALED: Final = N_("MPIJobScaled")
+REASON_TTL: Final = N_("TTLExpired")
+REASON_REMARK: Final = N_("Remark")
+REASON_REWRITTEN: Final = N_("LaunchLineRewritten")
+REASON_WORKER_REPLACED: Final = N_("WorkerReplaced")
+REASON_OUTDATED: Final = N_("EditWithoutEffect")
+REASON_UNVERIFIED: Final = N_("PlacementNotVerified")  # no rank said where it ran
 
 
 def launcher_name(job: str) -> str:

@@ -37,7 +37,7 @@ def document(record: JobRecord) -> dict[str, Any]:
     }
     head = {"apiVersion": job.api_version.value, "kind": names.KIND, "metadata": metadata}
     body = {name: value for name, value in given.items() if name not in (*head, "status")}
-    return {**head, **body, "status": to_wire(record.status)}
+    return {**head, **body, "status": to_wire(record.status, texts=False)}
 
 
 def reference(record: JobRecord) -> str:

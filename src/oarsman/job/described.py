@@ -26,6 +26,7 @@ class Says:
     key: str = ""  # of a list: the field that tells its items apart
     otherwise: str = ""  # the wire name of the field that stands in for it where it is missing
     api: bool = True  # the REST API shows it
+    sentence: bool = False  # of a text: it is made of a template and arguments, which are kept beside it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

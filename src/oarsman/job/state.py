@@ -35,7 +35,7 @@ class Condition:
     ]
     status: Annotated[bool, Says("Whether it is true.", required=True, words=("True", "False", "Unknown"))]
     reason: Annotated[str, Says("Why, in one word for programs.")]
-    message: Annotated[str, Says("Why, in a sentence for people.")]
+    message: Annotated[str, Says("Why, in a sentence for people.", sentence=True)]
     last_update_time: Annotated[
         datetime, Says("When this condition was last written.", otherwise="lastTransitionTime", api=False)
     ]
@@ -56,14 +56,14 @@ class ReplicaCount:
 class Cause:
     """Why the job failed."""
 
-    summary: Annotated[str, Says("The cause in one line.")]
+    summary: Annotated[str, Says("The cause in one line.", sentence=True)]
     rank: Annotated[int | None, Says("The rank that failed first.")] = None
     host: Annotated[str | None, Says("The host it ran on.")] = None
     exit_code: Annotated[int | None, Says("The code it ended with, as a shell counts.")] = None
     signal: Annotated[int | None, Says("The signal that ended it.")] = None
     memory_limit_hit: Annotated[bool, Says("True when it was ended for using too much memory.")] = False
     last_lines: Annotated[tuple[str, ...], Says("The last lines it wrote.")] = ()
-    hint: Annotated[str | None, Says("What may help.")] = None
+    hint: Annotated[str | None, Says("What may help.", sentence=True)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ class QueuePlace:
     """The place in the queue, while the job waits for room."""
 
     position: Annotated[int, Says("1 is next.")]
-    reason: Annotated[str, Says("What the job waits for.")]  # in plain words
+    reason: Annotated[str, Says("What the job waits for.", sentence=True)]  # in plain words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

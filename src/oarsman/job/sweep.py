@@ -16,7 +16,7 @@ from typing import Any, Final
 from oarsman import names
 from oarsman.errors import UsageError
 from oarsman.job.job import Job
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, quoted
 
 Parameter = str | int | float | bool
 Parameters = Mapping[str, Parameter]
@@ -159,7 +159,7 @@ def _check_names(sweep: Sweep) -> None:
     for name in known:
         if not _NAME.fullmatch(name):
             raise UsageError(
-                f"'{name}' cannot be the name of a parameter",
+                Text("{name} cannot be the name of a parameter", name=quoted(name)),
                 field=where,
                 hint=Text("letters, digits and _, no digit first"),
             )
@@ -222,7 +222,7 @@ def _filled_text(text: str, parameters: Parameters, key: str) -> str | int:
     def value_of(found: re.Match[str]) -> str:
         if found[1] not in parameters:
             raise UsageError(
-                f"the manifest asks for {{{{{found[1]}}}}}, which no parameter is called",
+                Text("the manifest asks for {name}, which no parameter is called", name=f"{{{{{found[1]}}}}}"),
                 field=key or None,
                 hint=Text("parameters are {names}", names=", ".join(parameters)),
             )

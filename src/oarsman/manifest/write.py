@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from oarsman.manifest.scalars import ScalarError, resolve
+from oarsman.text.sentence import Text
 
 
 class _Dumper(yaml.SafeDumper):
@@ -41,6 +42,7 @@ def _is_text(value: str) -> bool:
 
 
 _Dumper.add_representer(str, _text)
+_Dumper.add_representer(Text, _text)
 
 
 def to_yaml(documents: Iterable[Mapping[str, Any]]) -> str:

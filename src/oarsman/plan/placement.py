@@ -101,7 +101,7 @@ def _misplaced(found: Mapping[int, str], expected: Sequence[str]) -> str | None:
     wrong = [
         Text("rank {rank} ran on {host}, planned {planned}", rank=rank, host=host, planned=expected[rank])
         if rank < len(expected)
-        else f"rank {rank} ran on {host}, planned were {len(expected)} ranks"
+        else Text("rank {rank} ran on {host}, planned were {count} ranks", rank=rank, host=host, count=len(expected))
         for rank, host in found.items()
         if rank >= len(expected) or short(expected[rank]) != short(host)
     ]
@@ -122,7 +122,7 @@ def _stranger(found: Mapping[int, str], job: Job, known: Set[str]) -> str | None
     """An elastic job has had hosts that are no longer listed; they are known by their name."""
     ours = names.worker_name(job.name, 0)[:-1]
     wrong = [
-        f"rank {rank} ran on {host}, which is not a host of this job"
+        Text("rank {rank} ran on {host}, which is not a host of this job", rank=rank, host=host)
         for rank, host in found.items()
         if short(host) not in known and not (job.elastic and host.startswith(ours))
     ]
@@ -132,4 +132,4 @@ def _stranger(found: Mapping[int, str], job: Job, known: Set[str]) -> str | None
 def _first_of(wrong: Sequence[str]) -> str | None:
     if not wrong:
         return None
-    return wrong[0] + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else "")
+    return Text("{first} (and {count} more)", first=wrong[0], count=len(wrong) - 1) if len(wrong) > 1 else wrong[0]

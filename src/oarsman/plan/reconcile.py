@@ -35,7 +35,7 @@ from oarsman.plan.policies import (
 )
 from oarsman.plan.turn import Turn
 from oarsman.status import conditions, messages, timeline
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, sentences
 
 _OURS: Final = (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
 
@@ -148,7 +148,7 @@ def reject(status: Status, problems: Sequence[FieldProblem], now: datetime, *, g
     """
     if status.finished:
         return Plan(status=status)
-    found = "; ".join(f"{p.field}: {p.message}" for p in problems)
+    found = sentences(Text("{field}: {problem}", field=p.field, problem=p.message) for p in problems)
     message = messages.cut(Text("Found validation errors: {found}", found=found))
     said = conditions.put(status.conditions, names.FAILED, True, reason=names.REASON_INVALID, message=message, at=now)
     marked = timeline.mark(timeline.mark(status.timeline, timeline.SUBMITTED, now), timeline.ENDED, now)

@@ -18,7 +18,7 @@ from oarsman.job.observed import Exit, Member, Observed, RankReport
 from oarsman.job.state import Cause
 from oarsman.plan import placement
 from oarsman.status import exits, known_errors, mpirun_words
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, cut, one_line
 
 LINES: Final = 20  # of what was last written, kept with the cause
 _LONGEST: Final = 300
@@ -151,9 +151,10 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
     known = known_errors.recognise(rank.last_lines) or known_errors.recognise(seen.launcher_lines)
     said = _last(mpirun_words.without_abort(rank.last_lines)) if ending.signal is None else None
     why = rank.reason if rank.reason and rank.reason not in ending.words else ""
-    words = f"{who} {ending.words}" + (f" ({why})" if why else "") + (f": {said}" if said else "")
+    words = Text("{who} {did}", who=who, did=ending.words)
+    words = Text("{what} ({why})", what=words, why=why) if why else words
     return Cause(
-        summary=_line(words),
+        summary=_line(Text("{what}: {why}", what=words, why=said) if said else words),
         rank=rank.rank,
         host=rank.host.split(".", 1)[0],
         exit_code=ending.code,
@@ -167,7 +168,7 @@ def _rank(rank: RankReport, seen: Observed) -> Cause:
 def _on_machine(host: str, seen: Observed) -> str:
     """With the machine that it is on, where that has another name."""
     machine = seen.machines.get(host) or seen.status.machines.get(host)
-    return f"{host} ({machine})" if machine else host
+    return Text("{host} ({machine})", host=host, machine=machine) if machine else host
 
 
 def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedProcess | None:
@@ -182,14 +183,20 @@ def _unnamed(job: Job, seen: Observed, launcher: Member) -> mpirun_words.NamedPr
 def _named(job: Job, named: mpirun_words.NamedProcess, seen: Observed) -> Cause:
     rank, host = _who_and_where(job, named, seen)
     ending = exits.tell(replace(named.exit, memory_limit_hit=_hit_the_limit(named.exit, host, seen)))
-    who = f"rank {rank}" if rank is not None else Text("a rank")
-    where = f" on {_on_machine(host, seen)}" if host else ""
-    did = f"called MPI_Abort with code {named.exit.code}" if named.aborted else ending.words
+    if host:
+        on = _on_machine(host, seen)
+        who = Text("a rank on {host}", host=on) if rank is None else Text("rank {rank} on {host}", rank=rank, host=on)
+    else:
+        who = Text("a rank") if rank is None else Text("rank {rank}", rank=rank)
+    did = Text("called MPI_Abort with code {code}", code=named.exit.code) if named.aborted else ending.words
+    words = Text("{who} {did}", who=who, did=did)
     known = known_errors.recognise(seen.launcher_lines)
     last = mpirun_words.programs_last_word(seen.launcher_lines) if ending.signal is None else None
     said = known[1] if known else last
     return Cause(
-        summary=_line(f"{who}{where} {did}" + (f": {said}" if said and "MPI_ABORT" not in said.upper() else "")),
+        summary=_line(
+            Text("{what}: {why}", what=words, why=said) if said and "MPI_ABORT" not in said.upper() else words
+        ),
         rank=rank,
         host=host,
         exit_code=ending.code,
@@ -247,16 +254,18 @@ def _told(
     seen: Observed, launcher: Member, ending: exits.Ending | None, known: tuple[known_errors.KnownError, str] | None
 ) -> str:
     """How the launcher ended, with its own words where it has any that say more."""
+    did: str
     if ending is None:
-        did = f"failed ({launcher.reason})" if launcher.reason else "failed"
+        did = Text("failed ({reason})", reason=launcher.reason) if launcher.reason else Text("failed")
     elif ending.code == 255 and known is None:
-        did = "ended with code 255, as it does when a host or the daemon on it is lost"
+        did = Text("ended with code 255, as it does when a host or the daemon on it is lost")
     else:
         did = ending.words
     said = known[1] if known else mpirun_words.last_word(seen.launcher_lines) or launcher.message
     if not said and not any(line.strip() for line in seen.launcher_lines):
-        said = "it wrote nothing"
-    return f"the launcher {did}: {said}" if said else f"the launcher {did}"
+        said = Text("it wrote nothing")
+    words = Text("{who} {did}", who=Text("the launcher"), did=did)
+    return Text("{what}: {why}", what=words, why=said) if said else words
 
 
 def _host_of(rank: int, seen: Observed) -> str | None:
@@ -273,5 +282,4 @@ def _tail(lines: Sequence[str]) -> tuple[str, ...]:
 
 
 def _line(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+    return cut(one_line(text), _LONGEST)

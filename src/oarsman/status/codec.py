@@ -4,6 +4,9 @@ Its names and types are those of `job/state.py`: what there is to do for each cl
 upstream tools read is where they expect it. Where ranks ran is written as ranges per host, since a status with a
 line per rank would not fit into an object for a large job. Reading forgives: a status written by another
 operator, or an older one of ours, may lack anything.
+
+A sentence is written in English, where others look for it. What it was made of, so that it can be said in another
+language, stands under `texts`, by the sentence.
 """
 
 from __future__ import annotations
@@ -16,21 +19,36 @@ from typing import Any, Final, get_args, get_origin
 
 from oarsman.job.described import Described, described
 from oarsman.job.state import Status
+from oarsman.text.sentence import Text, dump, load, plain
 
 Document = dict[str, Any]
-Convert = Callable[[Any], Any]
+Convert = Callable[..., Any]
 _LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
-def to_wire(status: Status) -> Document:
+def to_wire(status: Status, *, texts: bool = True) -> Document:
     written: Document = _writer(Status)(status)
+    if texts and (made := _made_of(status)):
+        written["texts"] = made
     # for those who print one word
     return {"phase": status.phase, **written} if status.conditions else written
 
 
 def from_wire(document: Mapping[str, Any] | None) -> Status:
-    found: Status = _reader(Status)(document or {})
+    document = document or {}
+    texts = {said: text for said, made in (document.get("texts") or {}).items() if (text := load(made)) == said}
+    found: Status = _reader(Status)(document, texts)
     return found
+
+
+def _made_of(status: Status) -> Document:
+    said: list[str | None] = [condition.message for condition in status.conditions]
+    for cause in (status.cause, *(attempt.cause for attempt in status.attempts)):
+        if cause is not None:
+            said += cause.summary, cause.hint
+    if status.queue is not None:
+        said.append(status.queue.reason)
+    return {plain(text): dump(text) for text in said if isinstance(text, Text) and text.arguments}
 
 
 # -- writing ------------------------------------------------------------------------------------
@@ -38,7 +56,7 @@ def from_wire(document: Mapping[str, Any] | None) -> Status:
 def _writer(cls: type) -> Convert:
     lines, known = ["written = {}"], {}
     for one in described(cls):
-        convert = _writing(one.type, one.says.words)
+        convert = plain if one.says.sentence else _writing(one.type, one.says.words)
         known[f"convert_{one.name}"] = convert
         group, _, name = one.wire.rpartition(".")
         into = f"written.setdefault({group!r}, {{}})" if group else "written"
@@ -120,8 +138,16 @@ def _reader(cls: type) -> Convert:
             known[f"other_{one.name}"], other = one.field.default_factory, f"other_{one.name}()"
         given = "" if convert and not _may_be_empty(one) else " is not None"
         value = f"convert_{one.name}(value)" if convert else "value"
+        if one.says.sentence:
+            value = "texts.get(value, value)"
+        elif _dataclass_in(one.type):
+            value = f"convert_{one.name}(value, texts)"
         values.append(f"{one.name}={value} if (value := get_{group}({wire!r})){given} else {other}")
-    return _function("document", [*lines, f"return cls({', '.join(values)})"], known)
+    return _function("document, texts", [*lines, f"return cls({', '.join(values)})"], known)
+
+
+def _dataclass_in(type_: Any) -> bool:
+    return is_dataclass(get_args(type_)[0] if get_origin(type_) is tuple else type_)
 
 
 def _may_be_empty(one: Described) -> bool:
@@ -158,7 +184,7 @@ def _reading_of(type_: Any) -> Convert | None:
         return _reader(type_)  # type: ignore[arg-type]
     if get_origin(type_) is tuple:
         convert = _reading_of(get_args(type_)[0])
-        return tuple if convert is None else lambda items: tuple([convert(item) for item in items])
+        return tuple if convert is None else lambda items, texts: tuple([convert(item, texts) for item in items])
     if get_args(type_) == (int, str):
         return _host_of_each_rank
     if get_args(type_) == (str, datetime):

@@ -12,27 +12,27 @@ SIGKILL: Final = 9
 SIGTERM: Final = 15
 
 _SIGNALS: Final = {
-    1: "Hangup",
-    2: "Interrupt",
-    3: "Quit",
+    1: Text("Hangup"),
+    2: Text("Interrupt"),
+    3: Text("Quit"),
     4: Text("Illegal instruction"),
     5: Text("Trace trap"),
-    6: "Aborted",
+    6: Text("Aborted"),
     7: Text("Bus error"),
     8: Text("Floating point exception"),
-    9: "Killed",
+    9: Text("Killed"),
     10: Text("User signal 1"),
     11: Text("Segmentation fault"),
     12: Text("User signal 2"),
     13: Text("Broken pipe"),
     14: Text("Alarm clock"),
-    15: "Terminated",
+    15: Text("Terminated"),
     24: Text("CPU time limit exceeded"),
     25: Text("File size limit exceeded"),
     31: Text("Bad system call"),
 }
-_OFTEN: Final = {7: "often a full /dev/shm", 9: "often out of memory"}
-_CODES: Final = {126: "not executable", 127: "command not found"}
+_OFTEN: Final = {7: Text("often a full /dev/shm"), 9: Text("often out of memory")}
+_CODES: Final = {126: Text("not executable"), 127: Text("command not found")}
 _SIGNAL_HINTS: Final = {
     4: Text("the program uses instructions this CPU lacks: build it for the hosts it runs on"),
     7: Text("give the host more shared memory: an emptyDir volume with medium Memory on /dev/shm"),
@@ -67,18 +67,19 @@ def tell(exit_: Exit) -> Ending:
     signal = signal_of(exit_.code, exit_.signal)
     if signal is None:
         meaning = _CODES.get(exit_.code)
-        words = f"exited with code {exit_.code}" + (f" ({meaning})" if meaning else "")
+        words = Text("exited with code {code}", code=exit_.code)
+        words = Text("{what} ({why})", what=words, why=meaning) if meaning else words
         return Ending(code=exit_.code, signal=None, words=words, hint=_CODE_HINTS.get(exit_.code))
-    words = f"was killed by signal {signal} ({_SIGNALS.get(signal, 'unknown')})"
+    name = _SIGNALS.get(signal, Text("unknown"))
+    words = Text("was killed by signal {number} ({name})", number=signal, name=name)
     if exit_.memory_limit_hit:
         return Ending(
             code=exit_.code,
             signal=signal,
-            words=f"{words}: its memory limit was reached",
+            words=Text("{what}: {why}", what=words, why=Text("its memory limit was reached")),
             hint=_MEMORY_HINT,
             memory_limit_hit=True,
         )
-    often = _OFTEN.get(signal)
-    return Ending(
-        code=exit_.code, signal=signal, words=f"{words}, {often}" if often else words, hint=_SIGNAL_HINTS.get(signal)
-    )
+    if often := _OFTEN.get(signal):
+        words = Text("{what}, {often}", what=words, often=often)
+    return Ending(code=exit_.code, signal=signal, words=words, hint=_SIGNAL_HINTS.get(signal))

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from oarsman.text.sentence import Text
+from oarsman.text import sentence
+from oarsman.text.sentence import Text, listed
 
 LIMIT: Final = 1024  # what Kubernetes accepts as the message of an event
 SUSPENDED: Final = Text("MPIJob suspended")
@@ -62,7 +63,7 @@ def restarting(number: int, summary: str, delay_seconds: int, allowed: int) -> s
 
 def queued(position: int, reason: str) -> str:
     place = Text("number {position} in the queue", position=position) if position else Text("in the queue")
-    return cut(f"{place}: {reason}" if reason else place)
+    return cut(Text("{what}: {why}", what=place, why=reason) if reason else place)
 
 
 def conflict(what: str) -> str:
@@ -71,14 +72,12 @@ def conflict(what: str) -> str:
 
 def duration(span: timedelta) -> str:
     seconds = int(span.total_seconds())
-    return f"{seconds // 60} min" if seconds % 60 == 0 and seconds else f"{seconds} s"
+    return Text("{n} min", n=seconds // 60) if seconds % 60 == 0 and seconds else Text("{n} s", n=seconds)
 
 
 def cut(text: str, limit: int = LIMIT) -> str:
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    return sentence.cut(text, limit)
 
 
 def rewritten(changes: Sequence[str]) -> str:
-    return Text(
-        "the launch line is spelled so that Open MPI 4 and 5 both take it: {changes}", changes=", ".join(changes)
-    )
+    return Text("the launch line is spelled so that Open MPI 4 and 5 both take it: {changes}", changes=listed(changes))

@@ -96,7 +96,7 @@ def _silent(paces: Mapping[int, Pace], now: datetime) -> dict[int, str]:
     silences = {rank: max(0.0, (now - last).total_seconds()) for rank, last in lasts.items()}
     newest = _Crowd(-silence for silence in silences.values())
     patience = max(_SILENT_SECONDS, _SILENT_INTERVALS * interval)
-    found = {}
+    found: dict[int, str] = {}
     for rank, silence in silences.items():
         others = -newest.median_without(-silence)
         if silence > max(patience, _LONGER_THAN_EVER * paces[rank].longest_gap) and others <= patience / 2:

@@ -73,6 +73,10 @@ def _argument(written: Any) -> Argument:
     return written if isinstance(written, int | float) else load(written)
 
 
+def quoted(word: str) -> str:
+    return Text("'{word}'", word=word)
+
+
 def sentences(parts: Iterable[str]) -> str:
     """one; two; three"""
     return _chain(parts, lambda first, rest: Text("{first}; {rest}", first=first, rest=rest))
@@ -93,6 +97,26 @@ def any_of(parts: Iterable[str]) -> str:
     """a, b or c"""
     *others, last = parts
     return Text("{others} or {last}", others=listed(others), last=last) if others else last
+
+
+def cut(text: str, limit: int) -> str:
+    """At most so many characters. A sentence that ends with what somebody else said is cut there, and stays one."""
+    if len(text) <= limit:
+        return text
+    if isinstance(text, Text) and text.arguments:
+        name = text.template.rpartition("{")[2][:-1]
+        last = text.arguments.get(name)
+        if isinstance(last, str) and text.template.endswith("}") and (room := limit - len(text) + len(last)) > 3:
+            return Text(text.template, **{**text.arguments, name: cut(last, room)})
+    return plain(text)[: limit - 3] + "..."
+
+
+def one_line(text: str) -> str:
+    """Without line breaks, and with single spaces."""
+    if isinstance(text, Text) and text.arguments:
+        arguments = {name: one_line(said) if isinstance(said, str) else said for name, said in text.arguments.items()}
+        return Text(text.template, **arguments)
+    return " ".join(text.split())
 
 
 def _chain(parts: Iterable[str], join: Any) -> str:

@@ -4,10 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import reduce
 from typing import Final
 
+from oarsman.text.sentence import Text, listed
+
 _GIB: Final = Decimal(1024**3)
-_ONE: Final = {"cpu": "CPU", "slots": "slot", "pods": "pod", "limits.cpu": "CPU limit"}
+_GPUS: Final = (Text("{n} GPU"), Text("{n} GPUs"))
+_COUNTED: Final = {  # one, and several
+    "cpu": (Text("{n} CPU"), Text("{n} CPUs")),
+    "slots": (Text("{n} slot"), Text("{n} slots")),
+    "pods": (Text("{n} pod"), Text("{n} pods")),
+    "limits.cpu": (Text("{n} CPU limit"), Text("{n} CPU limits")),
+}
+_MEASURED: Final = {
+    "memory": Text("{n} GiB of memory"),
+    "limits.memory": Text("{n} GiB of memory limits"),
+    "ephemeral-storage": Text("{n} GiB of ephemeral-storage"),
+    "limits.ephemeral-storage": Text("{n} GiB of memory limits"),
+}
 _MOST_HOLDERS: Final = 3  # that are named
 
 
@@ -83,23 +98,33 @@ def plain(name: str, amount: Decimal) -> str:
 
 def named(name: str, amount: Decimal) -> str:
     """4 CPUs, 4 GiB of memory."""
-    if _is_memory(name):
-        what = "memory limits" if name.startswith("limits.") else name.partition(".")[0]
-        return f"{plain(name, amount)} of {what}"
-    one = "GPU" if is_gpu(name) else _ONE.get(name)
     shown = number(name, amount)
-    return f"{shown} {one}{'' if shown == '1' else 's'}" if one else f"{shown} {name}"
+    if name in _MEASURED:
+        return Text(_MEASURED[name], n=shown)
+    if _is_memory(name):
+        return Text("{n} GiB of {what}", n=shown, what=name.partition(".")[0])
+    if is_gpu(name) or name in _COUNTED:
+        one, several = _GPUS if is_gpu(name) else _COUNTED[name]
+        return Text(one if shown == "1" else several, n=shown)
+    return Text("{n} {what}", n=shown, what=name)
+
+
+def all_named(need: Capacity, resources: Iterable[str]) -> str:
+    """2 CPUs and 4 GiB of memory and 1 GPU; what is not asked for is not named."""
+    told = [named(name, need[name]) for name in resources if need[name]]
+    return reduce(lambda first, last: Text("{others} and {last}", others=first, last=last), told) if told else ""
 
 
 def _is_memory(name: str) -> bool:
     return name.removeprefix("limits.") in ("memory", "ephemeral-storage") or name.startswith("hugepages-")
 
 
-def held_by(holders: Iterable[tuple[str, Decimal]], show: Callable[[Decimal], str], more: str = "more") -> str:
-    """Who has how much, the largest first."""
+def held_by(holders: Iterable[tuple[str, Decimal]], show: Callable[[Decimal], str], *, jobs: bool = False) -> str:
+    """Who has how much, the largest first. `jobs`: all of them are."""
     most = sorted(((amount, who) for who, amount in holders if amount), key=lambda one: (-one[0], one[1]))
     if not most:
         return ""
-    told = ", ".join(f"{who}: {show(amount)}" for amount, who in most[:_MOST_HOLDERS])
-    rest = f" and {len(most) - _MOST_HOLDERS} {more}" if len(most) > _MOST_HOLDERS else ""
-    return f" (held by {told}{rest})"
+    told = listed(Text("{who}: {amount}", who=who, amount=show(amount)) for amount, who in most[:_MOST_HOLDERS])
+    if more := max(len(most) - _MOST_HOLDERS, 0):
+        told = Text("{told} and {n} more jobs" if jobs else "{told} and {n} more", told=told, n=more)
+    return Text(" (held by {holders})", holders=told)

@@ -12,6 +12,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Place
 from oarsman.job.role import Role
 from oarsman.plan.capacity.amounts import Capacity
+from oarsman.text.sentence import Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ class Gang:
         """Who has how much of a resource; jobs that it may not hear of are counted together."""
         named = [(share.key, share.amounts[resource]) for share in shares if self.may_name(share.owner)]
         others = [share.amounts[resource] for share in shares if not self.may_name(share.owner)]
-        return [*named, ("others", sum(others, Decimal(0)))]
+        return [*named, (Text("others"), sum(others, Decimal(0)))]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,10 @@ from typing import Final
 
 from oarsman.job.job import Job
 from oarsman.job.role import Role
-from oarsman.plan.capacity.amounts import Capacity, held_by, named, number, total
+from oarsman.plan.capacity.amounts import Capacity, all_named, held_by, named, number, total
 from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of
-from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, way_out
-from oarsman.text.sentence import Text
+from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, with_way_out
+from oarsman.text.sentence import Text, all_of, sentences
 
 _RESOURCES: Final = ("gpu", "slots", "memory")  # what is looked at first is told first
 _AS_ASKED: Final = ("slots", "gpu", "memory")
@@ -57,7 +57,7 @@ def never(gang: Gang, empty: Sequence[Spot]) -> str:
             all=_counted(gang),
         )
     )
-    return f"{reason}{way_out(gang, empty)}"
+    return with_way_out(reason, gang, empty)
 
 
 def _parties(gang: Gang) -> list[tuple[str, Capacity, Party]]:
@@ -91,7 +91,12 @@ def _too_large(gang: Gang, empty: Sequence[Spot]) -> str | None:
                     if most
                     else Text("none has any")
                 )
-                return f"{_no_host(party)} {named(name, need[name])} for {who} ({has})"
+                template = (
+                    Text("no host with its labels has {need} for {who} ({most})")
+                    if party.selector
+                    else Text("no host has {need} for {who} ({most})")
+                )
+                return Text(template, need=named(name, need[name]), who=who, most=has)
     return None
 
 
@@ -101,20 +106,25 @@ def _too_much(gang: Gang, empty: Sequence[Spot]) -> str | None:
     needs, whole = gang.counted(gang.whole), total(spot.free for spot in _taking(empty, gang.first))
     for name in _RESOURCES:
         if needs[name] > whole[name]:
-            have = "the hosts with its labels have" if gang.first.selector else "the hosts have"
-            return f"asks for {named(name, needs[name])}, {have} {number(name, whole[name])}"
+            template = (
+                Text("asks for {asked}, the hosts with its labels have {whole}")
+                if gang.first.selector
+                else Text("asks for {asked}, the hosts have {whole}")
+            )
+            return Text(template, asked=named(name, needs[name]), whole=number(name, whole[name]))
     return None
 
 
 def _not_together(gang: Gang, empty: Sequence[Spot]) -> str | None:
     for who, need, party in _parties(gang):
         if not any(spot.free.fitting(need) for spot in _taking(empty, party)):
-            return f"{_no_host(party)} {_amounts(need)} together for {who}"
+            template = (
+                Text("no host with its labels has {needs} together for {who}")
+                if party.selector
+                else Text("no host has {needs} together for {who}")
+            )
+            return Text(template, needs=_amounts(need), who=who)
     return None
-
-
-def _no_host(party: Party) -> str:
-    return "no host with its labels has" if party.selector else "no host has"
 
 
 def _taking(spots: Sequence[Spot], party: Party) -> list[Spot]:
@@ -128,7 +138,7 @@ def short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share
     fit = most_placed(gang, usable)
     reason = lasting or _too_few(_asked(gang), fit, gang.parties == 1, _full(gang, gang.parties, usable, shares))
     missed = _left_out(gang, spots) if lasting or fits(gang, spots) else []
-    return "; ".join([reason, *missed])
+    return sentences([reason, *missed])
 
 
 def _until_they_are_back(gang: Gang, usable: Sequence[Spot]) -> str:
@@ -141,10 +151,11 @@ def _until_they_are_back(gang: Gang, usable: Sequence[Spot]) -> str:
 def no_more(gang: Gang, wanted: int, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
     """Why so many more workers do not fit now."""
     usable = _usable(spots)
-    more = f"{wanted} more worker{'s' * (wanted > 1)} with {_each(gang.counted(gang.worker.need), wanted)}"
+    workers = Text("{n} more workers", n=wanted) if wanted > 1 else Text("{n} more worker", n=wanted)
+    more = _with(workers, gang.counted(gang.worker.need), wanted)
     reason = _too_few(more, most_workers(gang, wanted, usable), wanted == 1, _full(gang, wanted, usable, shares))
     missed = _left_out(gang, spots) if most_workers(gang, wanted, spots) == wanted else []
-    return "; ".join([reason, *missed])
+    return sentences([reason, *missed])
 
 
 def _usable(spots: Sequence[Spot]) -> list[Spot]:
@@ -200,25 +211,28 @@ def _asked(gang: Gang) -> str:
     """4 workers with 2 slots and 1 GPU each."""
     worker, launcher = gang.counted(gang.worker.need), gang.counted(gang.launcher_alone.need)
     if not gang.workers:
-        return f"1 launcher with {_amounts(launcher)}"
+        return _with(Text("1 launcher"), launcher, 1)
     if gang.launcher_apart and launcher == worker:
-        return f"{_counted(gang)} with {_each(worker, gang.parties)}"
-    number = len(gang.workers)
-    workers = f"{number} worker{'s' * (number > 1)} with {_each(worker, number)}"
-    return f"{workers} and 1 launcher with {_amounts(launcher)}" if any(launcher.values()) else workers
+        return _with(_counted(gang), worker, gang.parties)
+    workers = _with(_workers(gang), worker, len(gang.workers))
+    return all_of([workers, _with(Text("1 launcher"), launcher, 1)]) if any(launcher.values()) else workers
 
 
 def _counted(gang: Gang) -> str:
-    number = len(gang.workers)
-    workers = f"{number} worker{'s' * (number > 1)}"
     if not gang.launcher_apart:
-        return workers
-    return Text("1 launcher and {workers}", workers=workers) if number else "1 launcher"
+        return _workers(gang)
+    return Text("1 launcher and {workers}", workers=_workers(gang)) if gang.workers else Text("1 launcher")
 
 
-def _each(need: Capacity, number: int) -> str:
-    return f"{_amounts(need)} each" if number > 1 else _amounts(need)
+def _workers(gang: Gang) -> str:
+    number = len(gang.workers)
+    return Text("{n} workers", n=number) if number > 1 else Text("{n} worker", n=number)
+
+
+def _with(who: str, need: Capacity, number: int) -> str:
+    template = Text("{who} with {each} each") if number > 1 else Text("{who} with {each}")
+    return Text(template, who=who, each=_amounts(need))
 
 
 def _amounts(need: Capacity) -> str:
-    return " and ".join(named(name, need[name]) for name in _AS_ASKED if need[name])
+    return all_named(need, _AS_ASKED)

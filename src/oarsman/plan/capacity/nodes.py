@@ -10,10 +10,10 @@ from functools import partial
 from typing import Final
 
 from oarsman.job.observed import Admission
-from oarsman.plan.capacity.amounts import Capacity, held_by, named, plain, total
+from oarsman.plan.capacity.amounts import Capacity, all_named, held_by, named, plain, total
 from oarsman.plan.capacity.gang import Gang, Party, Share
 from oarsman.plan.capacity.placement import Spot, emptied, fits, most_placed
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, sentences
 
 UNSEEN_NODES: Final = Text("this user may not see the nodes; whether there is room is not known")
 UNSEEN_PODS: Final = Text("this user may not see what runs on the nodes; whether there is room now is not known")
@@ -70,20 +70,26 @@ def _never(gang: Gang, empty: Sequence[Spot]) -> str:
                 need=named(name, amount),
                 whole=plain(name, whole[name]),
             )
-    return f"even with nothing else on them, the nodes have room for {_some(gang, empty)}"
+    return _some(Text("even with nothing else on them, the nodes have room for {placed} of {all}"), gang, empty)
 
 
 def _parties(gang: Gang) -> list[tuple[str, Party]]:
-    launcher = ("launcher", gang.launcher_alone)
-    return [launcher, ("worker", gang.worker)] if gang.workers else [launcher]
+    launcher = (Text("launcher"), gang.launcher_alone)
+    return [launcher, (Text("worker"), gang.worker)] if gang.workers else [launcher]
 
 
 def _too_large(word: str, need: Capacity, those: Sequence[Spot]) -> str:
     for name, amount in need.items():
         most = max(spot.free[name] for spot in those)
         if amount > most:
-            has = f"no node has more than {plain(name, most)}" if most else "no node has any"
-            return f"the {word} asks for {named(name, amount)}, {has}"
+            if not most:
+                return Text("the {role} asks for {need}, no node has any", role=word, need=named(name, amount))
+            return Text(
+                "the {role} asks for {need}, no node has more than {most}",
+                role=word,
+                need=named(name, amount),
+                most=plain(name, most),
+            )
     return Text("no node has {needs} together, which the {role} asks for", needs=_all_named(need), role=word)
 
 
@@ -102,12 +108,12 @@ def _short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Shar
             need=named(name, amount),
             free=plain(name, free[name]),
             whole=plain(name, whole[name]),
-            held=held_by(_by_key(held, name), partial(plain, name), "more jobs"),
+            held=held_by(_by_key(held, name), partial(plain, name), jobs=True),
         )
         for name, amount in gang.whole.items()
         if amount > free[name]
     ]
-    return "; ".join(missing) or _scattered(gang, ready, free, whole)
+    return sentences(missing) or _scattered(gang, ready, free, whole)
 
 
 def _by_key(held: Iterable[Share], name: str) -> Iterable[tuple[str, Decimal]]:
@@ -126,25 +132,30 @@ def _scattered(gang: Gang, ready: Sequence[Spot], free: Capacity, whole: Capacit
             return Text("no node that is ready takes the {role}", role=word)
         for name, amount in party.need.items():
             if all(spot.free[name] < amount for spot in those):
-                there = f"{named(name, free[name])} are free, but no node has"
-                return f"{there} the {plain(name, amount)} that the {word} asks for"
+                return Text(
+                    "{free} are free, but no node has the {need} that the {role} asks for",
+                    free=named(name, free[name]),
+                    need=plain(name, amount),
+                    role=word,
+                )
         if not any(spot.free.fitting(party.need) for spot in those):
             return Text(
                 "no node has {needs} free at the same time, which the {role} asks for",
                 needs=_all_named(party.need),
                 role=word,
             )
-    return f"there is room for {_some(gang, ready)}: what is free is scattered over the nodes"
+    return _some(Text("there is room for {placed} of {all}: what is free is scattered over the nodes"), gang, ready)
 
 
-def _some(gang: Gang, spots: Sequence[Spot]) -> str:
+def _some(template: str, gang: Gang, spots: Sequence[Spot]) -> str:
     """The launcher has its place, some of the workers have not."""
     number = len(gang.workers)
-    return f"{most_placed(gang, spots) - 1} of {number} worker{'' if number == 1 else 's'}"
+    workers = Text("{n} worker", n=number) if number == 1 else Text("{n} workers", n=number)
+    return Text(template, placed=most_placed(gang, spots) - 1, all=workers)
 
 
 def _all_named(need: Capacity) -> str:
-    return " and ".join(named(name, amount) for name, amount in need.items() if amount and name != "pods")
+    return all_named(need, (name for name in need if name != "pods"))
 
 
 # -- quotas -----------------------------------------------------------------------------------------------
@@ -154,9 +165,16 @@ def _by_quota(counted: Capacity, quotas: Iterable[Quota]) -> tuple[str, str]:
     for quota in quotas:
         for name, hard in quota.hard.items():
             need, left, what = counted[name], hard - quota.used[name], name.removeprefix("requests.")
-            allows = f"the quota {quota.name} of namespace {quota.namespace} allows {plain(what, hard)}"
+            said = {"quota": quota.name, "space": quota.namespace, "hard": plain(what, hard)}
             if need > hard:
-                return f"needs {named(what, need)}, {allows}", ""
+                return Text(
+                    "needs {need}, the quota {quota} of namespace {space} allows {hard}", need=named(what, need), **said
+                ), ""
             if need > left and not later:
-                later = f"needs {named(what, need)}, {allows} and {plain(what, max(left, Decimal(0)))} of it are left"
+                later = Text(
+                    "needs {need}, the quota {quota} of namespace {space} allows {hard} and {left} of it are left",
+                    need=named(what, need),
+                    left=plain(what, max(left, Decimal(0))),
+                    **said,
+                )
     return "", later

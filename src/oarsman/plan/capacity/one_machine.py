@@ -14,7 +14,8 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Place
 from oarsman.plan.capacity.amounts import held_by, named, number
 from oarsman.plan.capacity.gang import Gang, Party, Placed, Share, needed_by
-from oarsman.plan.capacity.placement import Machine, Spot, way_out
+from oarsman.plan.capacity.placement import Machine, Spot, with_way_out
+from oarsman.text.sentence import Text, sentences
 
 _RESOURCES = ("gpu", "cpu", "memory")  # in the order in which people hear of them
 
@@ -35,15 +36,20 @@ def never(gang: Gang, empty: Sequence[Spot]) -> str:
     need = gang.counted(gang.whole)
     name = next(name for name in _RESOURCES if need[name] > spot.free[name])
     asked, has = named(name, need[name]), number(name, spot.free[name])
-    return f"asks for {asked}, the machine has {has}{way_out(gang, empty)}"
+    return with_way_out(Text("asks for {asked}, the machine has {whole}", asked=asked, whole=has), gang, empty)
 
 
 def short(gang: Gang, spots: Sequence[Spot], shares: Mapping[str, Sequence[Share]]) -> str:
     [spot] = spots
     need, free, whole = gang.counted(gang.whole), spot.free.at_least_nothing, spot.machine.capacity
-    return "; ".join(
-        f"needs {named(name, need[name])}, {number(name, free[name])} of {number(name, whole[name])} are free"
-        + held_by(gang.as_named_to(shares.get(spot.machine.name, ()), name), partial(number, name))
+    return sentences(
+        Text(
+            "needs {need}, {free} of {whole} are free{held}",
+            need=named(name, need[name]),
+            free=number(name, free[name]),
+            whole=number(name, whole[name]),
+            held=held_by(gang.as_named_to(shares.get(spot.machine.name, ()), name), partial(number, name)),
+        )
         for name in _RESOURCES
         if need[name] > free[name]
     )

@@ -118,9 +118,11 @@ def most_workers(gang: Gang, wanted: int, spots: Sequence[Spot]) -> int:
     return min(sum(_worker_counts(gang, wanted, spots)), wanted)
 
 
-def way_out(gang: Gang, empty: Sequence[Spot]) -> str:
-    """What helps a job that never fits, if it does."""
-    return "; --oversubscribe starts it all the same" if fits(replace(gang, oversubscribe=True), empty) else ""
+def with_way_out(reason: str, gang: Gang, empty: Sequence[Spot]) -> str:
+    """Why a job never fits, and what helps, if it does."""
+    if not fits(replace(gang, oversubscribe=True), empty):
+        return reason
+    return Text("{reason}; --oversubscribe starts it all the same", reason=reason)
 
 
 def _best_first(gang: Gang, spots: Sequence[Spot]) -> int | None:

@@ -27,6 +27,12 @@ from oarsman.status import messages, timeline
 from oarsman.text.sentence import Text
 
 SOON: Final = timedelta(seconds=15)  # a start that takes longer is looked at again, to tell what it waits for
+_STATES: Final = {
+    Phase.PENDING: Text("it is pending"),
+    Phase.RUNNING: Text("it is running"),
+    Phase.SUCCEEDED: Text("it is succeeded"),
+    Phase.FAILED: Text("it is failed"),
+}
 
 
 def hopeless(turn: Turn) -> Turn:
@@ -34,7 +40,9 @@ def hopeless(turn: Turn) -> Turn:
     if turn.launcher is not None and turn.launcher.phase is Phase.RUNNING:
         return turn
     dead = [w for w in turn.seen.workers if w.phase is Phase.FAILED and w.reason == names.REASON_BARRIER]
-    return not_ready(turn, f"{dead[0].name}: {dead[0].message}", dead[0].name) if dead else turn
+    if not dead:
+        return turn
+    return not_ready(turn, Text("{host}: {why}", host=dead[0].name, why=dead[0].message), dead[0].name)
 
 
 def launch(turn: Turn) -> Turn:
@@ -93,7 +101,7 @@ def _worker(turn: Turn, index: int) -> _Waiting | None:
     if usable(worker):
         return None
     died = worker.phase.ended and not worker.terminating
-    state = Text("it is going away") if worker.terminating else f"it is {worker.phase.value.lower()}"
+    state = Text("it is going away") if worker.terminating else _STATES[worker.phase]
     said = worker.not_ready_because or worker.message or worker.reason or state
     return _Waiting(
         host=worker.name,
@@ -153,7 +161,7 @@ def _tell(turn: Turn, waiting: _Waiting) -> Turn:
         return turn
     if not waiting.died and waiting.since is not None and turn.now < waiting.since + SOON:
         return turn.wake_at(waiting.since + SOON)  # most waits are over by then
-    message = messages.cut(f"{waiting.host}: {waiting.because}")
+    message = messages.cut(Text("{host}: {why}", host=waiting.host, why=waiting.because))
     reason = names.REASON_WAITING if waiting.for_room else names.REASON_BARRIER
     if not turn.status.is_true(names.QUEUED):
         turn = turn.tell(reason, message, warning=not waiting.for_room)

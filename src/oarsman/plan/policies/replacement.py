@@ -100,4 +100,4 @@ def what_befell(worker: Member) -> str:
     )
     if worker.exit is not None and not worker.reason:
         said = Text("it ended with code {code}", code=worker.exit.code)
-    return f"{said}: {worker.message}" if worker.message else said
+    return Text("{what}: {why}", what=said, why=worker.message) if worker.message else said

@@ -100,7 +100,9 @@ def wants_private_network(job: Job, separation: Separation) -> bool:
 def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
     """What is done differently here, each in one plain sentence."""
     image = job.launcher.container.image
-    notes = [Text("image {image} is not pulled: the programs of this machine run", image=image)] if image else []
+    notes: list[str] = (
+        [Text("image {image} is not pulled: the programs of this machine run", image=image)] if image else []
+    )
     if not separation.names:
         notes.append(Text("all ranks run as one host, workers are names only: {why}", why=separation.trouble))
     roles = [role for role in (job.launcher, job.worker) if role is not None]

@@ -84,7 +84,9 @@ class SshTransport:
 
     def remarks(self, job: Job) -> list[str]:
         image = job.launcher.container.image
-        notes = [Text("image {image} is not pulled: the programs of the hosts run", image=image)] if image else []
+        notes: list[str] = (
+            [Text("image {image} is not pulled: the programs of the hosts run", image=image)] if image else []
+        )
         roles = [role for role in (job.launcher, job.worker) if role is not None]
         if any("memory" in role.container.resources.limits for role in roles):
             notes.append(Text("memory limits are not enforced: hosts are used as they are"))

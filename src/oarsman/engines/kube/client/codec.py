@@ -12,6 +12,7 @@ from typing_extensions import TypeVar
 
 from oarsman.engines.kube.client.errors import Refusal, Unavailable, Unreadable, from_refusal
 from oarsman.engines.kube.client.meta import PartialObject
+from oarsman.text.sentence import plain
 
 T = TypeVar("T", default=dict[str, Any])
 WHOLE: Any = dict  # the view that keeps everything
@@ -55,6 +56,8 @@ class _Event(msgspec.Struct, frozen=True):
 def _plain(value: object) -> object:
     if isinstance(value, Mapping):
         return dict(value)
+    if isinstance(value, str):
+        return plain(value)
     raise TypeError(f"{type(value).__name__} has no place in a document")
 
 
