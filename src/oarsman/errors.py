@@ -28,6 +28,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from oarsman.text.sentence import Text
+
 
 class OarsmanError(Exception):
     """Base of everything Oarsman raises on purpose."""
@@ -59,15 +61,17 @@ class Problem:
     hint: str | None = None  # "did you mean ...?"
     snippet: str = ""  # the source line
 
-    @property
-    def stray(self) -> bool:
-        """Whether the field is there but should not be."""
-        return self.message.startswith("unknown")
+    stray: bool = False  # whether the field is there but should not be
 
     @property
     def meant(self) -> str | None:
         """The word that was probably meant."""
-        return self.hint.split("'")[1] if self.hint is not None and self.hint.startswith("did you mean '") else None
+        meant = self.hint.arguments.get("meant") if isinstance(self.hint, Text) else None
+        return meant if isinstance(meant, str) else None
+
+
+def did_you_mean(word: str) -> str:
+    return Text("did you mean '{meant}'?", meant=word)
 
 
 class ManifestError(UserError):
@@ -77,8 +81,9 @@ class ManifestError(UserError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         first = problems[0]
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        super().__init__(f"{first.message}{more}", field=first.field, hint=first.hint)
+        more = len(problems) - 1
+        message = Text("{first} (and {count} more)", first=first.message, count=more) if more else first.message
+        super().__init__(message, field=first.field, hint=first.hint)
         self.problems = tuple(problems)
 
 

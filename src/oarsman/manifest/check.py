@@ -19,12 +19,12 @@ from oarsman.errors import Problem
 from oarsman.job.job import ApiVersion
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1, MPIJobV2beta1
 from oarsman.manifest.places import look, unshared
-from oarsman.manifest.problems import Path, listed, nearest, quoted
+from oarsman.manifest.problems import Path, nearest, quoted
 from oarsman.manifest.rules import check_counts
 from oarsman.manifest.source import Document
 from oarsman.manifest.template import check_template
 from oarsman.names import GROUP, KIND
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, all_of, any_of
 
 MODELS: Mapping[str, type[AnyMPIJob]] = {ApiVersion.V2BETA1.value: MPIJobV2beta1, ApiVersion.V1.value: MPIJobV1}
 _OLD = ("v1alpha1", "v1alpha2")
@@ -77,7 +77,7 @@ def _check_once(document: Document, model: type[AnyMPIJob]) -> tuple[AnyMPIJob |
 def _without_echoes(document: Document, problems: list[Problem]) -> list[Problem]:
     """A misspelled required field is one mistake: its hint is shown, that the right one is missing is not."""
     meant = {(*document.path(p)[:-1], p.meant) for p in problems if p.stray}
-    return [p for p in problems if not (p.message == Text("is required") and document.path(p) in meant)]
+    return [p for p in problems if not (p.message == "is required" and document.path(p) in meant)]
 
 
 def without_nulls(value: Any, path: Path = ()) -> Any:
@@ -91,7 +91,7 @@ def _version(document: Document) -> tuple[str | None, list[Problem]]:
     """The version to read the document in, even if only guessed, and what is wrong with how it says so."""
     problems = []
     version, kind = document.value.get("apiVersion"), document.value.get("kind")
-    accepted = listed(list(MODELS), "and")
+    accepted = all_of(list(MODELS))
     if kind is None:
         problems.append(document.missing(("kind",), Text("is required; write kind: {kind}", kind=KIND)))
     elif kind != KIND:
@@ -117,8 +117,11 @@ def _version(document: Document) -> tuple[str | None, list[Problem]]:
                 Text(
                     "{given} is no longer accepted; accepted are {accepted}", given=quoted(version), accepted=accepted
                 ),
-                hint=f"convert the manifest: change apiVersion to {GROUP}/v1 and move backoffLimit and"
-                " activeDeadlineSeconds under runPolicy",
+                hint=Text(
+                    "convert the manifest: change apiVersion to {version} and move backoffLimit and "
+                    "activeDeadlineSeconds under runPolicy",
+                    version=f"{GROUP}/v1",
+                ),
             )
         )
     else:
@@ -163,14 +166,14 @@ def _check_templates(document: Document) -> list[Problem]:
 
 
 _MESSAGES = {
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "string_type": "must be a string",
-    "bool_type": "must be true or false",
-    "dict_type": "must be a mapping",
-    "model_type": "must be a mapping",
-    "model_attributes_type": "must be a mapping",
-    "list_type": "must be a list",
+    "int_type": Text("must be a whole number, not {given}"),
+    "int_from_float": Text("must be a whole number, not {given}"),
+    "string_type": Text("must be a string, not {given}"),
+    "bool_type": Text("must be true or false, not {given}"),
+    "dict_type": Text("must be a mapping, not {given}"),
+    "model_type": Text("must be a mapping, not {given}"),
+    "model_attributes_type": Text("must be a mapping, not {given}"),
+    "list_type": Text("must be a list, not {given}"),
 }
 
 
@@ -204,12 +207,12 @@ def _translate(document: Document, model: type[BaseModel], value: Any, error: Ma
         return document.problem(path, Text("is not valid: {why}", why=error["msg"]))
     hint = None
     if kind == "string_type" and isinstance(given, bool | int | float):
-        hint = f'quote it: "{str(given).lower() if isinstance(given, bool) else given}"'
+        hint = Text('quote it: "{text}"', text=str(given).lower() if isinstance(given, bool) else given)
     elif kind == "int_type" and isinstance(given, str) and given.strip().lstrip("-").isdecimal():
         hint = Text("leave the quotes out: {text}", text=given.strip())
     elif kind == "bool_type" and isinstance(given, str) and given.lower() in _TRUTHS:
-        hint = f"write {_TRUTHS[given.lower()]}"
-    return document.problem(path, f"{sentence}, not {quoted(given)}", hint=hint)
+        hint = Text("write {text}", text=_TRUTHS[given.lower()])
+    return document.problem(path, Text(sentence, given=quoted(given)), hint=hint)
 
 
 _TRUTHS = {"true": "true", "yes": "true", "on": "true", "false": "false", "no": "false", "off": "false"}
@@ -219,14 +222,13 @@ def _unknown_field(document: Document, model: type[BaseModel], path: Path) -> Pr
     name = str(path[-1])
     known = _fields_at(model, path[:-1])
     if path[:-1] == _ROLES:
-        return document.problem(
+        return document.stray(
             path,
             Text("unknown replica type {name}; there are Launcher and Worker", name=quoted(name)),
             hint=nearest(name, known),
-            on_key=True,
         )
     hint = nearest(name, known) or _elsewhere(model, path)
-    return document.problem(path, Text("unknown field {name}", name=quoted(name)), hint=hint, on_key=True)
+    return document.stray(path, Text("unknown field {name}", name=quoted(name)), hint=hint)
 
 
 _PATHS: tuple[tuple[str, ...], ...] = ((), ("spec",), ("spec", "runPolicy"), ("spec", "runPolicy", "schedulingPolicy"))
@@ -237,18 +239,19 @@ def _elsewhere(model: type[BaseModel], path: Path) -> str | None:
     name = path[-1]
     for place in _PATHS:
         if place != path[:-1] and name in _fields_at(model, place):
-            return Text("it belongs to {place}", place=".".join(place) or "the top level")
+            return Text("it belongs to {place}", place=".".join(place) or Text("the top level"))
     if path[:-1] != (*_ROLES, "Launcher") and name in _fields_at(model, (*_ROLES, "Launcher")):
         return Text("it belongs to a role of mpiReplicaSpecs")
     other, version = (MPIJobV1, "v1") if model is MPIJobV2beta1 else (MPIJobV2beta1, "v2beta1")
-    return f"only {GROUP}/{version} has this field" if name in _fields_at(other, path[:-1]) else None
+    known = name in _fields_at(other, path[:-1])
+    return Text("only {version} has this field", version=f"{GROUP}/{version}") if known else None
 
 
 def _not_in_list(document: Document, model: type[BaseModel], path: Path, given: object) -> Problem:
     allowed = _literals(model, path)
     hint = nearest(given, allowed) if isinstance(given, str) else None
     return document.problem(
-        path, Text("{given} is not one of {allowed}", given=quoted(given), allowed=listed(allowed)), hint=hint
+        path, Text("{given} is not one of {allowed}", given=quoted(given), allowed=any_of(allowed)), hint=hint
     )
 
 

@@ -194,7 +194,9 @@ def _checked(volume: Any) -> dict[str, Any]:
 
 def _check_path(path: str) -> None:
     if not path.startswith("/"):
-        raise UsageError(f"a volume is mounted at a whole path, not '{path}'", field="volumes", hint="/data")
+        raise UsageError(
+            Text("a volume is mounted at a whole path, not '{path}'", path=path), field="volumes", hint="/data"
+        )
 
 
 def _mounts(document: Document, role: str) -> list[dict[str, Any]]:

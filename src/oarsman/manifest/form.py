@@ -52,7 +52,9 @@ def with_value(text: str, field: str, value: Any) -> str:
     """
     if field not in FIELDS:
         raise UsageError(
-            f"the form has no field '{field}'", field=field, hint=Text("one of {names}", names=", ".join(FIELDS))
+            Text("the form has no field '{name}'", name=field),
+            field=field,
+            hint=Text("one of {names}", names=", ".join(FIELDS)),
         )
     known = FIELDS[field]
     found = documents(text)

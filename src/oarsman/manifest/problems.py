@@ -11,7 +11,8 @@ import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-from oarsman.errors import Problem
+from oarsman.errors import Problem, did_you_mean
+from oarsman.text import sentence
 from oarsman.text.sentence import Text
 
 Path = tuple[str | int, ...]
@@ -60,7 +61,7 @@ def quoted(value: object) -> str:
     if len(text) > _LONGEST_VALUE:
         text = text[: _LONGEST_VALUE - 1] + "…"
     text = visible(text)
-    return f"'{text}'" if isinstance(value, str) else text
+    return sentence.quoted(text) if isinstance(value, str) else text
 
 
 def dotted(path: Path) -> str:
@@ -81,16 +82,9 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     names = list(known)
     lowered = {name.lower(): name for name in names}
     if word.lower() in lowered:
-        return f"did you mean '{lowered[word.lower()]}'?"
+        return did_you_mean(lowered[word.lower()])
     close = difflib.get_close_matches(word.lower()[:80], lowered, n=1, cutoff=0.6)
-    return f"did you mean '{lowered[close[0]]}'?" if close else None
-
-
-def listed(words: Sequence[str], last: str = "or") -> str:
-    """a, b or c."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} {last} {words[-1]}"
+    return did_you_mean(lowered[close[0]]) if close else None
 
 
 def _shown(c: str) -> str:

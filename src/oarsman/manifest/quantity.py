@@ -11,6 +11,7 @@ import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from enum import Enum
 
+from oarsman.errors import did_you_mean
 from oarsman.text.sentence import Text
 
 # Kubernetes keeps amounts below 2^63 and no finer than one billionth.
@@ -82,7 +83,7 @@ def _parse(value: str | int | float) -> tuple[Decimal, SuffixFamily]:
     found = _FORM.match(text) if len(text) <= _LONGEST else None
     if found is None:
         hint = Text("leave the space out") if " " in text and _FORM.match(text[:_LONGEST].replace(" ", "")) else None
-        raise QuantityError(f"'{text[:40]}' is not a quantity such as 2, 500m or 4Gi", hint)
+        raise QuantityError(Text("'{given}' is not a quantity such as 2, 500m or 4Gi", given=text[:40]), hint)
     number, suffix = Decimal(found["number"]), found["suffix"]
     if suffix in _DECIMAL:
         amount, family = _EXACT.scaleb(number, _DECIMAL[suffix]), SuffixFamily.DECIMAL
@@ -93,7 +94,7 @@ def _parse(value: str | int | float) -> tuple[Decimal, SuffixFamily]:
     else:
         raise _unknown_suffix(text, found["number"], suffix)
     if abs(amount) > _LARGEST:
-        raise QuantityError(f"'{text}' is more than Kubernetes can count (2^63 - 1)")
+        raise QuantityError(Text("'{given}' is more than Kubernetes can count (2^63 - 1)", given=text))
     return _ceil_to_finest(amount), family
 
 
@@ -106,9 +107,14 @@ def _scaled(number: Decimal, suffix: str) -> Decimal:
 
 def _unknown_suffix(text: str, number: str, suffix: str) -> QuantityError:
     meant = _COMMON_SLIPS.get(suffix)
-    hint = f"did you mean '{number}{meant}'?" if meant is not None else None
+    hint = did_you_mean(f"{number}{meant}") if meant is not None else None
     return QuantityError(
-        f"'{text}' has the unknown suffix '{suffix}'; known are n u m k M G T P E and Ki Mi Gi Ti Pi Ei", hint
+        Text(
+            "'{given}' has the unknown suffix '{suffix}'; known are n u m k M G T P E and Ki Mi Gi Ti Pi Ei",
+            given=text,
+            suffix=suffix,
+        ),
+        hint,
     )
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from oarsman import names
-from oarsman.errors import Problem
+from oarsman.errors import Problem, did_you_mean
 from oarsman.job.job import ApiVersion, Implementation, Job
 from oarsman.job.launch import LaunchLine
 from oarsman.job.launch_options import HYDRA_ONLY
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
-from oarsman.manifest.problems import Path, listed, nearest, quoted
+from oarsman.manifest.problems import Path, nearest, quoted
 from oarsman.manifest.source import Document
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, all_of, any_of
 
 _DNS_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?\Z")
 _DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?\Z")
@@ -43,7 +43,11 @@ def check_counts(document: Document, model: AnyMPIJob) -> Iterator[Problem]:
         if roles.worker.replicas is None:
             yield document.missing(where, Text("is required: how many workers?"))
         elif roles.worker.replicas < 1:
-            yield document.problem(where, f"must be at least 1, not {roles.worker.replicas}", hint=_NO_WORKERS)
+            yield document.problem(
+                where,
+                Text("must be at least {least}, not {given}", least=1, given=roles.worker.replicas),
+                hint=_NO_WORKERS,
+            )
         elif roles.worker.replicas > _MOST_WORKERS:
             yield document.problem(
                 where, Text("must be at most {most}, not {given}", most=_MOST_WORKERS, given=roles.worker.replicas)
@@ -112,7 +116,7 @@ def _check_names(document: Document, job: Job) -> Iterator[Problem]:
 
 def _name_hint(name: str) -> str | None:
     better = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-    return f"did you mean '{better}'?" if _DNS_1035.match(better) and len(better) <= _LONGEST_NAME else None
+    return did_you_mean(better) if _DNS_1035.match(better) and len(better) <= _LONGEST_NAME else None
 
 
 def _check_labels(document: Document, job: Job) -> Iterator[Problem]:
@@ -135,9 +139,7 @@ def _check_annotations(document: Document, annotations: Mapping[str, str]) -> It
         if not name.startswith(_OUR_PREFIX):
             continue
         if name not in _OURS:
-            yield document.problem(
-                path, Text("unknown annotation {name}", name=quoted(name)), hint=nearest(name, _OURS), on_key=True
-            )
+            yield document.stray(path, Text("unknown annotation {name}", name=quoted(name)), hint=nearest(name, _OURS))
         elif (wrong := _OURS[name](value)) is not None:
             yield document.problem(path, wrong)
 
@@ -146,7 +148,7 @@ def _one_of(*allowed: str) -> Any:
     return lambda value: (
         None
         if value in allowed
-        else Text("{given} is not one of {allowed}", given=quoted(value), allowed=listed(allowed))
+        else Text("{given} is not one of {allowed}", given=quoted(value), allowed=any_of(allowed))
     )
 
 
@@ -214,7 +216,7 @@ def _check_main_container(document: Document, job: Job) -> Iterator[Problem]:
                 "the {whose} has no container {name}; it has {known}",
                 whose=whose,
                 name=quoted(job.main_container),
-                known=listed(known, "and"),
+                known=all_of(known),
             ),
             hint=nearest(job.main_container, known),
         )
@@ -292,7 +294,7 @@ def _is_openmpi(job: Job, line: LaunchLine) -> bool:
 def _check_elastic(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
     low, now, high = line.min_processes, line.processes, line.max_processes
     where = _word(job, line)
-    for count, name in ((low, "least"), (high, "most")):
+    for count, name in ((low, Text("least")), (high, Text("most"))):
         if count is not None and count < 1:
             yield document.problem(
                 where,
@@ -344,21 +346,33 @@ def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Pro
     slots, said = job.slots, _sum(job)
     if line.hosts:
         slots = sum(host.slots or 1 for host in line.hosts)
-        said = f"{slots} {'slot' if slots == 1 else 'slots'} (--host {','.join(_host(h) for h in line.hosts)})"
+        hosts = ",".join(_host(h) for h in line.hosts)
+        said = Text("{slots} (--host {hosts})", slots=_slots(slots), hosts=hosts)
     if line.processes is not None and line.processes > slots:
         hint = Text("raise slotsPerWorker, add workers, or add --oversubscribe")
         if line.hosts and line.processes <= job.slots:
             hint = Text("a host without a number has one slot; write host:slots")
         yield document.problem(
             _word(job, line),
-            f"{line.launcher} asks for {_processes(line.processes)} but there {'is' if slots == 1 else 'are'} {said}",
+            Text(
+                "{launcher} asks for {given} but there is {slots}"
+                if slots == 1
+                else "{launcher} asks for {given} but there are {slots}",
+                launcher=line.launcher,
+                given=_processes(line.processes),
+                slots=said,
+            ),
             hint=hint,
         )
     elif line.per_node is not None and line.per_node > job.slots_per_worker and not line.hosts:
         yield document.problem(
             _word(job, line),
-            f"{line.launcher} asks for {_processes(line.per_node)} per node but a node has {job.slots_per_worker}"
-            f" {'slot' if job.slots_per_worker == 1 else 'slots'}",
+            Text(
+                "{launcher} asks for {given} per node but a node has {slots}",
+                launcher=line.launcher,
+                given=_processes(line.per_node),
+                slots=_slots(job.slots_per_worker),
+            ),
             hint=Text("raise slotsPerWorker, or add --oversubscribe"),
         )
 
@@ -374,19 +388,21 @@ def _may_exceed(job: Job, line: LaunchLine) -> bool:
 
 def _sum(job: Job) -> str:
     """4 slots (2 workers x 2 slotsPerWorker): the number, and where it comes from."""
-    parts = []
-    if len(job.hosts) > job.workers:
-        parts.append("1 launcher")
-    if job.workers:
-        parts.append(f"{job.workers} {'worker' if job.workers == 1 else 'workers'}")
-    hosts = " + ".join(parts)
-    if len(parts) > 1:
-        hosts = f"({hosts})"
-    return f"{job.slots} {'slot' if job.slots == 1 else 'slots'} ({hosts} x {job.slots_per_worker} slotsPerWorker)"
+    workers = Text("{n} worker", n=1) if job.workers == 1 else Text("{n} workers", n=job.workers)
+    if len(job.hosts) == job.workers:
+        hosts = workers
+    else:
+        hosts = Text("(1 launcher + {workers})", workers=workers) if job.workers else Text("1 launcher")
+    each = job.slots_per_worker
+    return Text("{slots} ({hosts} x {each} slotsPerWorker)", slots=_slots(job.slots), hosts=hosts, each=each)
+
+
+def _slots(count: int) -> str:
+    return Text("{n} slot", n=1) if count == 1 else Text("{n} slots", n=count)
 
 
 def _processes(count: int) -> str:
-    return "1 process" if count == 1 else f"{count} processes"
+    return Text("1 process") if count == 1 else Text("{n} processes", n=count)
 
 
 def _host(host: Any) -> str:

@@ -25,7 +25,8 @@ _LONGEST_NUMBER = 64
 MODE_FIELDS = frozenset(("defaultMode", "mode"))
 
 _TAG = "tag:yaml.org,2002:"
-_STANDARD_TAGS = frozenset(_TAG + t for t in ("str", "int", "float", "bool", "null"))
+_TYPES = {"int": Text("int"), "float": Text("float"), "bool": Text("bool"), "null": Text("null")}
+_STANDARD_TAGS = frozenset(_TAG + t for t in ("str", *_TYPES))
 
 
 class ScalarError(ValueError):
@@ -62,7 +63,7 @@ def resolve_tagged(word: str, tag: str, *, plain: bool) -> object:
     if wanted is float and type(value) is int:
         return float(value)
     if type(value) is not wanted:
-        raise ScalarError(Text("{given} is not a {type}", given=f"{word[:40]!r}", type=tag.removeprefix(_TAG)))
+        raise ScalarError(Text("{given} is not a {type}", given=f"{word[:40]!r}", type=_TYPES[tag.removeprefix(_TAG)]))
     return value
 
 

@@ -93,6 +93,10 @@ class Document:
     def problem(self, path: Path, message: str, *, hint: str | None = None, on_key: bool = False) -> Problem:
         return self._problem(self._place(path, on_key), path, message, hint)
 
+    def stray(self, path: Path, message: str, *, hint: str | None = None) -> Problem:
+        """A problem about a field that is there but should not be."""
+        return replace(self.problem(path, message, hint=hint, on_key=True), stray=True)
+
     def missing(self, path: Path, message: str, *, hint: str | None = None) -> Problem:
         """A problem about a field that is not there, shown at the key of what should hold it."""
         return self._problem(self._place(path[:-1], on_key=True), path, message, hint)
@@ -179,14 +183,22 @@ def _decode(text: str | bytes, source: str) -> tuple[str | None, list[Problem]]:
             text = raw.decode("utf-16" if wide else "utf-8")
         except UnicodeDecodeError as error:
             good = "" if wide else raw[: error.start].decode("utf-8")
-            what = f"byte 0x{raw[error.start]:02x} is not UTF-8" if not wide else "the text is not valid UTF-16"
-            return None, [_at(good, len(good), source, f"{what}; save the file as UTF-8")]
+            what = (
+                Text("the text is not valid UTF-16; save the file as UTF-8")
+                if wide
+                else Text("byte {byte} is not UTF-8; save the file as UTF-8", byte=f"0x{raw[error.start]:02x}")
+            )
+            return None, [_at(good, len(good), source, what)]
     text = text.removeprefix("\ufeff")
     bad = _UNPRINTABLE.search(text)
     if bad is not None:
         code = ord(bad.group())
-        name = "a NUL character" if code == 0 else f"the control character U+{code:04X}"
-        return None, [_at(text, bad.start(), source, f"{name} is not allowed in YAML")]
+        what = (
+            Text("the control character {code} is not allowed in YAML", code=f"U+{code:04X}")
+            if code
+            else Text("a NUL character is not allowed in YAML")
+        )
+        return None, [_at(text, bad.start(), source, what)]
     return text, []
 
 
@@ -247,7 +259,7 @@ class _Reader:
             self.note(line, column, Text("a tab cannot indent YAML"), Text("use spaces"))
             return
         context = f" {error.context}" if error.context else ""
-        self.note(line, column, f"not readable as YAML: {error.problem}{context}")
+        self.note(line, column, Text("not readable as YAML: {why}", why=f"{error.problem}{context}"))
 
     def scalar(self, event: Any, line: int, column: int) -> None:
         plain = not event.style and event.implicit[0]
@@ -270,11 +282,11 @@ class _Reader:
         if plain and tag is None:
             try:
                 meant = resolve(text)
-                shown = quoted(meant) if text else "nothing"
+                shown = quoted(meant) if text else Text("nothing")
             except ScalarError:
                 meant, shown = None, text[:40]
             if not isinstance(meant, str):
-                hint = f"write '{text[:40]}' in quotes" if text else None
+                hint = Text("write '{word}' in quotes", word=text[:40]) if text else None
                 self.note(line, column, Text("a field name must be text, not {given}", given=shown), hint)
         if text in frame.node.keys and not (plain and text == "<<"):
             first = frame.node.keys[text][0]
@@ -294,7 +306,8 @@ class _Reader:
         if event.tag is not None and event.tag not in ("!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"):
             self.note(line, column, Text("a tag has no meaning here; leave it out"))
         if frame is not None and frame.is_map and not frame.has_key:
-            self.note(line, column, f"a field name must be text, not a {'mapping' if is_map else 'list'}")
+            given = Text("a mapping") if is_map else Text("a list")
+            self.note(line, column, Text("a field name must be text, not {given}", given=given))
             raise _Stop
         if len(self.stack) >= MAX_DEPTH:
             self.limit(line, column, Text("nested more than {most} levels deep", most=MAX_DEPTH))

@@ -33,7 +33,9 @@ def _check(document: Document, path: Path, value: Any, kind: Kind) -> Iterator[P
         yield from _check_shape(document, path, value, kind.shape)
     elif isinstance(kind, Many):
         if not isinstance(value, list):
-            yield document.problem(path, f"must be a list, not {quoted(value)}", hint=_dash_hint(value))
+            yield document.problem(
+                path, Text("must be a list, not {given}", given=quoted(value)), hint=_dash_hint(value)
+            )
             return
         for index, item in enumerate(value):
             yield from _check_shape(document, (*path, index), item, kind.shape)
@@ -43,16 +45,14 @@ def _check(document: Document, path: Path, value: Any, kind: Kind) -> Iterator[P
 
 def _check_shape(document: Document, path: Path, value: Any, shape: str) -> Iterator[Problem]:
     if not isinstance(value, dict):
-        yield document.problem(path, f"must be a mapping, not {quoted(value)}")
+        yield document.problem(path, Text("must be a mapping, not {given}", given=quoted(value)))
         return
     kinds = SHAPES[shape]
     for name, part in value.items():
         kind = kinds.get(name)
         if kind is None:
             hint = nearest(str(name), kinds)
-            yield document.problem(
-                (*path, name), Text("unknown field {name}", name=quoted(str(name))), hint=hint, on_key=True
-            )
+            yield document.stray((*path, name), Text("unknown field {name}", name=quoted(str(name))), hint=hint)
         elif part is not None:  # null is the same as absent
             yield from _check(document, (*path, name), part, kind)
     for name in REQUIRED.get(shape, ()):
@@ -67,7 +67,7 @@ def _check_plain(document: Document, path: Path, value: Any, kind: Plain) -> Ite
         yield from _check_texts(document, path, value)
     elif kind in ("text map", "quantities"):
         if not isinstance(value, dict):
-            yield document.problem(path, f"must be a mapping, not {quoted(value)}")
+            yield document.problem(path, Text("must be a mapping, not {given}", given=quoted(value)))
             return
         inner: Plain = "text" if kind == "text map" else "quantity"
         for name, part in value.items():
@@ -78,15 +78,15 @@ def _check_plain(document: Document, path: Path, value: Any, kind: Plain) -> Ite
     else:
         wanted, sentence = _PLAIN[kind]
         if type(value) is not wanted:
-            yield document.problem(path, f"{sentence}, not {quoted(value)}", hint=_quote_hint(value, kind))
+            yield document.problem(path, Text(sentence, given=quoted(value)), hint=_quote_hint(value, kind))
 
 
 _PLAIN: Mapping[Plain, tuple[type, str]] = {
-    "text": (str, "must be a string"),
-    "flag": (bool, "must be true or false"),
-    "whole": (int, "must be a whole number"),
-    "mapping": (dict, "must be a mapping"),
-    "list": (list, "must be a list"),
+    "text": (str, Text("must be a string, not {given}")),
+    "flag": (bool, Text("must be true or false, not {given}")),
+    "whole": (int, Text("must be a whole number, not {given}")),
+    "mapping": (dict, Text("must be a mapping, not {given}")),
+    "list": (list, Text("must be a list, not {given}")),
 }
 
 
@@ -97,12 +97,14 @@ def _check_texts(document: Document, path: Path, value: Any) -> Iterator[Problem
             if isinstance(value, str)
             else None
         )
-        yield document.problem(path, f"must be a list of strings, not {quoted(value)}", hint=hint)
+        yield document.problem(path, Text("must be a list of strings, not {given}", given=quoted(value)), hint=hint)
         return
     for index, item in enumerate(value):
         if not isinstance(item, str):
             yield document.problem(
-                (*path, index), f"must be a string, not {quoted(item)}", hint=_quote_hint(item, "text")
+                (*path, index),
+                Text("must be a string, not {given}", given=quoted(item)),
+                hint=_quote_hint(item, "text"),
             )
 
 
@@ -118,7 +120,7 @@ def _check_quantity(document: Document, path: Path, value: Any) -> Iterator[Prob
 
 def _quote_hint(value: object, kind: Plain) -> str | None:
     if kind == "text" and isinstance(value, bool | int | float):
-        return f'quote it: "{value}"' if not isinstance(value, bool) else f'quote it: "{str(value).lower()}"'
+        return Text('quote it: "{text}"', text=str(value).lower() if isinstance(value, bool) else value)
     return None
 
 
@@ -140,7 +142,7 @@ def _check_pod(document: Document, path: Path, pod: Mapping[str, Any]) -> Iterat
     for part in ("initContainers", "containers"):
         for index, container in enumerate(pod.get(part) or []):
             where = (*path, part, index)
-            yield from _check_name(document, (*where, "name"), container["name"], seen, "container")
+            yield from _check_name(document, (*where, "name"), container["name"], seen, Text("container"))
             yield from _check_mounts(document, where, container, declared)
             yield from _check_env(document, where, container)
             yield from _check_amounts(document, (*where, "resources"), container.get("resources") or {})
@@ -157,20 +159,22 @@ def _check_name(document: Document, path: Path, name: str, seen: dict[str, str],
             ),
         )
     elif name in seen:
-        yield document.problem(path, f"another {what} already has the name '{name}'")
+        yield document.problem(path, Text("another {what} already has the name '{name}'", what=what, name=name))
     seen[name] = name
 
 
 def _check_volumes(document: Document, path: Path, volumes: list[dict[str, Any]]) -> Iterator[Problem]:
     seen: dict[str, str] = {}
     for index, volume in enumerate(volumes):
-        yield from _check_name(document, (*path, index, "name"), volume["name"], seen, "volume")
+        yield from _check_name(document, (*path, index, "name"), volume["name"], seen, Text("volume"))
         kinds = [name for name, value in volume.items() if name != "name" and value is not None]
         if len(kinds) > 1:
             yield document.problem((*path, index), Text("has more than one kind: {kinds}", kinds=" and ".join(kinds)))
         elif not kinds and len(volume) > 1:
             kind = next(name for name in volume if name != "name")
-            yield document.problem((*path, index, kind), Text("has no value"), hint=f"write {kind}: {{}}", on_key=True)
+            yield document.problem(
+                (*path, index, kind), Text("has no value"), hint=Text("write {text}", text=f"{kind}: {{}}"), on_key=True
+            )
         elif not kinds:
             yield document.missing((*path, index), Text("has no kind, such as emptyDir: {} or hostPath"))
 

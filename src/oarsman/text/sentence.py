@@ -8,7 +8,7 @@ to be shown in another language later is written with `dump` and read with `load
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, Self
 
@@ -87,15 +87,15 @@ def listed(parts: Iterable[str]) -> str:
     return _chain(parts, lambda first, rest: Text("{first}, {rest}", first=first, rest=rest))
 
 
-def all_of(parts: Iterable[str]) -> str:
+def all_of(parts: Sequence[str]) -> str:
     """a, b and c"""
-    *others, last = parts
+    *others, last = parts or [""]
     return Text("{others} and {last}", others=listed(others), last=last) if others else last
 
 
-def any_of(parts: Iterable[str]) -> str:
+def any_of(parts: Sequence[str]) -> str:
     """a, b or c"""
-    *others, last = parts
+    *others, last = parts or [""]
     return Text("{others} or {last}", others=listed(others), last=last) if others else last
 
 

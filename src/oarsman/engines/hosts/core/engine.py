@@ -160,7 +160,9 @@ class HostsEngine:
         except (OSError, RetryableError) as error:
             if assignment.status.finished:
                 watched.end_agent()  # its socket may have been swept from the disk; a signal still reaches it
-            raise RetryableError(f"{job.key}: {type(action).__name__}: {error}") from error
+            raise RetryableError(
+                Text("{key}: {action}: {why}", key=job.key, action=type(action).__name__, why=error)
+            ) from error
         self._notify(job.uid)
 
     async def _prepare(self, assignment: Assignment, watched: Watched) -> None:

@@ -37,17 +37,19 @@ def refusal(job: Job, *, folder: Path, separation: Separation) -> str | None:
 
 def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[str]:
     if not job.launcher.container.argv:
-        yield (
+        yield Text(
             "the launcher has no command. Images are not run on this machine, so there is no entry point to fall back "
-            "on: add spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command"
+            "on: add {field}",
+            field="spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command",
         )
     roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
     for name, role in roles:
         where = f"spec.mpiReplicaSpecs.{name}.template.spec"
         if role.init_containers:
-            yield f"{where}.initContainers: only the MPI container runs on this machine; do it in the launch command"
+            why = Text("only the MPI container runs on this machine; do it in the launch command")
+            yield _about(f"{where}.initContainers", why)
         if len(role.containers) > 1:
-            yield f"{where}.containers: only the MPI container runs on this machine; remove the others"
+            yield _about(f"{where}.containers", Text("only the MPI container runs on this machine; remove the others"))
         yield from _container_refusals(role.container, f"{where}.containers[{role.main}]", folder)
         for mount in role.container.mounts:
             yield from _mount_refusals(role, mount, where, separation)
@@ -56,11 +58,13 @@ def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[
 def _container_refusals(container: Container, where: str, folder: Path) -> Iterator[str]:
     for variable in container.env:
         if variable.other_source:
-            yield f"{where}.env[{variable.name}]: {variable.other_source} exists on Kubernetes only; give the value"
+            why = Text("{source} exists on Kubernetes only; give the value", source=variable.other_source)
+            yield _about(f"{where}.env[{variable.name}]", why)
     if container.env_from:
-        yield f"{where}.envFrom: exists on Kubernetes only; give the variables under env"
+        yield _about(f"{where}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
     if container.working_dir and not (folder / container.working_dir).is_dir():
-        yield f"{where}.workingDir: {container.working_dir} is not a folder on this machine"
+        why = Text("{path} is not a folder on this machine", path=container.working_dir)
+        yield _about(f"{where}.workingDir", why)
 
 
 def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Separation) -> Iterator[str]:
@@ -68,16 +72,22 @@ def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Sepa
     field = f"{where}.volumes[{mount.name}]"
     if volume is None or volume.kind not in ("emptyDir", "hostPath"):
         kind = volume.kind if volume is not None else "missing"
-        yield f"{field}: a volume of kind {kind} cannot be had on one machine; use emptyDir or hostPath"
+        why = Text("a volume of kind {kind} cannot be had on one machine; use emptyDir or hostPath", kind=kind)
+        yield _about(field, why)
         return
     if volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
-        yield f"{field}: {volume.host_path} does not exist on this machine"
+        yield _about(field, Text("{path} does not exist on this machine", path=volume.host_path))
     if _is_in_place(volume, mount):
         return
     if not separation.mounts:
-        yield f"{field}: this machine allows no private mounts ({separation.trouble})"
+        yield _about(field, Text("this machine allows no private mounts ({why})", why=separation.trouble))
     if not os.path.exists(mount.mount_path):
-        yield f"{field}: the mount point {mount.mount_path} does not exist on this machine; create it or choose another"
+        template = Text("the mount point {path} does not exist on this machine; create it or choose another")
+        yield _about(field, Text(template, path=mount.mount_path))
+
+
+def _about(field: str, why: str) -> str:
+    return Text("{field}: {problem}", field=field, problem=why)
 
 
 def _is_made(volume: Volume) -> bool:

@@ -255,7 +255,7 @@ class JobAgent:
 
     def _silent(self, host: RunningHost) -> None:
         seconds = self.spec["silence"]
-        who = self.spec["hosts"][host.name].get("machine") or "it"
+        who = self.spec["hosts"][host.name].get("machine") or Text("it")
         self.journal.note(
             "host-trouble",
             host=host.name,

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from oarsman.text.sentence import Text, dump
+
 RESERVE_BYTES = 1 << 20
 
 
@@ -58,7 +60,8 @@ def add_note(folder: str, event: str, **facts: Any) -> None:
 
 
 def _line(event: str, facts: Mapping[str, Any]) -> bytes:
-    return json.dumps({"t": time.time(), "e": event, **facts}, separators=(",", ":")).encode() + b"\n"
+    told = {name: dump(fact) if isinstance(fact, Text) else fact for name, fact in facts.items()}
+    return json.dumps({"t": time.time(), "e": event, **told}, separators=(",", ":")).encode() + b"\n"
 
 
 class JournalReader:

@@ -9,6 +9,7 @@ from typing import Any
 
 from oarsman.engines.hosts.core.process import ProcessId
 from oarsman.job.observed import Exit, RankReport
+from oarsman.text.sentence import load
 
 Fact = Mapping[str, Any]
 
@@ -90,13 +91,13 @@ class Seen:
 
     def _host_trouble(self, fact: Fact, when: datetime) -> None:
         if fact["host"] in self.hosts:
-            self.hosts[fact["host"]].trouble, self.hosts[fact["host"]].trouble_at = fact["reason"], when
+            self.hosts[fact["host"]].trouble, self.hosts[fact["host"]].trouble_at = load(fact["reason"]), when
 
     def _host_down(self, fact: Fact, when: datetime) -> None:
         host = self.hosts.get(fact["host"])
         if host is None:
             return
-        host.trouble = host.trouble or fact["reason"]
+        host.trouble = host.trouble or load(fact["reason"])
         host.memory_limit_hit = fact["memory"]
         host.up, host.down_at = False, host.trouble_at or when
         if not host.trouble or host.launcher:  # a launcher's host is judged by the launcher
@@ -151,7 +152,7 @@ class Seen:
             started_at=report.started_at,
             finished_at=datetime.fromtimestamp(fact["at"], UTC) if fact.get("at") else when,
             exit=Exit(code=fact["code"], signal=fact["signal"], memory_limit_hit=fact["memory"]),
-            reason=fact["reason"],
+            reason=load(fact["reason"]),
             last_lines=tuple(fact["lines"]),
         )
 
@@ -167,7 +168,7 @@ class Seen:
         self.first_output.setdefault(fact["attempt"], when)
 
     def _log_trouble(self, fact: Fact, _when: datetime) -> None:
-        self.log_trouble = fact["reason"]
+        self.log_trouble = load(fact["reason"])
 
 
 _HANDLERS = {

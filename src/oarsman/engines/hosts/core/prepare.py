@@ -30,6 +30,7 @@ from oarsman.engines.hosts.local.host_network import address_of
 from oarsman.errors import RetryableError
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile
+from oarsman.text.sentence import Text
 
 _START = Path(__file__).with_name("shims") / "start.py"
 PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network
@@ -166,7 +167,7 @@ async def start_agent(folder: Path) -> None:
     )
     _, trouble = await agent.communicate()
     if agent.returncode != 0:
-        raise RetryableError(f"the job agent could not start: {trouble.decode(errors='replace')}")
+        raise RetryableError(Text("the job agent could not start: {why}", why=trouble.decode(errors="replace")))
 
 
 def host_files(job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:

@@ -146,4 +146,4 @@ def run_ip(command: str, lines: list[str]) -> None:
         os._exit(127)
     os.close(read)
     if os.waitpid(pid, 0)[1] != 0:
-        raise OSError(f"ip refused: {lines[0]} ...")
+        raise OSError(Text("ip refused: {line} ...", line=lines[0]))

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 from oarsman.engines.hosts.core import cgroups, framing, process
 from oarsman.engines.hosts.core.separation import Separation, run_ip
 from oarsman.engines.hosts.local.host import Host
+from oarsman.text.sentence import dump
 
 _BRIDGE = "rack0"
 _BRIDGE_ADDRESS = "10.77.0.1"
@@ -205,7 +206,7 @@ class HostNetwork:
             self._be_host(name, spec, address, channel)
         except BaseException as error:
             with contextlib.suppress(OSError):
-                framing.send(channel, {"failed": str(error) or repr(error)})
+                framing.send(channel, {"failed": dump(str(error)) or repr(error)})
             os._exit(1)
 
     def _be_host(self, name: str, spec: Mapping[str, Any], address: str, channel: socket.socket) -> NoReturn:

@@ -27,7 +27,7 @@ from oarsman.engines.hosts.ssh.launch_line import compose
 from oarsman.engines.hosts.ssh.ranks import Ranks, exit_told, member_of
 from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
 from oarsman.engines.hosts.ssh.trouble import trouble
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, dump
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
@@ -137,7 +137,7 @@ class RemoteHost:
         if self.ending_by is not None:
             self._end_now()
         way = {name: self.spec["ssh"].get(name, "") for name in ("typed", "config")}
-        self._tell({"failed": str(trouble(SshHost(**self.spec["way"]), code, self.unfit or words, **way))})
+        self._tell({"failed": dump(str(trouble(SshHost(**self.spec["way"]), code, self.unfit or words, **way)))})
         if self.up:
             self._end_now()
         pause = _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
@@ -204,7 +204,7 @@ class RemoteHost:
 
     def _has_trouble(self, words: str) -> None:
         """Without its files a launcher would wait for ever."""
-        self._tell({"failed": f"{self.spec['machine']}: {words}"})
+        self._tell({"failed": dump(Text("{host}: {why}", host=self.spec["machine"], why=words))})
         self._end_now()
 
     def _used(self, figures: str) -> None:

@@ -14,7 +14,7 @@ from oarsman.engines.hosts.ssh.client import Ssh, on_all
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.engines.hosts.ssh.probe import HostFacts
-from oarsman.engines.hosts.ssh.trouble import Trouble
+from oarsman.engines.hosts.ssh.trouble import Trouble, without_name
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.placement import Machine
@@ -119,7 +119,7 @@ class InventoryFacts:
         try:
             return probe.parse(answer.out)
         except RetryableError as error:
-            return Trouble("other", f"{host.name}: {error}")
+            return Trouble("other", Text("{host}: {why}", host=host.name, why=error))
 
     def machines(self) -> list[Machine]:
         """What there is to give, in the inventory's order."""
@@ -139,7 +139,7 @@ class InventoryFacts:
             capacity=Capacity({name: Decimal(amount) for name, amount in has.items() if amount is not None}),
             unknown=tuple(name for name, amount in has.items() if amount is None),
             labels=host.labels,
-            left_out=left_out.removeprefix(f"{host.name}: ") or why,
+            left_out=(without_name(left_out) if left_out.startswith(f"{host.name}: ") else left_out) or why,
         )
 
 

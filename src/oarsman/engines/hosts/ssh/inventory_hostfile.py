@@ -59,7 +59,7 @@ def _stop(text: str) -> str:
     name, port = host_and_number(place)
     shown = f"[{name}]" if ":" in name else name
     if port is not None:
-        shown += f":{number(port, 'a port', 1, 65535)}"
+        shown += f":{number(port, Text('a port'), 1, 65535)}"
     return f"{user(login)}@{shown}" if at else shown
 
 

@@ -15,11 +15,11 @@ from oarsman.engines.hosts.ssh.inventory_hostfile import MOST_SLOTS, Unfit, read
 from oarsman.errors import Problem
 from oarsman.manifest import quantity
 from oarsman.manifest.problems import Path as FieldPath
-from oarsman.manifest.problems import listed, nearest, quoted
+from oarsman.manifest.problems import nearest, quoted
 from oarsman.manifest.scalars import ScalarError, resolve
 from oarsman.manifest.source import Document, Node
 from oarsman.manifest.source import read as read_documents
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, all_of
 
 _NUMBER = re.compile(r"[-+.\w]+")
 
@@ -46,6 +46,9 @@ class InventoryValue:
 
     def wrong(self, message: str, hint: str | None = None, *, on_key: bool = False) -> None:
         self.problems.append(self.document.problem(self.path, message, hint=hint, on_key=on_key))
+
+    def stray(self, message: str, hint: str) -> None:
+        self.problems.append(self.document.stray(self.path, message, hint=hint))
 
     def missing(self, name: str) -> None:
         """Says that a field is required, unless it is there with a slip in its name."""
@@ -94,13 +97,15 @@ def _read_top(top: InventoryValue, found: InventoryText) -> None:
     known = _known(places, {"hosts", "defaults", "sshConfig"}, Text("an inventory"))
     if "sshConfig" in known:
         found.ssh_config = _file_here(known["sshConfig"]) or ""
-    defaults = _read_fields(known["defaults"], _DEFAULTS, "defaults") if "defaults" in known else {}
+    defaults = _read_fields(known["defaults"], _DEFAULTS, Text("defaults")) if "defaults" in known else {}
     if "hosts" in top.value and "hosts" not in known:
         top.problems.append(top.document.problem(("hosts",), Text("there is no host here"), on_key=True))
     elif "hosts" not in known:
         top.missing("hosts")
     elif not isinstance(known["hosts"].value, list):
-        known["hosts"].wrong(f"must be a list, not {quoted(known['hosts'].value)}", Text("start each host with '- '"))
+        known["hosts"].wrong(
+            Text("must be a list, not {given}", given=quoted(known["hosts"].value)), Text("start each host with '- '")
+        )
     else:
         _read_hosts(known["hosts"], defaults, found)
 
@@ -136,7 +141,7 @@ def _read_host(place: InventoryValue) -> dict[str, Any]:
         )
         return {}
     if not place.value.strip():
-        place.wrong("a host name is missing")
+        place.wrong(Text("{what} is missing", what=Text("a host name")))
     line = read_line(place.value, lambda _, __, what: place.wrong(str(what), what.hint))
     said = {"name": line.name, "slots": line.count, "user": line.user} if line is not None else {}
     return {key: value for key, value in said.items() if value not in (None, "")}
@@ -144,7 +149,7 @@ def _read_host(place: InventoryValue) -> dict[str, Any]:
 
 def _read_fields(holder: InventoryValue, fields: Mapping[str, Reader], what: str) -> dict[str, Any]:
     if not isinstance(holder.value, dict):
-        holder.wrong(f"must be a mapping, not {quoted(holder.value)}")
+        holder.wrong(Text("must be a mapping, not {given}", given=quoted(holder.value)))
         return {}
     places = {str(name): place for name, place in holder.parts()}
     values = {name: fields[name](place) for name, place in _known(places, fields, what).items()}
@@ -156,21 +161,21 @@ def _known(places: dict[str, InventoryValue], names: Collection[str], what: str)
         if name in FIELDS and what == "defaults":
             places[name].wrong(Text("is each host's own"), Text("write it with the host"), on_key=True)
         else:
-            hint = nearest(name, names) or f"{what} has {listed(sorted(names), 'and')}"
-            places[name].wrong(Text("unknown field {name}", name=quoted(name)), hint, on_key=True)
+            hint = nearest(name, names) or Text("{what} has {names}", what=what, names=all_of(sorted(names)))
+            places[name].stray(Text("unknown field {name}", name=quoted(name)), hint)
     return {name: place for name, place in places.items() if name in names}
 
 
 def _in_quotes(value: object) -> str | None:
     if isinstance(value, bool):
-        return f'quote it: "{str(value).lower()}"'
-    return f'quote it: "{value}"' if isinstance(value, int | float) else None
+        return Text('quote it: "{text}"', text=str(value).lower())
+    return Text('quote it: "{text}"', text=value) if isinstance(value, int | float) else None
 
 
 def _word(take: Callable[[str], str]) -> Reader:
     def read(place: InventoryValue) -> str | None:
         if not isinstance(place.value, str):
-            place.wrong(f"must be a string, not {quoted(place.value)}", _in_quotes(place.value))
+            place.wrong(Text("must be a string, not {given}", given=quoted(place.value)), _in_quotes(place.value))
             return None
         try:
             return take(place.value)
@@ -231,14 +236,14 @@ def _texts(names: re.Pattern[str], what: str) -> Reader:
 
     def read(place: InventoryValue) -> dict[str, str] | None:
         if not isinstance(place.value, dict):
-            place.wrong(f"must be a mapping, not {quoted(place.value)}")
+            place.wrong(Text("must be a mapping, not {given}", given=quoted(place.value)))
             return None
         found = {}
         for name, part in place.parts():
             if not names.fullmatch(str(name)):
                 part.wrong(Text("{given} is not {what}", given=quoted(name), what=what), on_key=True)
             elif isinstance(part.value, list | dict):
-                part.wrong(f"must be a string, not {quoted(part.value)}")
+                part.wrong(Text("must be a string, not {given}", given=quoted(part.value)))
             elif "\0" in (text := _as_written(part)):
                 part.wrong(Text("must not have a NUL character"))
             else:

@@ -21,7 +21,7 @@ def choose(job: Job, facts: Mapping[str, HostFacts]) -> FoundMpi | str:
     what = wanted or (job.implementation.value if job.implementation_stated else "MPI")
     for machine, mpis in suitable.items():
         if not mpis:
-            there = ", ".join(str(mpi.found) for mpi in facts[machine].mpis if mpi.found) or "none at all"
+            there = ", ".join(str(mpi.found) for mpi in facts[machine].mpis if mpi.found) or Text("none at all")
             return Text(
                 "{host} has no {what} (it has {there}). Install one there, or name its folder as `mpi` "
                 "in the inventory; 'oarsman hosts check' shows what every host has",

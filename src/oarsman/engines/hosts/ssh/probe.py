@@ -140,9 +140,10 @@ def _lines(text: str) -> _Lines:
     start = next((number for number, row in enumerate(rows) if row[0] == "oarsman-probe" and len(row) == 2), None)
     if start is None:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-        said = f"it said {first[:100]!r}" if first else "it said nothing"
         raise RetryableError(
-            f"the host did not describe itself: {said}",
+            Text("the host did not describe itself: it said {words}", words=repr(first[:100]))
+            if first
+            else Text("the host did not describe itself: it said nothing"),
             hint=Text("its shell may start something else: log in with ssh, and look at its start-up files"),
         )
     if rows[start][1] != PROTOCOL:

@@ -64,7 +64,7 @@ class SshTransport:
         try:
             copy.plan_copy(here)
         except UserError as error:
-            return f"{error.message}: {error.hint}" if error.hint else error.message
+            return Text("{what}: {why}", what=error.message, why=error.hint) if error.hint else error.message
         return None
 
     def _refused_packages(self, assignment: Assignment) -> str | None:
@@ -208,9 +208,10 @@ def network_of(machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]) 
 def refused(job: Job) -> str | None:
     """The first thing in this job that no SSH host can honour, or None."""
     if not job.launcher.container.argv:
-        return (
+        return Text(
             "the launcher has no command. Images are not run on SSH hosts, so there is no entry point to fall back "
-            "on: add spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command"
+            "on: add {field}",
+            field="spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command",
         )
     roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
     return next((reason for name, role in roles for reason in _refusals(name, role)), None)
@@ -231,21 +232,27 @@ def _sweep(argv: Sequence[str], line: bytes) -> None:
 def _refusals(name: str, role: Role) -> Iterator[str]:
     where = f"spec.mpiReplicaSpecs.{name}.template.spec"
     if role.init_containers:
-        yield f"{where}.initContainers: only the MPI container runs on SSH hosts; do it in the launch command"
+        yield Text(
+            "{field}: only the MPI container runs on SSH hosts; do it in the launch command",
+            field=f"{where}.initContainers",
+        )
     if len(role.containers) > 1:
-        yield f"{where}.containers: only the MPI container runs on SSH hosts; remove the others"
+        yield Text("{field}: only the MPI container runs on SSH hosts; remove the others", field=f"{where}.containers")
     main = f"{where}.containers[{role.main}]"
     for variable in role.container.env:
         if variable.other_source:
-            yield f"{main}.env[{variable.name}]: {variable.other_source} exists on Kubernetes only; give the value"
+            why = Text("{source} exists on Kubernetes only; give the value", source=variable.other_source)
+            yield Text("{field}: {problem}", field=f"{main}.env[{variable.name}]", problem=why)
     if role.container.env_from:
-        yield f"{main}.envFrom: exists on Kubernetes only; give the variables under env"
+        why = Text("exists on Kubernetes only; give the variables under env")
+        yield Text("{field}: {problem}", field=f"{main}.envFrom", problem=why)
     for mount in role.container.mounts:
         volume = next((v for v in role.volumes if v.name == mount.name), None)
         if volume is None or volume.kind != "hostPath" or volume.host_path != mount.mount_path or mount.sub_path:
-            yield (
-                f"{where}.volumes[{mount.name}]: nothing is mounted on SSH hosts; "
-                "use a hostPath whose path is the mountPath, a folder that the hosts have"
+            yield Text(
+                "{field}: nothing is mounted on SSH hosts; use a hostPath whose path is the mountPath, a folder that "
+                "the hosts have",
+                field=f"{where}.volumes[{mount.name}]",
             )
 
 

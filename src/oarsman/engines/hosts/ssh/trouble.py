@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from oarsman.engines.hosts.ssh.inventory import SshHost
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, sentences
 
 NOT_STARTED = -1000  # in place of an exit code: there is no ssh to run
 TIMED_OUT = -1001  # in place of an exit code: ssh was ended because it took too long
@@ -22,7 +22,7 @@ class Trouble:
     hint: str = ""  # what to do about it
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.hint}" if self.hint else self.message
+        return sentences([self.message, self.hint]) if self.hint else self.message
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class _Endpoint:
     def user(self) -> str:
         said = re.search(r"^([^\s@]+)@\S+: Permission denied", self.text, re.MULTILINE)
         user = self.host.user or (said[1] if said else "")
-        return f" as {user}" if user else ""
+        return user
 
     @property
     def known_as(self) -> str:
@@ -75,6 +75,23 @@ class _Endpoint:
         return f"ssh {port}{jump}{user}{self.host.target}"
 
 
+def _at(place: _Endpoint, why: str) -> str:
+    return Text("{host}: {why}", host=place.name, why=why)
+
+
+def _of_ours(line: str) -> str:
+    """What our scripts on hosts print."""
+    found = re.fullmatch(r"(\S+) belongs to somebody else", line)
+    return Text("{folder} belongs to somebody else", folder=found[1]) if found else line
+
+
+def without_name(message: str) -> str:
+    """Why, of a sentence that begins with the name of the host."""
+    name, colon, rest = message.partition(": ")
+    why = message.arguments.get("why") if isinstance(message, Text) and colon else None
+    return why if isinstance(why, str) and message == f"{name}: {why}" else rest or message
+
+
 _Sentence = Callable[[_Endpoint], tuple[str, str]]
 
 
@@ -82,7 +99,7 @@ def _unresolvable(place: _Endpoint) -> tuple[str, str]:
     said = re.search(r"Could not resolve hostname (\S+?):", place.text)
     name = said[1] if said else place.host.target
     return (
-        f"{place.name}: the name {name} is not known",
+        _at(place, Text("the name {name} is not known", name=name)),
         Text(
             "correct it, or give the host an address in the inventory or in {config}",
             config=place.config or "~/.ssh/config",
@@ -91,41 +108,41 @@ def _unresolvable(place: _Endpoint) -> tuple[str, str]:
 
 
 def _refused(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: nothing listens on port {place.port}", Text("start sshd there, or correct the port")
+    why = Text("nothing listens on port {port}", port=place.port)
+    return _at(place, why), Text("start sshd there, or correct the port")
 
 
 def _timeout(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: no answer on port {place.port}", Text(
-        "it is switched off, or a firewall drops the connection"
-    )
+    why = Text("no answer on port {port}", port=place.port)
+    return _at(place, why), Text("it is switched off, or a firewall drops the connection")
 
 
 def _unreachable(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: there is no way to it in the network", Text("check its address, routes and firewalls")
+    why = Text("there is no way to it in the network")
+    return _at(place, why), Text("check its address, routes and firewalls")
 
 
 def _key_unknown(place: _Endpoint) -> tuple[str, str]:
     return (
-        f"{place.name}: its host key is not known yet",
+        _at(place, Text("its host key is not known yet")),
         Text("accept it with 'oarsman hosts trust', or by '{words}' once", words=place.words),
     )
 
 
 def _key_changed(place: _Endpoint) -> tuple[str, str]:
     said = re.search(r"Offending (?:\S+ )?key in (\S+)", place.text)
-    where = f" ({said[1]})" if said else ""
     stated = re.search(r"ssh-keygen -f .* -R .*", place.text)
     forget = stated[0] if stated else shlex.join(["ssh-keygen", *place.known_in, "-R", place.known_as])
+    why = Text("its host key is not the one in known_hosts")
     return (
-        f"{place.name}: its host key is not the one in known_hosts{where}",
+        _at(place, Text("{what} ({why})", what=why, why=said[1]) if said else why),
         Text("if it was installed anew: {words}; then 'oarsman hosts trust'. If not, stay away from it", words=forget),
     )
 
 
 def _key_revoked(place: _Endpoint) -> tuple[str, str]:
-    return f"{place.name}: its host key is marked as revoked", Text(
-        "do not connect before its owner has given it a new one"
-    )
+    why = Text("its host key is marked as revoked")
+    return _at(place, why), Text("do not connect before its owner has given it a new one")
 
 
 _KEY_PROBLEMS = (
@@ -141,7 +158,9 @@ _KEY_PROBLEMS = (
 def _denied(place: _Endpoint) -> tuple[str, str]:
     key = next((found[0] for form in _KEY_PROBLEMS if (found := re.search(form, place.text))), "")
     hint = Text("check the user and the key, or let 'oarsman hosts trust' put a key there")
-    return f"{place.name}: it does not let us log in{place.user}{f' ({key})' if key else ''}", hint
+    user = place.user
+    why = Text("it does not let us log in as {user}", user=user) if user else Text("it does not let us log in")
+    return _at(place, Text("{what} ({why})", what=why, why=key) if key else why), hint
 
 
 _JUMP_ENDED = r"(?:kex|ssh)_exchange_identification: (?:Connection closed|read: Connection reset)"
@@ -150,16 +169,18 @@ _JUMP_REASON = r"^(?:ssh: .*|.*Permission denied.*|.*verification failed.*|.*adm
 
 def _jump(place: _Endpoint) -> tuple[str, str]:
     said = re.search(_JUMP_REASON, place.text, re.MULTILINE)
-    reason = f": {said[0].removeprefix('ssh: ')}" if said else ""
-    through = f" {place.host.jump}" if place.host.jump else ""
-    return f"{place.name}: the jump host{through} on the way to it failed{reason}", Text(
-        "try '{words}'", words=place.words
+    why = (
+        Text("the jump host {jump} on the way to it failed", jump=place.host.jump)
+        if place.host.jump
+        else Text("the jump host on the way to it failed")
     )
+    why = Text("{what}: {why}", what=why, why=said[0].removeprefix("ssh: ")) if said else why
+    return _at(place, why), Text("try '{words}'", words=place.words)
 
 
 def _lost(place: _Endpoint) -> tuple[str, str]:
     return (
-        f"{place.name}: the connection was closed",
+        _at(place, Text("the connection was closed")),
         Text("it was switched off or cut off, or its sshd has too many connections"),
     )
 
@@ -208,19 +229,17 @@ def trouble(host: SshHost, code: int, stderr: str, *, typed: str = "", config: s
     if code == NOT_STARTED:
         return Trouble("no-ssh", Text("there is no ssh on this machine"), Text("install OpenSSH's client"))
     if code == TIMED_OUT:
-        return Trouble("timeout", f"{place.name}: no answer in time", Text("try '{words}'", words=place.words))
+        return Trouble("timeout", _at(place, Text("no answer in time")), Text("try '{words}'", words=place.words))
     if code == SSH_FAILED:
         for kind, form, sentence in _FORMS:
             if re.search(form, stderr, re.MULTILINE):
                 return Trouble(kind, *sentence(place))
         if not stderr.strip():  # a server that stopped answering is no error to ssh's LogLevel=ERROR
             return Trouble("lost", *_lost(place))
-    last = next(
-        (line.strip() for line in reversed(stderr.splitlines()) if line.strip()),
-        Text("ended with code {code}", code=code),
-    )
+    lines = [line.strip() for line in stderr.splitlines() if line.strip()]
+    last: str = _of_ours(lines[-1]) if lines else Text("ended with code {code}", code=code)
+    if isinstance(stderr, Text):  # it was not ssh that said it
+        last = stderr
     if code == 127:
-        return Trouble("command-not-found", f"{place.name}: a command is not there: {last}")
-    return Trouble(
-        "other", f"{place.name}: {last}", Text("try '{words}'", words=place.words) if code == SSH_FAILED else ""
-    )
+        return Trouble("command-not-found", _at(place, Text("a command is not there: {what}", what=last)))
+    return Trouble("other", _at(place, last), Text("try '{words}'", words=place.words) if code == SSH_FAILED else "")

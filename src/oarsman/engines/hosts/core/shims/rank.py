@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from oarsman.engines.hosts.core import framing, log_lines, process
+from oarsman.text.sentence import Text, dump
 
 # rank, size, local rank, local size; the first launcher that set its rank variable started us
 _VARIABLES = (
@@ -84,7 +85,7 @@ class Recording:
         if self.trouble:
             code, killed_by = _LOG_TROUBLE, None
         reason, at = self.trouble or self.foreign, float(ended_at) if ended_at else None
-        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": reason, "at": at})
+        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": dump(reason), "at": at})
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
     def say(self, message: framing.Message) -> None:
@@ -142,7 +143,7 @@ class Recording:
             write()
         except OSError as error:
             if not self.trouble:
-                self.trouble = f"its log could not be written: {error.strerror}"
+                self.trouble = Text("its log could not be written: {why}", why=error.strerror)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.program, signal.SIGKILL)
 
@@ -194,7 +195,8 @@ def foreign_library(pid: int) -> str:
     libraries = {"Open MPI": "/libmpi.so.40", "MPICH": "/libmpi.so.12"}
     if libraries[theirs] not in loaded or libraries[ours] in loaded:
         return ""
-    return f"its MPI library is that of {theirs}, but the launcher is {ours}'s: each rank ran alone"
+    template = Text("its MPI library is that of {theirs}, but the launcher is {ours}'s: each rank ran alone")
+    return Text(template, theirs=theirs, ours=ours)
 
 
 def path_of_rank(given: str, host: str, mpi: str) -> str:
@@ -296,8 +298,8 @@ def main() -> NoReturn:
     try:
         recording.streams, out, err = _streams(who, through, logs)
     except OSError as error:
-        reason = f"its log could not be opened: {error.strerror}"
-        recording.say({"exit": _LOG_TROUBLE, "signal": None, "lines": [], "reason": reason})
+        reason = Text("its log could not be opened: {why}", why=error.strerror)
+        recording.say({"exit": _LOG_TROUBLE, "signal": None, "lines": [], "reason": dump(reason)})
         os._exit(_LOG_TROUBLE)
     recording.program = os.fork()
     if recording.program == 0:

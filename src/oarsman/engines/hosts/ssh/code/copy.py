@@ -144,7 +144,8 @@ class _Conversation:
                 done = await self._bring(tree, target)
             said, code = await asyncio.gather(listening, self._process.wait())
         except (asyncio.LimitOverrunError, ValueError) as error:
-            raise RetryableError(f"code was not copied: {self._host.name}: what it says makes no sense") from error
+            why = Text("{host}: {why}", host=self._host.name, why=Text("what it says makes no sense"))
+            raise RetryableError(Text("code was not copied: {why}", why=why)) from error
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)

@@ -183,15 +183,23 @@ class _Size:
         return self.files > _MEASURED * self.limit_files
 
     def error(self) -> UserError:
-        more = " or more" if self.enough else ""
         if self.bytes > self.limit_bytes:
             parts = [f"{part} ({_mebibytes(size)})" for part, size in self.bytes_of.most_common(3)]
-            much = f"{_mebibytes(self.bytes)}{more}; at most {_mebibytes(self.limit_bytes)} are copied"
+            much = Text("{n} or more", n=_mebibytes(self.bytes)) if self.enough else _mebibytes(self.bytes)
+            most = _mebibytes(self.limit_bytes)
         else:
             parts = [f"{part} ({count:,})" for part, count in self.files_of.most_common(3)]
-            much = f"{self.files:,} files and folders{more}; at most {self.limit_files:,} are copied"
+            template = Text("{n} files and folders or more") if self.enough else Text("{n} files and folders")
+            much, most = Text(template, n=f"{self.files:,}"), f"{self.limit_files:,}"
         return UserError(
-            f"the folder {self.folder} is too large to be copied to the hosts: {much}. Largest: {', '.join(parts)}",
+            Text(
+                "the folder {folder} is too large to be copied to the hosts: {what}; at most {most} are copied. "
+                "Largest: {which}",
+                folder=self.folder,
+                what=much,
+                most=most,
+                which=", ".join(parts),
+            ),
             hint=Text(
                 "put patterns for what the job does not need into {file}; or say --code none, or "
                 "{name}: none in the manifest, and nothing is copied; or, if the hosts have the folder "

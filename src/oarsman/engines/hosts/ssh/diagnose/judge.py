@@ -12,7 +12,7 @@ from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, WARN, Finding, HostSeen
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
-from oarsman.engines.hosts.ssh.trouble import trouble
+from oarsman.engines.hosts.ssh.trouble import trouble, without_name
 from oarsman.text.sentence import Text
 
 STEPS = ("name", "port", "host key", "login")
@@ -96,7 +96,7 @@ def _logging_in(seen: WaySeen) -> Iterator[Finding]:
     last = stopped_at(found.kind) if found else ""
     for step in STEPS:
         if found is not None and step == last:
-            why = found.message.removeprefix(found.message.partition(": ")[0] + ": ")  # it begins with the name
+            why = without_name(found.message)
             message = Text("{host} cannot log in to {others}: {why}", host=here, others=there, why=why)
             yield Finding(host=here, other=there, step=step, level=WARN, message=message, hint=_advice(step))
             return
@@ -272,14 +272,13 @@ def clock(seen: HostSeen) -> Finding:
             level=OK,
             message=Text("its clock is right within {seconds} s", seconds=f"{max(abs(seen.skew), 0.1):.1f}"),
         )
-    where = "ahead" if seen.skew > 0 else "behind"
+    template = Text("{host}: its clock is {seconds} s ahead")
+    template = template if seen.skew > 0 else Text("{host}: its clock is {seconds} s behind")
     return Finding(
         host=name,
         step="clock",
         level=FAIL if off > SKEW_WRONG else WARN,
-        message=Text(
-            "{host}: its clock is {seconds} s {where}", host=name, seconds=f"{abs(seen.skew):.0f}", where=where
-        ),
+        message=Text(template, host=name, seconds=f"{abs(seen.skew):.0f}"),
         hint=Text("set it there, by chrony or ntp"),
     )
 
@@ -376,7 +375,7 @@ def _disk(host: SshHost, facts: HostFacts) -> Finding:
 def _gpus(host: SshHost, facts: HostFacts) -> Finding:
     count, wanted = len(facts.gpus), host.gpus
     if wanted is None or wanted == count:
-        return Finding(host=host.name, step="GPUs", level=OK, message=f"{count} GPUs")
+        return Finding(host=host.name, step="GPUs", level=OK, message=Text("{n} GPUs", n=count))
     return Finding(
         host=host.name,
         step="GPUs",

@@ -40,7 +40,10 @@ async def ask(ssh: Ssh, host: SshHost, *, clock: Clock = time.time) -> HostSeen:
     try:
         facts = probe.parse(answer.out)
     except RetryableError as error:
-        return HostSeen(host=host, trouble=Trouble("odd", f"{host.name}: {error.message}", error.hint or ""))
+        return HostSeen(
+            host=host,
+            trouble=Trouble("odd", Text("{host}: {why}", host=host.name, why=error.message), error.hint or ""),
+        )
     return timed(HostSeen(host=host, facts=facts), facts.clock, asked, clock())
 
 

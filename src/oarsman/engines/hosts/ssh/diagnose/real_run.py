@@ -18,15 +18,16 @@ from oarsman.text.sentence import Text
 
 _SECONDS = 60.0
 STEP = "real run"
-_BY_JOB = "a job does it without trust between hosts: oarsman run --on ssh -n {count} -- hostname"
 
 
 async def plain_mpirun(diagnosis: Diagnosis) -> Finding:
     hosts = diagnosis.passed
     why = why_not(hosts, diagnosis.findings)
     if why:
-        hint = _BY_JOB.format(count=len(hosts)) if hosts else ""
-        return Finding(host="", step=STEP, level=SKIPPED, message=f"mpirun was not tried: {why}", hint=hint)
+        hint = _by_job(len(hosts)) if hosts else ""
+        return Finding(
+            host="", step=STEP, level=SKIPPED, message=Text("mpirun was not tried: {why}", why=why), hint=hint
+        )
     first = hosts[0]
     facts = {host.name: own.facts for host in hosts if (own := diagnosis.seen[host.name]).facts is not None}
     mpi = first_mpi(facts[first.name])
@@ -38,17 +39,22 @@ async def plain_mpirun(diagnosis: Diagnosis) -> Finding:
     return judged(answer.code, answer.out, answer.err, {name: own.hostname for name, own in facts.items()})
 
 
+def _by_job(count: int) -> str:
+    command = f"oarsman run --on ssh -n {count} -- hostname"
+    return Text("a job does it without trust between hosts: {command}", command=command)
+
+
 def why_not(hosts: Sequence[SshHost], findings: Iterable[Finding]) -> str:
     """What a plain mpirun needs and does not have; empty: nothing is missing."""
     if not hosts:
-        return "no host passed"
+        return Text("no host passed")
     logins = {(found.host, found.other) for found in findings if found.step == "login" and found.level == OK}
     for host in hosts:
         for other in hosts:
             if host is not other and (host.name, other.name) not in logins:
                 return Text("{host} cannot log in to {other}", host=host.name, other=other.name)
     odd = next((host.name for host in hosts if host.port or host.user), "")
-    return f"plain mpirun does not know the port and user of {odd}" if odd else ""
+    return Text("plain mpirun does not know the port and user of {host}", host=odd) if odd else ""
 
 
 def script(mpi: FoundMpi, hosts: Sequence[SshHost], told: Mapping[str, str]) -> str:
@@ -75,5 +81,9 @@ def judged(code: int, out: str, err: str, hostnames: Mapping[str, str]) -> Findi
     last = next((line.strip() for line in err.splitlines() if line.strip(" -*=")), "") or Text(
         "it ended with code {code}", code=code
     )
-    where = f" (nothing came from {', '.join(missing)})" if missing else ""
-    return Finding(host="", step=STEP, level=FAIL, message=f"mpirun over all hosts failed{where}: {last}")
+    if missing:
+        template = Text("mpirun over all hosts failed (nothing came from {hosts}): {why}")
+        message = Text(template, hosts=", ".join(missing), why=last)
+    else:
+        message = Text("mpirun over all hosts failed: {why}", why=last)
+    return Finding(host="", step=STEP, level=FAIL, message=message)

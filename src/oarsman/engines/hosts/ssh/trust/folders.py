@@ -157,7 +157,7 @@ def _script() -> str:
 
 
 def _failed(name: str, what: str) -> Trouble:
-    return Trouble("other", f"{name}: {what}" if name else what)
+    return Trouble("other", Text("{host}: {why}", host=name, why=what) if name else what)
 
 
 def _last(text: str) -> str:
