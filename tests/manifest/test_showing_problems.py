@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.errors import Problem
-from oarsman.manifest.problems import dotted, listed, nearest, quoted, render, render_all, visible
+from oarsman.errors import Problem, did_you_mean
+from oarsman.manifest.problems import dotted, nearest, quoted, render, render_all, visible
 
 
 def problem(snippet: str, column: int, **more) -> Problem:
@@ -114,15 +114,10 @@ def test_values_are_repeated_briefly() -> None:
         assert quoted(value) == text
 
 
-def test_words_are_listed_as_people_do() -> None:
-    assert [listed(words) for words in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == ["", "a", "a or b", "a, b or c"]
-    assert listed(["a", "b"], "and") == "a and b"
-
-
 def test_what_was_meant_is_known_from_the_hint() -> None:
-    hints = {None: None, "did you mean 'c'?": "c", "quote it": None}
+    hints = {None: None, did_you_mean("it's"): "it's", "quote it": None}
     assert {hint: problem("a", 1, hint=hint).meant for hint in hints} == hints
-    assert [problem("a", 1, message=m).stray for m in ("unknown field 'a'", "is odd")] == [True, False]
+    assert did_you_mean("c") == "did you mean 'c'?"
 
 
 @pytest.mark.parametrize(

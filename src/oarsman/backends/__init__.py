@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from oarsman.text.sentence import Text
+
 if TYPE_CHECKING:
     from oarsman.backends.base import Backend
     from oarsman.backends.kube.backend import KubeBackend
@@ -38,7 +40,7 @@ def open_backend(
 
         return SshBackend(hosts)
     if engine != "local":
-        raise UsageError(f"there is no engine '{engine}'", hint="local, ssh or kube")
+        raise UsageError(Text("there is no engine '{engine}'", engine=engine), hint="local, ssh or kube")
     from oarsman.backends.local.backend import LocalBackend
 
     return LocalBackend()
@@ -90,5 +92,6 @@ def _the_extra() -> Iterator[None]:
         if (error.name or "").partition(".")[0] not in _EXTRA:
             raise
         raise UsageError(
-            f"Kubernetes needs a package that is not installed: {error.name}", hint="pip install 'oarsman[kube]'"
+            Text("Kubernetes needs a package that is not installed: {name}", name=error.name),
+            hint="pip install 'oarsman[kube]'",
         ) from error

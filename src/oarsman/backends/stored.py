@@ -117,7 +117,7 @@ class StoredBackend:
         if not from_wire(stored.status).finished:
             raise ConflictError(
                 Text("{key} has not ended; it is not replaced", key=key),
-                hint=f"stop it first: oarsman stop {stored.name}",
+                hint=Text("stop it first: {command}", command=f"oarsman stop {stored.name}"),
             )
         with contextlib.suppress(NotFoundError):  # it may be gone before we look
             self.delete(key)
@@ -131,13 +131,13 @@ class StoredBackend:
                 raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             worker["replicas"] = workers
 
-        return self._edit(key, edit, "scaled")
+        return self._edit(key, edit, Text("scaled"))
 
     def suspend(self, key: str) -> JobRecord:
-        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True), "suspended")
+        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True), Text("suspended"))
 
     def resume(self, key: str) -> JobRecord:
-        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=False), "resumed")
+        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=False), Text("resumed"))
 
     def _edit(self, key: str, change: Callable[[dict[str, Any]], None], what: str) -> JobRecord:
         """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""

@@ -16,7 +16,6 @@ from oarsman.errors import UsageError, UserError
 from oarsman.service import operations
 from oarsman.service.contract import Service
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
-from oarsman.text.sentence import Text
 
 _LOOK_EVERY = 0.5
 _UNDER_WAY = ("Waiting", "Building")
@@ -129,18 +128,18 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(Text("{file} cannot be read: {why}", file=path, why=error), field="requirements") from error
+        raise UserError(f"{path} cannot be read: {error}", field="requirements") from error
 
 
 def _still_time(name: str, deadline: float | None) -> None:
     if deadline is not None and time.monotonic() > deadline:
-        raise TimeoutError(Text("environment {name} is still being built", name=name))
+        raise TimeoutError(f"environment {name} is still being built")
 
 
 def _checked(found: EnvironmentView) -> EnvironmentView:
     if found.state == "Failed":
         raise UserError(
-            Text("environment {name} could not be built: {why}", name=found.spec.name, why=found.message),
+            f"environment {found.spec.name} could not be built: {found.message}",
             hint=f"client.environments.log({found.spec.name!r}) tells more",
         )
     return found

@@ -15,7 +15,6 @@ from oarsman.client.places import current_folder
 from oarsman.errors import UsageError, UserError
 from oarsman.manifest import to_yaml
 from oarsman.service.models import Create, JobQuery, SweepSpec
-from oarsman.text.sentence import Text
 
 Wanted = MPIJob | Mapping[str, Any] | Sequence[str] | str | os.PathLike[str]
 _PAGE = 200  # jobs asked for at a time
@@ -66,9 +65,7 @@ def _text_or_job(wanted: Wanted, changes: Mapping[str, Any]) -> tuple[str, MPIJo
     try:
         return path.read_text("utf-8"), None
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            Text("{file} cannot be read: {why}", file=path, why=error), hint="a manifest is a YAML file"
-        ) from error
+        raise UserError(f"{path} cannot be read: {error}", hint="a manifest is a YAML file") from error
 
 
 def _command(wanted: Wanted) -> list[str]:

@@ -20,7 +20,6 @@ from oarsman.errors import ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS, RANKS, total_slots
 from oarsman.manifest.places import WORKER, Document, look, unshared
-from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
     from oarsman.service.models import PreviewView
@@ -193,9 +192,7 @@ class MPIJob:
         for field, value in changes.items():
             if field not in _CHANGES:
                 raise UsageError(
-                    f"a job cannot be changed by '{field}'",
-                    field=field,
-                    hint=Text("one of {names}", names=", ".join(_CHANGES)),
+                    f"a job cannot be changed by '{field}'", field=field, hint=f"one of {', '.join(_CHANGES)}"
                 )
             _write(made._document, field, value)
         return made
@@ -308,6 +305,4 @@ def _read(path: Path) -> tuple[str, str]:
     try:
         return path.read_text("utf-8"), str(path)
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(
-            Text("{file} cannot be read: {why}", file=path, why=error), hint="a manifest is a YAML file"
-        ) from error
+        raise UserError(f"{path} cannot be read: {error}", hint="a manifest is a YAML file") from error

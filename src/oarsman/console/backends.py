@@ -21,6 +21,7 @@ from oarsman.errors import UnauthenticatedError
 from oarsman.service.job_index import JobIndex
 from oarsman.service.progress import ProgressKept
 from oarsman.service.sweeps import Sweeping
+from oarsman.text.sentence import Text
 
 _MOST_BACKENDS = 256
 _IDLE_SECONDS = 600.0
@@ -88,8 +89,10 @@ class Backends:
     def backend(self, token: str | None = None) -> OpenBackend:
         if self.tokens_needed and not token:
             raise UnauthenticatedError(
-                "this server acts with your own rights on the cluster, and has no token of yours",
-                hint="log in with one, or send `Authorization: Bearer TOKEN`; `kubectl create token NAME` makes one",
+                Text("this server acts with your own rights on the cluster, and has no token of yours"),
+                hint=Text(
+                    "log in with one, or send `Authorization: Bearer TOKEN`; `kubectl create token NAME` makes one"
+                ),
             )
         name = _name(token if self.per_token else None)
         with self._lock:

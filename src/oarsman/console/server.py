@@ -43,6 +43,7 @@ from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import ConsoleSettings
 from oarsman.errors import OarsmanError, UsageError
+from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
 if TYPE_CHECKING:
@@ -158,7 +159,9 @@ def listen(settings: ConsoleSettings) -> socket.socket:
         )
         sock = socket.socket(found[0][0], socket.SOCK_STREAM)
     except OSError as error:
-        raise UsageError(f"{settings.host} is no address of this machine: {error.strerror}", field="--host") from error
+        raise UsageError(
+            Text("{host} is no address of this machine: {why}", host=settings.host, why=error.strerror), field="--host"
+        ) from error
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(found[0][4])
@@ -166,9 +169,11 @@ def listen(settings: ConsoleSettings) -> socket.socket:
     except OSError as error:
         sock.close()
         raise UsageError(
-            f"{settings.host}:{settings.port} cannot be listened on: {error.strerror}",
+            Text(
+                "{host}:{port} cannot be listened on: {why}", host=settings.host, port=settings.port, why=error.strerror
+            ),
             field="--port",
-            hint="is it running already? --port 0 takes any that is free",
+            hint=Text("is it running already? --port 0 takes any that is free"),
         ) from error
     return sock
 

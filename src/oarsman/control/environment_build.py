@@ -155,13 +155,13 @@ def _run(words: Sequence[str], folder: Path) -> None:
     print("$", shown, flush=True)  # noqa: T201 - this is the build log
     code = subprocess.run(words, cwd=folder, env=_environment(), preexec_fn=_end_with_us).returncode
     if code != 0:
-        raise BuildError(f"{' '.join(words[1:4])} ended with {code}")
+        raise BuildError(Text("{command} ended with {code}", command=" ".join(words[1:4]), code=code))
 
 
 def _answer(words: Sequence[str]) -> str:
     done = subprocess.run(words, capture_output=True, text=True, env=_environment(), preexec_fn=_end_with_us)
     if done.returncode != 0:
-        raise BuildError(f"{' '.join(words[1:4])} failed: {done.stderr.strip()}")
+        raise BuildError(Text("{command} failed: {why}", command=" ".join(words[1:4]), why=done.stderr.strip()))
     return done.stdout
 
 

@@ -106,7 +106,7 @@ class LocalEnvironments:
     def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         if not NAME.fullmatch(wanted.name):
             raise UsageError(
-                f"'{wanted.name}' is no name for an environment",
+                Text("'{name}' is no name for an environment", name=wanted.name),
                 field="name",
                 hint=Text("small letters, digits and dashes, at most 63"),
             )

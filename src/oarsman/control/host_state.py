@@ -23,7 +23,7 @@ from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import StoreError
 from oarsman.store.paths import Paths
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, dump, load
 
 _VERSION = 1
 Clock = Callable[[], float]
@@ -82,7 +82,7 @@ def remember(
         for one in seen:
             record = document["hosts"].setdefault(one.host.name, {})
             record["at"] = clock()
-            record["trouble"] = asdict(one.trouble) if one.trouble else None
+            record["trouble"] = _written(one.trouble) if one.trouble else None
             if one.facts is not None:  # what a host said before it vanished is worth keeping
                 record["facts"] = one.facts.to_json()
 
@@ -102,14 +102,14 @@ def checked(
         for name in fit:
             hosts.setdefault(name, {}).update(left_out="", left_out_at=None)
         for name, why in unfit.items():
-            hosts.setdefault(name, {}).update(left_out=why, left_out_at=clock())
-        document["check"] = {"at": clock(), "findings": [asdict(finding) for finding in findings]}
+            hosts.setdefault(name, {}).update(left_out=dump(why), left_out_at=clock())
+        document["check"] = {"at": clock(), "findings": [_written(finding) for finding in findings]}
 
 
 def last_check(inventory: Inventory, paths: Paths | None = None) -> tuple[float, list[Finding]] | None:
     """When it was, and all that it found."""
     check = _read(_file(inventory, paths)).get("check")
-    return (check["at"], [Finding(**finding) for finding in check["findings"]]) if check else None
+    return (check["at"], [Finding(**_read_texts(finding)) for finding in check["findings"]]) if check else None
 
 
 # -- the file -----------------------------------------------------------------------------------------
@@ -165,16 +165,24 @@ def _replace(file: Path, document: Mapping[str, Any]) -> None:
         raise
 
 
+def _written(one: Trouble | Finding) -> dict[str, Any]:
+    return {name: dump(value) if isinstance(value, str) else value for name, value in asdict(one).items()}
+
+
+def _read_texts(written: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: load(value) if isinstance(value, dict) else value for name, value in written.items()}
+
+
 def _known(name: str, record: Mapping[str, Any]) -> KnownHost:
     try:
         facts = HostFacts.from_json(record["facts"]) if record.get("facts") else None
     except (KeyError, TypeError, ValueError):  # by an Oarsman that knew other facts
-        return KnownHost(host=name, left_out=record.get("left_out", ""), left_out_at=record.get("left_out_at"))
+        return KnownHost(host=name, left_out=load(record.get("left_out", "")), left_out_at=record.get("left_out_at"))
     return KnownHost(
         host=name,
         at=record.get("at"),
         facts=facts,
-        trouble=Trouble(**record["trouble"]) if record.get("trouble") else None,
-        left_out=record.get("left_out", ""),
+        trouble=Trouble(**_read_texts(record["trouble"])) if record.get("trouble") else None,
+        left_out=load(record.get("left_out", "")),
         left_out_at=record.get("left_out_at"),
     )

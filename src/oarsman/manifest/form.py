@@ -79,7 +79,7 @@ def _job(whole: Any) -> dict[str, Any]:
     items = whole.get("items") if isinstance(whole, dict) and whole.get("kind") == "List" else None
     job = items[0] if isinstance(items, list) and items else whole
     if not isinstance(job, dict):
-        wrong = Problem(source="manifest", line=1, column=1, field="", message="an MPIJob is a mapping")
+        wrong = Problem(source="manifest", line=1, column=1, field="", message=Text("an MPIJob is a mapping"))
         raise ManifestError([wrong])
     return job
 

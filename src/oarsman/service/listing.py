@@ -66,7 +66,7 @@ def field_of(sort: str) -> tuple[str, bool]:
     name = sort.removeprefix("-")
     if name not in _FIELDS:
         raise UsageError(
-            f"jobs cannot be sorted by '{name}'",
+            Text("jobs cannot be sorted by '{name}'", name=name),
             field="sort",
             hint=Text("one of {names}", names=", ".join(sorted(set(_FIELDS.values())))),
         )

@@ -17,6 +17,7 @@ from pydantic import BaseModel, TypeAdapter
 from oarsman.errors import UsageError
 from oarsman.service import models
 from oarsman.service.contract import ALL_JOBS, ALL_LINES, Service
+from oarsman.text.sentence import Text
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -65,7 +66,9 @@ def _nothing(_: bytes) -> None:
 def path_of(key: str, what: str = "job") -> str:
     namespace, slash, name = key.partition("/")
     if not (slash and namespace and name) or "/" in name or {namespace, name} & {".", ".."}:
-        raise UsageError(f"'{key}' is not the key of a {what}", hint="a key is namespace/name")
+        raise UsageError(
+            Text("'{key}' is not the key of a {what}", key=key, what=what), hint=Text("a key is namespace/name")
+        )
     return f"/{what}s/{quote(namespace, safe='')}/{quote(name, safe='')}"
 
 
@@ -101,7 +104,7 @@ def templates() -> Call[Sequence[models.Template]]:
 # -- environments -----------------------------------------------------------------------------------
 def _environment(name: str) -> str:
     if not name or name in (".", ".."):
-        raise UsageError(f"'{name}' is not the name of an environment")
+        raise UsageError(Text("'{name}' is not the name of an environment", name=name))
     return f"/environments/{quote(name, safe='')}"
 
 

@@ -17,7 +17,7 @@ from oarsman.manifest import documents, job_from_document, to_yaml
 from oarsman.service import views
 from oarsman.service.documents import completed
 from oarsman.service.models import Create, FitView, PreviewView, ProblemView
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, sentences
 
 _MOST = 1000
 _LONGEST = 63
@@ -124,7 +124,9 @@ def _on(
 
 def arithmetic(job: Job) -> str:
     """One sentence: how many slots there are and why, and what the launch line does with them."""
-    slots = f"{_hosts(job)} x {_count(job.slots_per_worker, 'slot')} = {_count(job.slots, 'slot')}"
+    slots = Text(
+        "{hosts} x {each} = {all}", hosts=_hosts(job), each=_slots(job.slots_per_worker), all=_slots(job.slots)
+    )
     line = job.launch
     if line is None:
         return Text(
@@ -134,37 +136,51 @@ def arithmetic(job: Job) -> str:
     ranks = views.ranks_asked_for(job)
     if line.elastic:
         least = line.min_processes or 1
-        most = f"to {line.max_processes}" if line.max_processes is not None else "or more"
-        return f"{slots}; {line.launcher} is elastic: {least} {most} ranks, as hosts come and go"
+        if line.max_processes is None:
+            template = Text("{slots}; {launcher} is elastic: {least} or more ranks, as hosts come and go")
+            return Text(template, slots=slots, launcher=line.launcher, least=least)
+        template = Text("{slots}; {launcher} is elastic: {least} to {most} ranks, as hosts come and go")
+        return Text(template, slots=slots, launcher=line.launcher, least=least, most=line.max_processes)
     if ranks is None:
         return Text(
             "{slots}; how many ranks {launcher} starts depends on options that only it can settle",
             slots=slots,
             launcher=line.launcher,
         )
-    return f"{slots}; {_starts(job, ranks)}"
+    return sentences([slots, _starts(job, ranks)])
 
 
 def _starts(job: Job, ranks: int) -> str:
     line = job.launch
     assert line is not None
-    said = f"{line.launcher} starts {_count(ranks, 'rank')}"
-    if line.processes is None:
-        said += f", {line.per_node} on each host" if line.per_node else " because it is not told a number (-np)"
-    if ranks == job.slots:
-        return f"{said}, which fills them"
-    if ranks < job.slots:
-        return f"{said}, which leaves {job.slots - ranks} free"
-    allowed = "it may start more than one per slot" if line.oversubscribe else "it would refuse to start"
-    return f"{said}, {ranks - job.slots} more than there are: {allowed}"
+    started = Text("{n} rank", n=1) if ranks == 1 else Text("{n} ranks", n=ranks)
+    if line.processes is not None:
+        said = Text("{launcher} starts {ranks}", launcher=line.launcher, ranks=started)
+    elif line.per_node:
+        template = Text("{launcher} starts {ranks}, {each} on each host")
+        said = Text(template, launcher=line.launcher, ranks=started, each=line.per_node)
+    else:
+        template = Text("{launcher} starts {ranks} because it is not told a number (-np)")
+        said = Text(template, launcher=line.launcher, ranks=started)
+    return Text("{said}, {fill}", said=said, fill=_fill(ranks - job.slots, oversubscribe=line.oversubscribe))
+
+
+def _fill(more: int, *, oversubscribe: bool) -> str:
+    if more == 0:
+        return Text("which fills them")
+    if more < 0:
+        return Text("which leaves {n} free", n=-more)
+    if oversubscribe:
+        return Text("{n} more than there are: it may start more than one per slot", n=more)
+    return Text("{n} more than there are: it would refuse to start", n=more)
 
 
 def _hosts(job: Job) -> str:
     if not job.workers:
-        return "1 launcher"
-    workers = _count(job.workers, "worker")
+        return Text("1 launcher")
+    workers = Text("{n} worker", n=1) if job.workers == 1 else Text("{n} workers", n=job.workers)
     return Text("({workers} + 1 launcher)", workers=workers) if job.run_launcher_as_worker else workers
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _slots(number: int) -> str:
+    return Text("{n} slot", n=1) if number == 1 else Text("{n} slots", n=number)

@@ -14,11 +14,11 @@ from oarsman.text.sentence import Text
 
 class Action(Enum):
     LOOK = Text("look around")  # hosts, capacity, templates, previews: what belongs to nobody
-    SEE = "see"  # a job, its log, events and usage
+    SEE = Text("see")  # a job, its log, events and usage
     CREATE = Text("create jobs")  # which runs commands on the machine
-    CHANGE = "change"  # scale, suspend, resume, stop, rerun, delete
+    CHANGE = Text("change")  # scale, suspend, resume, stop, rerun, delete
     TOKENS = Text("manage tokens")  # make, list and revoke them
-    ADMINISTER = "administer"  # accounts and the audit log
+    ADMINISTER = Text("administer")  # accounts and the audit log
 
 
 _ALWAYS = frozenset(Action)
@@ -51,8 +51,10 @@ def may(identity: Identity, action: Action, owner: str | None = None) -> bool:
 
 def require(identity: Identity, action: Action, owner: str | None = None) -> None:
     if not may(identity, action, owner):
-        whose = f" what belongs to {owner}" if owner not in (None, identity.name) else ""
+        name, what = identity.name, action.value
         raise ForbiddenError(
-            f"{identity.name} may not {action.value}{whose}",
+            Text("{name} may not {action}", name=name, action=what)
+            if owner in (None, name)
+            else Text("{name} may not {action} what belongs to {owner}", name=name, action=what, owner=owner),
             hint=Text("the role is {role}; an admin can change it", role=identity.role.value),
         )

@@ -393,7 +393,7 @@ class JobService(EnvironmentService, SweepService):
             target = ApiVersion(api_version if "/" in api_version else f"{names.GROUP}/{api_version}")
         except ValueError:
             raise UsageError(
-                f"there is no version '{api_version}'",
+                Text("there is no version '{version}'", version=api_version),
                 field="apiVersion",
                 hint=Text("one of {names}", names=", ".join(version.value for version in ApiVersion)),
             ) from None

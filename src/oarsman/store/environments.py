@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, dump, load
 
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 INTERRUPTED = Text("the build was interrupted; build it again")
@@ -72,7 +72,8 @@ class Contents:
         found = _read(self._result)
         if found is None:
             return None
-        result = Result(**{**found, "packages": tuple(found.get("packages", ()))})
+        told = {"message": load(found.get("message", "")), "packages": tuple(found.get("packages", ()))}
+        result = Result(**{**found, **told})
         if result.ready and not os.path.lexists(self.tree(result.tree) / "bin" / "python"):
             return Result(
                 ready=False, message=Text("its folder is gone from {folder}; build it again", folder=self.folder)
@@ -80,7 +81,7 @@ class Contents:
         return result
 
     def write_result(self, result: Result) -> None:
-        _write(self._result, asdict(result))
+        _write(self._result, {**asdict(result), "message": dump(result.message)})
 
     def write_builder(self, pid: int, started: str) -> None:
         _write(self.builder, {"pid": pid, "started": started})

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, dump, load
 
 T = TypeVar("T")
 _SCHEMAS = (
@@ -285,7 +285,7 @@ class JobStore:
                 time=_time(row["time"]),
                 severity=row["severity"],
                 reason=row["reason"],
-                message=row["message"],
+                message=_message(row["message"]),
                 count=row["count"],
             )
             for row in rows
@@ -312,7 +312,7 @@ class JobStore:
                 raise ConflictError(
                     Text("a job named {name} exists already in namespace {space}", name=name, space=namespace),
                     field="metadata.name",
-                    hint=f"choose another name, or remove it first: oarsman delete {name}",
+                    hint=Text("choose another name, or remove it first: {command}", command=f"oarsman delete {name}"),
                 )
             self._db.execute(
                 "INSERT INTO jobs"
@@ -391,6 +391,8 @@ class JobStore:
         return self._write(work)
 
     def _add_event(self, uid: str, severity: str, reason: str, message: str, now: datetime) -> None:
+        if isinstance(written := dump(message), dict):
+            message = json.dumps(written)
         repeated = self._db.execute(
             "UPDATE events SET time = ?, count = count + 1 WHERE uid = ? AND reason = ? AND message = ?",
             (_text(now), uid, reason, message),
@@ -427,6 +429,11 @@ def _job(row: sqlite3.Row) -> StoredJob:
         values[name] = bool(values[name])
     values["created_at"] = _time(values["created_at"])
     return StoredJob(**values)
+
+
+def _message(written: str) -> str:
+    """What a sentence was made of stands in its place; everything else was kept as it was said."""
+    return load(json.loads(written)) if written.startswith('{"template": ') else written
 
 
 def _time(text: str) -> datetime:

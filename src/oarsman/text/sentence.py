@@ -44,10 +44,15 @@ class Text(str):
 
 def dump(text: str) -> Any:
     """For JSON. A sentence without gaps is its own template, and is written as a string like any other."""
-    if not isinstance(text, Text) or not text.arguments:
-        return plain(text)
-    arguments = {name: dump(value) if isinstance(value, str) else value for name, value in text.arguments.items()}
-    return {"template": text.template, "arguments": arguments}
+    return _written(text) if isinstance(text, Text) and text.arguments else plain(text)
+
+
+def _written(value: Argument) -> Any:
+    """Within a sentence, what is to be translated and what is not have to be told apart."""
+    if isinstance(value, Text):
+        arguments = {name: _written(argument) for name, argument in value.arguments.items()}
+        return {"template": value.template, "arguments": arguments}
+    return plain(value) if isinstance(value, str) else value
 
 
 def plain(text: str) -> str:

@@ -98,13 +98,13 @@ class KubeBackend:
                 raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
 
-        return self._edit(key, edit, "scaled")
+        return self._edit(key, edit, Text("scaled"))
 
     def suspend(self, key: str) -> JobRecord:
-        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, "suspended")
+        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))
 
     def resume(self, key: str) -> JobRecord:
-        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, "resumed")
+        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
 
     def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""

@@ -10,6 +10,7 @@ from oarsman.backends.kube import lookups, usage
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.local.doctor import MISSING, OK, WARN, DoctorFinding
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Unauthorized, resources
+from oarsman.text.sentence import Text, all_of
 
 _INSTALL: Final = "oarsman install --image IMAGE"
 # (what for, whether nothing goes without it, [(group, resource, subresource, verbs)])
@@ -58,7 +59,9 @@ async def _server(kube: Kube) -> DoctorFinding:
     return DoctorFinding(
         subject="server",
         level=WARN if old else OK,
-        message=f"{access.server}, Kubernetes {version} ({access.source})",
+        message=Text(
+            "{server}, Kubernetes {version} ({source})", server=access.server, version=version, source=access.source
+        ),
         advice="Kubernetes 1.16 or newer is needed" if old else None,
     )
 
@@ -72,7 +75,7 @@ async def _namespace(kube: Kube, namespace: str) -> list[DoctorFinding]:
             subject="namespace",
             level=MISSING,
             blocking=True,
-            message=f"the cluster has no {namespace}",
+            message=Text("the cluster has no {namespace}", namespace=namespace),
             advice=f"kubectl create namespace {namespace}",
         )
     ]
@@ -89,7 +92,7 @@ async def _definition(kube: Kube) -> list[DoctorFinding]:
         DoctorFinding(
             subject="MPIJobs",
             level=level,
-            message=f"served as {' and '.join(served)}",
+            message=Text("served as {versions}", versions=all_of(served)),
             advice=None if level == OK else f"{_INSTALL} brings the definition up to date",
         )
     ]
@@ -99,7 +102,9 @@ async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
     try:
         found = await lookups.leaders(kube)
     except Forbidden:
-        return [DoctorFinding(subject="operator", level=WARN, message="this user may not see whether one is running")]
+        return [
+            DoctorFinding(subject="operator", level=WARN, message=Text("this user may not see whether one is running"))
+        ]
     alive = [leader for leader in found if leader.alive]
     for leader in [leader for leader in alive if leader.serves(namespace)][:1]:
         message = f"{leader.holder} in {leader.namespace}, last heard of {leader.silent_seconds:.0f}s ago"
@@ -153,14 +158,21 @@ async def _nodes(kube: Kube) -> list[DoctorFinding]:
     try:
         nodes = await kube.list(resources.NODES)
     except Forbidden:
-        return [DoctorFinding(subject="nodes", level=OK, message="this user may not see them; jobs do not mind")]
+        return [DoctorFinding(subject="nodes", level=OK, message=Text("this user may not see them; jobs do not mind"))]
     ready = sum(
         any(c["type"] == "Ready" and c["status"] == "True" for c in (node.get("status") or {}).get("conditions") or ())
         for node in nodes
     )
     level = OK if ready == len(nodes) and ready else WARN
     advice = None if level == OK else "kubectl describe nodes"
-    return [DoctorFinding(subject="nodes", level=level, message=f"{ready} of {len(nodes)} are ready", advice=advice)]
+    return [
+        DoctorFinding(
+            subject="nodes",
+            level=level,
+            message=Text("{ready} of {nodes} are ready", ready=ready, nodes=len(nodes)),
+            advice=advice,
+        )
+    ]
 
 
 async def _gangs(kube: Kube) -> list[DoctorFinding]:
@@ -172,12 +184,12 @@ async def _gangs(kube: Kube) -> list[DoctorFinding]:
 
 async def _metrics(kube: Kube) -> list[DoctorFinding]:
     if await kube.has(usage.METRICS):
-        return [DoctorFinding(subject="metrics", level=OK, message="`oarsman top` can say what pods use")]
+        return [DoctorFinding(subject="metrics", level=OK, message=Text("`oarsman top` can say what pods use"))]
     return [
         DoctorFinding(
             subject="metrics",
             level=WARN,
-            message="metrics.k8s.io is missing; only `oarsman top` needs it",
+            message=Text("metrics.k8s.io is missing; only `oarsman top` needs it"),
             advice="install the metrics server",
         )
     ]

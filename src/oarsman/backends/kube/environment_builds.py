@@ -164,21 +164,20 @@ def _why_failed(build: views.BatchJob | None, pod: views.Pod | None, last: views
     if errors or lines:
         return (errors or lines)[-1][:_LONGEST]
     if last is not None:
-        return Text("the build ended with code {code}", code=last.exit_code) + (
-            f" ({last.reason})" if last.reason else ""
-        )
+        what = Text("the build ended with code {code}", code=last.exit_code)
+        return Text("{what} ({why})", what=what, why=last.reason) if last.reason else what
     if pod is not None and (pod.status.message or pod.status.reason):
         return (pod.status.message or pod.status.reason)[:_LONGEST]
     said = [c.message for c in build.status.conditions if c.type == "Failed"] if build is not None else []
-    return (said[-1] if said else Text("the build failed"))[:_LONGEST]
+    return said[-1][:_LONGEST] if said else Text("the build failed")
 
 
 def _why_waiting(pod: views.Pod) -> str:
     placed = pod.status.condition("PodScheduled")
     if placed is not None and placed.status == "False":
         if kept.CLAIM in placed.message and "not found" in placed.message:
-            return f"{NO_CLAIM}: {CLAIM_HINT}"
-        return Text("not scheduled: {why}", why=placed.message or placed.reason)[:_LONGEST]
+            return Text("{what}: {why}", what=NO_CLAIM, why=CLAIM_HINT)
+        return Text("not scheduled: {why}", why=(placed.message or placed.reason)[: _LONGEST - 15])
     for container in pod.status.container_statuses:
         waiting = container.state.waiting
         if waiting is not None and waiting.reason not in ("", "ContainerCreating", "PodInitializing"):

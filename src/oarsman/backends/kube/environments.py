@@ -22,7 +22,7 @@ from oarsman.engines.kube import views
 from oarsman.engines.kube.client import AlreadyExists, ApiError, Forbidden, Invalid, Kube, NotFound, resources
 from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageError, UserError
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, digest_of
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, dump
 
 T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -93,7 +93,10 @@ class KubeEnvironments:
                 await kube.patch(
                     resources.CONFIG_MAPS,
                     found.metadata.name,
-                    {"metadata": version, "data": {kept.RESULT: json.dumps(result)}},
+                    {
+                        "metadata": version,
+                        "data": {kept.RESULT: json.dumps(result | {"message": dump(result.get("message", ""))})},
+                    },
                     self._namespace,
                 )
         return result
@@ -227,7 +230,9 @@ class KubeEnvironments:
         try:
             await kube.get(resources.PERSISTENT_VOLUME_CLAIMS, kept.CLAIM, self._namespace)
         except NotFound as error:
-            raise UserError(f"{states.NO_CLAIM} ({self._namespace})", hint=states.CLAIM_HINT) from error
+            raise UserError(
+                Text("{what} ({why})", what=states.NO_CLAIM, why=self._namespace), hint=states.CLAIM_HINT
+            ) from error
         except Forbidden:
             return  # its build will tell
 
@@ -248,7 +253,7 @@ class KubeEnvironments:
 def _check(wanted: EnvironmentWanted) -> None:
     if not _NAME.fullmatch(wanted.name):
         raise UsageError(
-            f"'{wanted.name}' is no name for an environment",
+            Text("'{name}' is no name for an environment", name=wanted.name),
             field="name",
             hint=Text("small letters, digits and dashes, at most 63"),
         )
@@ -260,7 +265,9 @@ def _check(wanted: EnvironmentWanted) -> None:
         )
     if wanted.mpi and wanted.mpi not in objects.MPI:
         raise UsageError(
-            f"'{wanted.mpi}' is not known here", field="mpi", hint=Text("one of {names}", names=", ".join(objects.MPI))
+            Text("'{mpi}' is not known here", mpi=wanted.mpi),
+            field="mpi",
+            hint=Text("one of {names}", names=", ".join(objects.MPI)),
         )
     if len(wanted.requirements.encode()) > _MOST_REQUIREMENTS:
         raise UsageError(

@@ -20,6 +20,7 @@ from oarsman.backends.kube import follow
 from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, NotFound, Resource, resources
 from oarsman.errors import ConflictError, RetryableError, TerminalError, UnsupportedError
+from oarsman.text.sentence import Text
 
 Document = dict[str, Any]
 NAMESPACE: Final = "mpi-operator"  # the one the manifest is written for
@@ -66,7 +67,7 @@ def text() -> str:
     source = Path(__file__).parents[4] / "deploy" / "oarsman.yaml"
     if source.is_file():
         return source.read_text("utf-8")
-    raise TerminalError("this package lacks its manifests", hint="install oarsman anew")
+    raise TerminalError(Text("this package lacks its manifests"), hint=Text("install oarsman anew"))
 
 
 def documents(settings: InstallSettings, manifest: str | None = None) -> list[Document]:
@@ -164,8 +165,9 @@ async def _gone(kube: Kube, document: Document) -> None:
             async for _ in follow.one(kube, resource, namespace, name):
                 pass
     except TimeoutError as error:
-        hint = f"kubectl get {name_of(document)} -o yaml shows what keeps it"
-        raise RetryableError(f"{name_of(document)} is still being deleted", hint=hint) from error
+        what = name_of(document)
+        hint = Text("{command} shows what keeps it", command=f"kubectl get {what} -o yaml")
+        raise RetryableError(Text("{what} is still being deleted", what=what), hint=hint) from error
 
 
 async def _established(kube: Kube, name: str) -> None:
@@ -176,11 +178,12 @@ async def _established(kube: Kube, name: str) -> None:
                     conditions = {c["type"]: c for c in (found.get("status") or {}).get("conditions") or ()}
                     refused = conditions.get("NamesAccepted", {})
                     if refused.get("status") == "False":
-                        raise UnsupportedError(f"the cluster does not take {name}: {refused.get('message')}")
+                        why = refused.get("message")
+                        raise UnsupportedError(Text("the cluster does not take {name}: {why}", name=name, why=why))
                     if conditions.get("Established", {}).get("status") == "True":
                         return
     except TimeoutError as error:
-        raise RetryableError(f"the cluster has not established {name} in time") from error
+        raise RetryableError(Text("the cluster has not established {name} in time", name=name)) from error
 
 
 # -- what belongs to Helm ----------------------------------------------------------------------------
@@ -193,9 +196,12 @@ async def _refuse_helms(kube: Kube, wanted: Sequence[Document], instead: str) ->
         release = _release(found) if found is not None else None
         if release is not None:
             name, place = release
+            what, where = name_of(document), f" --namespace {place}" if place else ""
             raise ConflictError(
-                f"{name_of(document)} belongs to the Helm release {name}" + (f" in {place}" if place else ""),
-                hint=f"{instead} {name}{f' --namespace {place}' if place else ''}; --force does it here all the same",
+                Text("{what} belongs to the Helm release {name} in {space}", what=what, name=name, space=place)
+                if place
+                else Text("{what} belongs to the Helm release {name}", what=what, name=name),
+                hint=Text("{command}; --force does it here all the same", command=f"{instead} {name}{where}"),
             )
 
 
@@ -258,8 +264,11 @@ async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> Asyn
                 why = await _trouble(kube, document)
                 hint = f"kubectl -n {namespace} describe pods"
                 if why.startswith(_NO_IMAGE):
-                    hint = "give an image that the cluster can pull: oarsman install --image IMAGE"
-                raise RetryableError(f"{name_of(document)} is not available" + (f": {why}" if why else ""), hint=hint)
+                    hint = Text(
+                        "give an image that the cluster can pull: {command}", command="oarsman install --image IMAGE"
+                    )
+                message = Text("{what} is not available", what=name_of(document))
+                raise RetryableError(Text("{what}: {why}", what=message, why=why) if why else message, hint=hint)
 
 
 async def _states(kube: Kube, namespace: str | None, name: str, deadline: float) -> AsyncGenerator[Document | None]:

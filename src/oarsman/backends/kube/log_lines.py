@@ -175,7 +175,9 @@ def place(text: str, *, field: str) -> LogPosition:
         )
     except ValueError:
         raise UserError(
-            f"{text[:80]!r} is no place in a log of this job", field=field, hint="hand back what an earlier page said"
+            Text("{text} is no place in a log of this job", text=repr(text[:80])),
+            field=field,
+            hint=Text("hand back what an earlier page said"),
         ) from None
 
 

@@ -26,7 +26,7 @@ async def page(
     if after is not None and before is not None:
         raise UserError(Text("a page is after a place or before one, not both"), field="before")
     if limit < 1:
-        raise UserError(f"{limit} lines are no page", field="limit")
+        raise UserError(Text("{limit} lines are no page", limit=limit), field="limit")
     limit = min(limit, MOST_LINES)
     field = "after" if after is not None else "before"
     at = given_place(after if after is not None else before, query, field=field)
@@ -51,7 +51,14 @@ def given_place(text: str | None, query: LogQuery, *, field: str) -> LogPosition
         return None
     found = place(text, field=field)
     if query.attempt not in (None, found.attempt):
-        raise UserError(f"that is a place in the log of attempt {found.attempt}, not {query.attempt}", field=field)
+        raise UserError(
+            Text(
+                "that is a place in the log of attempt {theirs}, not {asked}",
+                theirs=found.attempt,
+                asked=query.attempt,
+            ),
+            field=field,
+        )
     return found
 
 

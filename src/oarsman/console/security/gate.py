@@ -99,7 +99,12 @@ class Gate:
             if sealed is not None:
                 return self._of_cluster(request, way, sealed.open(secret), hash)
         if holder is None:
-            raise UnauthenticatedError(f"this {way} is not known, or no longer", hint=self._how_to_come_in())
+            raise UnauthenticatedError(
+                Text("this session is not known, or no longer")
+                if way == "session"
+                else Text("this token is not known, or no longer"),
+                hint=self._how_to_come_in(),
+            )
         return Caller(holder.identity, holder.account, way, address(request), hash)
 
     def _of_cluster(self, request: HTTPConnection, way: Literal["session", "token"], token: str, hash: bytes) -> Caller:
@@ -155,7 +160,8 @@ class Gate:
             raise ForbiddenError(Text("this request does not come from a page of this server"))
         if header_needed and not is_socket and request.headers.get(HEADER) != "1":
             raise ForbiddenError(
-                f"the header {HEADER}: 1 is missing", hint=Text("programs had better use an API token")
+                Text("the header {header}: 1 is missing", header=HEADER),
+                hint=Text("programs had better use an API token"),
             )
 
     # -- coming in and leaving -----------------------------------------------------------------------

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oarsman.console.security.site import Site
 from oarsman.service.models import ProblemDetails
+from oarsman.text.sentence import Text
 
 # NiceGUI compiles its templates in the browser and writes styles and scripts into its pages: that is what the two
 # "unsafe" words are for. No other origin is ever asked for anything, so nothing can be carried away either.
@@ -81,7 +82,7 @@ def _misdirected() -> Response:
         status=421,
         code="misdirected",
         detail="this server does not go by that name",
-        hint="start it with --public-name NAME if it should",
+        hint=Text("start it with --public-name NAME if it should"),
     )
     body = problem.model_dump_json(by_alias=True, exclude_none=True)
     return Response(body, status_code=421, media_type="application/problem+json")

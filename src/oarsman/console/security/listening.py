@@ -8,6 +8,7 @@ from pathlib import Path
 
 from oarsman.console.security.site import is_loopback
 from oarsman.errors import UsageError
+from oarsman.text.sentence import Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,9 @@ def tls_context(cert: Path, key: Path | None = None) -> ssl.SSLContext:
         context.load_cert_chain(cert, key, password=_no_password)
     except _Encrypted:
         raise UsageError(
-            f"the key {key or cert} is encrypted", field="--tls-key", hint="give one without a passphrase"
+            Text("the key {key} is encrypted", key=key or cert),
+            field="--tls-key",
+            hint=Text("give one without a passphrase"),
         ) from None
     except ssl.SSLError as error:
         raise UsageError(_explained(error, cert, key), field="--tls-cert", hint=_HINT) from error
@@ -79,7 +82,9 @@ def _readable(path: Path, what: str, option: str) -> None:
     try:
         path.read_bytes()
     except OSError as error:
-        raise UsageError(f"the {what} {path} cannot be read: {error.strerror}", field=option) from error
+        raise UsageError(
+            Text("the {what} {path} cannot be read: {why}", what=what, path=path, why=error.strerror), field=option
+        ) from error
 
 
 def _explained(error: ssl.SSLError, cert: Path, key: Path | None) -> str:

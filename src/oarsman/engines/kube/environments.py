@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from oarsman import names
 from oarsman.engines.kube import views
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, load
 
 LABEL: Final = names.ANNOTATION_ENVIRONMENT  # on all of them; its value is the name
 CLAIM: Final = "oarsman-environments"
@@ -50,7 +50,9 @@ def result_of(data: dict[str, str]) -> dict[str, Any]:
         found = json.loads(data.get(RESULT) or "{}")
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and found.get(DIGEST) == data.get(DIGEST) else {}
+    if not isinstance(found, dict) or found.get(DIGEST) != data.get(DIGEST):
+        return {}
+    return {**found, "message": load(found["message"])} if "message" in found else found
 
 
 def end_of(build: views.BatchJob | None) -> str:
@@ -70,6 +72,6 @@ def missing(name: str, found: views.ConfigMap | None, build: views.BatchJob | No
     if state == READY:
         return ""
     if state == FAILED:
-        why = f": {result['message']}" if result.get("message") else ""
-        return f"environment {name} could not be built{why}"
+        what = Text("environment {name} could not be built", name=name)
+        return Text("{what}: {why}", what=what, why=result["message"]) if result.get("message") else what
     return Text("environment {name} is not built yet", name=name)

@@ -234,7 +234,7 @@ def _reason(pod: views.Pod, ended: views.Terminated | None, phase: Phase) -> tup
     own = [line for line in ended.message.splitlines() if line.startswith(_OWN_WORDS)]
     if own and own[-1].startswith(FAILURES) and pod.metadata.labels.get(names.LABEL_ROLE) == "launcher":
         host = names.launcher_name(pod.metadata.labels.get(names.LABEL_JOB, ""))
-        return names.REASON_BARRIER, f"{host}: {own[-1].removeprefix(_OWN_WORDS)}"
+        return names.REASON_BARRIER, Text("{host}: {why}", host=host, why=own[-1].removeprefix(_OWN_WORDS))
     if own and pod.metadata.labels.get(names.LABEL_ROLE) == "worker":
         return names.REASON_BARRIER, own[-1].removeprefix(_OWN_WORDS)
     return "", ""
@@ -244,8 +244,9 @@ def _failed_init(pod: views.Pod) -> str | None:
     for container in pod.status.init_container_statuses:
         ended = container.state.terminated
         if ended is not None and ended.exit_code:
-            said = f": {ended.message.strip().splitlines()[-1]}" if ended.message.strip() else ""
-            return f"init container {container.name} ended with code {ended.exit_code}{said}"
+            what = Text("init container {name} ended with code {code}", name=container.name, code=ended.exit_code)
+            said = ended.message.strip().splitlines()
+            return Text("{what}: {why}", what=what, why=said[-1]) if said else what
     return None
 
 
@@ -256,7 +257,10 @@ def _not_ready_because(pod: views.Pod, scheduled: views.ObjectCondition | None) 
     for container in (*pod.status.init_container_statuses, *pod.status.container_statuses):
         waiting = container.state.waiting
         if waiting is not None and waiting.reason in _STUCK:
-            return f"{waiting.reason}: {waiting.message}" if waiting.message else waiting.reason, False
+            said = (
+                Text("{what}: {why}", what=waiting.reason, why=waiting.message) if waiting.message else waiting.reason
+            )
+            return said, False
     waits_inside = any(c.name == BARRIER and c.state.running for c in pod.status.init_container_statuses)
     return "", not waits_inside
 

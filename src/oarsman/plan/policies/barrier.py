@@ -121,7 +121,7 @@ def _waiting_for_launcher(turn: Turn, launcher: Member) -> _Waiting:
     host, because = launcher.name, launcher.not_ready_because
     named, _, why = because.partition(": ")
     if named in turn.job.hosts:  # the barrier inside says whom it waits for
-        host, because = named, why
+        host, because = named, Text(why)
     return _Waiting(
         host=host,
         because=because or launcher.message or Text("it is pending"),

@@ -13,6 +13,7 @@ from oarsman.service import JobService
 from oarsman.service.documents import for_another_run
 from oarsman.service.models import JobQuery
 from oarsman.service.preview import copies
+from oarsman.text.sentence import Text
 
 _OFFERED = 200  # earlier jobs, the newest
 _LARGEST = 1_000_000  # characters of a file
@@ -32,7 +33,7 @@ _CHOOSE_FILE = f"""() => {{
 def template(service: JobService, name: str) -> str:
     found = next((one for one in service.templates() if one.name == name), None)
     if found is None:
-        raise NotFoundError(f"there is no template '{name}'")
+        raise NotFoundError(Text("there is no template '{name}'", name=name))
     return found.manifest
 
 

@@ -23,6 +23,7 @@ from oarsman.engines.kube.client.credentials import (
 from oarsman.engines.kube.client.kubeconfig import Chosen, Cluster, From, User, choose
 from oarsman.engines.kube.client.tls import is_loopback, proxy_for
 from oarsman.errors import AccessError
+from oarsman.text.sentence import Text
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")  # where Kubernetes puts it into every pod
 POD = "the service account of this pod"
@@ -77,8 +78,11 @@ def load_access(
     if master:
         return _access(master, "--master", From(usual, Cluster()), From(usual, User()), environ)
     raise AccessError(
-        f"no cluster is known: neither $KUBECONFIG nor {usual} exists, and this is not a pod with a service account",
-        hint="name a kubeconfig with --kubeconfig, or set $KUBECONFIG",
+        Text(
+            "no cluster is known: neither $KUBECONFIG nor {usual} exists, and this is not a pod with a service account",
+            usual=usual,
+        ),
+        hint=Text("name a kubeconfig with --kubeconfig, or set $KUBECONFIG"),
     )
 
 
@@ -104,7 +108,12 @@ def _from_files(files: list[Path], context: str | None, master: str | None, envi
     server = master or chosen.cluster.entry.server
     source = os.pathsep.join(str(file) for file in files)
     if not server:
-        raise AccessError(f"{source}: the cluster of context {chosen.context!r} has no server", field="server")
+        raise AccessError(
+            Text(
+                "{source}: the cluster of context {context} has no server", source=source, context=repr(chosen.context)
+            ),
+            field="server",
+        )
     return _access(server, source, chosen.cluster, chosen.user, environ, chosen)
 
 
@@ -143,7 +152,10 @@ def _access(
         _show_certificate(context, user)
     proxy = entry.proxy_url or proxy_for(server, environ)
     if proxy and not proxy.startswith(("http://", "https://")):
-        raise AccessError(f"{source}: proxies such as {proxy} cannot be used", hint="an http:// proxy is needed")
+        raise AccessError(
+            Text("{source}: proxies such as {proxy} cannot be used", source=source, proxy=proxy),
+            hint=Text("an http:// proxy is needed"),
+        )
     return Access(
         server=server.rstrip("/"),
         ssl=context,
@@ -164,7 +176,10 @@ def _show_certificate(context: ssl.SSLContext, user: From[User]) -> None:
         tls.present_certificate(context, certificate, key)
     elif certificate or key:
         missing = "client-key" if certificate else "client-certificate"
-        raise AccessError(f"{user.file}: a user with a client certificate needs {missing} too", field=missing)
+        raise AccessError(
+            Text("{file}: a user with a client certificate needs {missing} too", file=user.file, missing=missing),
+            field=missing,
+        )
 
 
 def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLContext | None) -> Credentials:
@@ -182,7 +197,9 @@ def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLConte
         hint = (
             "Kubernetes dropped auth-provider in 1.26: get credentials through exec, as the provider's own tool sets up"
         )
-        raise AccessError(f"{user.file}: auth-provider cannot be used", field="auth-provider", hint=hint)
+        raise AccessError(
+            Text("{file}: auth-provider cannot be used", file=user.file), field="auth-provider", hint=hint
+        )
     else:
         found = Fixed({})
     if entry.impersonate:

@@ -12,7 +12,7 @@ from typing_extensions import TypeVar
 
 from oarsman.engines.kube.client.errors import Refusal, Unavailable, Unreadable, from_refusal
 from oarsman.engines.kube.client.meta import PartialObject
-from oarsman.text.sentence import plain
+from oarsman.text.sentence import Text, plain
 
 T = TypeVar("T", default=dict[str, Any])
 WHOLE: Any = dict  # the view that keeps everything
@@ -87,7 +87,7 @@ def decode(trying: str, body: bytes | msgspec.Raw, view: type[T]) -> T:
         found: T = _decoder(view).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreadable(
-            trying, f"the answer cannot be read: {error}", hint="is this a Kubernetes API server?"
+            trying, f"the answer cannot be read: {error}", hint=Text("is this a Kubernetes API server?")
         ) from error
     return found
 

@@ -20,6 +20,7 @@ from multidict import CIMultiDict
 from oarsman.engines.kube.client.kubeconfig import Exec
 from oarsman.engines.kube.client.tls import present_certificate
 from oarsman.errors import AccessError
+from oarsman.text.sentence import Text
 
 _PATIENCE = 60.0  # seconds for a credential program that cannot ask the user anything
 _BEFORE_EXPIRY = timedelta(seconds=20)
@@ -71,7 +72,9 @@ class TokenFile:
                 self._seen = mark
         except OSError as error:
             if not self._known:  # later on, the file may be missing for a moment while it is replaced
-                raise AccessError(f"cannot read the token in {self._file}: {error.strerror}") from error
+                raise AccessError(
+                    Text("cannot read the token in {file}: {why}", file=self._file, why=error.strerror)
+                ) from error
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -92,7 +95,14 @@ class Program:
     def __init__(self, spec: Exec, folder: Path, cluster: Mapping[str, Any], tls: ssl.SSLContext | None) -> None:
         if spec.api_version not in _API_VERSIONS:
             hint = f"known are {' and '.join(_API_VERSIONS)}"
-            raise AccessError(f"the credential program {spec.command} speaks {spec.api_version}", hint=hint)
+            raise AccessError(
+                Text(
+                    "the credential program {command} speaks {version}",
+                    command=spec.command,
+                    version=spec.api_version,
+                ),
+                hint=hint,
+            )
         self._spec = spec
         # As kubectl does: a name is looked up on PATH, a relative path starts at the kubeconfig.
         self._command = str(folder / spec.command) if "/" in spec.command else spec.command
@@ -127,10 +137,19 @@ class Program:
         try:
             credential = msgspec.json.decode(output, type=_Credential)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise AccessError(f"{self._command} did not answer with an ExecCredential: {error}") from error
+            raise AccessError(
+                Text("{command} did not answer with an ExecCredential: {why}", command=self._command, why=error)
+            ) from error
         status = credential.status
         if credential.api_version != self._spec.api_version or status is None:
-            raise AccessError(f"{self._command} answered {credential.api_version}, asked for {self._spec.api_version}")
+            raise AccessError(
+                Text(
+                    "{command} answered {given}, asked for {asked}",
+                    command=self._command,
+                    given=credential.api_version,
+                    asked=self._spec.api_version,
+                )
+            )
         if status.client_certificate_data and self._tls:
             present_certificate(self._tls, status.client_certificate_data.encode(), status.client_key_data.encode())
         self._known = bearer(status.token) if status.token else {}
@@ -150,20 +169,34 @@ class Program:
         except OSError as error:
             hint = self._spec.install_hint.strip() or "install it, or correct the user's exec.command in the kubeconfig"
             raise AccessError(
-                f"cannot run the credential program {self._command}: {error.strerror}", hint=hint
+                Text("cannot run the credential program {command}: {why}", command=self._command, why=error.strerror),
+                hint=hint,
             ) from error
         try:
             async with asyncio.timeout(None if self._interactive else _PATIENCE):
                 output, complaint = await process.communicate()
         except TimeoutError as error:
-            raise AccessError(f"{self._command} gave no credentials within {_PATIENCE:.0f} s") from error
+            raise AccessError(
+                Text(
+                    "{command} gave no credentials within {seconds} s",
+                    command=self._command,
+                    seconds=f"{_PATIENCE:.0f}",
+                )
+            ) from error
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
         if process.returncode:
             last = (complaint or b"").decode(errors="replace").strip()[-500:]
-            raise AccessError(f"{self._command} failed with exit code {process.returncode}: {last}")
+            raise AccessError(
+                Text(
+                    "{command} failed with exit code {code}: {why}",
+                    command=self._command,
+                    code=process.returncode,
+                    why=last,
+                )
+            )
         return output
 
 

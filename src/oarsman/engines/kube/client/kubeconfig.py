@@ -13,6 +13,7 @@ import msgspec
 import yaml
 
 from oarsman.errors import AccessError
+from oarsman.text.sentence import Text
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 Kind = TypeVar("Kind")
@@ -104,14 +105,19 @@ class From(Generic[Kind]):
             try:
                 return base64.b64decode("".join(data.split()), validate=True)
             except (binascii.Error, ValueError) as error:
-                raise AccessError(f"{self.file}: {field}-data is not base64: {error}", field=f"{field}-data") from error
+                raise AccessError(
+                    Text("{file}: {field}-data is not base64: {why}", file=self.file, field=field, why=error),
+                    field=f"{field}-data",
+                ) from error
         if not written:
             return None
         try:
             return self.path(written).read_bytes()
         except OSError as error:
             hint = f"{self.file} names it as {field}; correct the path or put the content into {field}-data"
-            raise AccessError(f"cannot read {self.path(written)}: {error.strerror}", field=field, hint=hint) from error
+            raise AccessError(
+                Text("cannot read {path}: {why}", path=self.path(written), why=error.strerror), field=field, hint=hint
+            ) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,20 +142,40 @@ def choose(files: Sequence[Path], context: str | None = None) -> Chosen:
     wanted = context or next((one.current_context for _, one in documents if one.current_context), None)
     contexts = {one.name: one.context for _, document in reversed(documents) for one in document.contexts or ()}
     if wanted is None:
-        raise AccessError(f"{where}: no current-context is set", hint=_hint(contexts))
+        raise AccessError(Text("{where}: no current-context is set", where=where), hint=_hint(contexts))
     if wanted not in contexts:
-        raise AccessError(f"{where}: there is no context named {wanted!r}", field="context", hint=_hint(contexts))
+        raise AccessError(
+            Text("{where}: there is no context named {wanted}", where=where, wanted=repr(wanted)),
+            field="context",
+            hint=_hint(contexts),
+        )
     chosen = contexts[wanted]
     clusters = _first((file, document.clusters) for file, document in documents)
     users = _first((file, document.users) for file, document in documents)
     if chosen.cluster not in clusters:
         hint = f"clusters described there: {', '.join(clusters) or 'none'}"
-        raise AccessError(f"{where}: context {wanted!r} is about cluster {chosen.cluster!r}, not described", hint=hint)
+        raise AccessError(
+            Text(
+                "{where}: context {wanted} is about cluster {cluster}, not described",
+                where=where,
+                wanted=repr(wanted),
+                cluster=repr(chosen.cluster),
+            ),
+            hint=hint,
+        )
     cluster_file, cluster = clusters[chosen.cluster]
     user_file, user = users.get(chosen.user, (cluster_file, None))
     if user is None and chosen.user:
         hint = f"users described there: {', '.join(users) or 'none'}"
-        raise AccessError(f"{where}: context {wanted!r} is for user {chosen.user!r}, not described", hint=hint)
+        raise AccessError(
+            Text(
+                "{where}: context {wanted} is for user {user}, not described",
+                where=where,
+                wanted=repr(wanted),
+                user=repr(chosen.user),
+            ),
+            hint=hint,
+        )
     return Chosen(
         context=wanted,
         namespace=chosen.namespace or "default",
@@ -174,14 +200,19 @@ def _read(file: Path) -> _Document:
         content = yaml.load(file.read_bytes(), Loader=_LOADER)  # a safe loader
     except OSError as error:
         hint = "name another file with --kubeconfig or $KUBECONFIG"
-        raise AccessError(f"cannot read the kubeconfig {file}: {error.strerror}", hint=hint) from error
+        raise AccessError(
+            Text("cannot read the kubeconfig {file}: {why}", file=file, why=error.strerror), hint=hint
+        ) from error
     except yaml.YAMLError as error:
-        raise AccessError(f"{file} is not YAML: {error}", hint="compare it with `kubectl config view`") from error
+        raise AccessError(
+            Text("{file} is not YAML: {why}", file=file, why=error), hint=Text("compare it with `kubectl config view`")
+        ) from error
     try:
         return msgspec.convert(content or {}, _Document)
     except msgspec.ValidationError as error:
         raise AccessError(
-            f"{file} is not a kubeconfig: {error}", hint="compare it with `kubectl config view`"
+            Text("{file} is not a kubeconfig: {why}", file=file, why=error),
+            hint=Text("compare it with `kubectl config view`"),
         ) from error
 
 

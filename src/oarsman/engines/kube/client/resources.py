@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from oarsman import names
 from oarsman.errors import UnsupportedError
+from oarsman.text.sentence import Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,12 @@ def for_document(document: Mapping[str, Any]) -> Resource:
     if found is None:
         known = ", ".join(sorted({kind for _, kind in _BY_TYPE}))
         raise UnsupportedError(
-            f"documents of kind {kind!r} with apiVersion {api_version!r} are not known here",
+            Text(
+                "documents of kind {kind} with apiVersion {version} are not known here",
+                kind=repr(kind),
+                version=repr(api_version),
+            ),
             field="kind",
-            hint=f"known kinds: {known}; use kubectl for others",
+            hint=Text("known kinds: {known}; use kubectl for others", known=known),
         )
     return found

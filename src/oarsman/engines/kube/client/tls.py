@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from oarsman.errors import AccessError
+from oarsman.text.sentence import Text
 
 
 def proxy_for(server: str, environ: Mapping[str, str]) -> str | None:
@@ -64,7 +65,7 @@ def context(authority: bytes | None, *, verify: bool = True) -> ssl.SSLContext:
     try:
         made = ssl.create_default_context(cadata=_certificates(authority) if authority else None)
     except (ssl.SSLError, ValueError) as error:
-        raise AccessError(f"the certificate authority of the cluster cannot be read: {error}") from error
+        raise AccessError(Text("the certificate authority of the cluster cannot be read: {why}", why=error)) from error
     made.verify_flags &= (
         ~ssl.VERIFY_X509_STRICT
     )  # many a cluster's own authority does not follow RFC 5280 to the letter
@@ -84,7 +85,7 @@ def present_certificate(made: ssl.SSLContext, certificate: bytes, key: bytes) ->
         try:
             made.load_cert_chain(certificate_file, key_file, password=_no_password)
         except (ssl.SSLError, ValueError) as error:
-            raise AccessError(f"the client certificate and its key cannot be used: {error}") from error
+            raise AccessError(Text("the client certificate and its key cannot be used: {why}", why=error)) from error
 
 
 def _certificates(authority: bytes) -> str | bytes:

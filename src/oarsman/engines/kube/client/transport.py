@@ -182,7 +182,10 @@ def _named_trouble(request: Request) -> Iterator[None]:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
         hint = "check certificate-authority and tls-server-name of the cluster in the kubeconfig"
-        raise AccessError(f"{request.trying}: the server's certificate is not trusted: {error}", hint=hint) from error
+        raise AccessError(
+            Text("{trying}: the server's certificate is not trusted: {why}", trying=request.trying, why=error),
+            hint=hint,
+        ) from error
     except TimeoutError as error:  # aiohttp's own are among them
         raise Unavailable(request.trying, str(error) or Text("no answer in time"), reason="Timeout") from error
     except aiohttp.ClientPayloadError as error:

@@ -23,7 +23,9 @@ ENVIRONMENT: Final = "environment"  # in the ConfigMap: the digest
 # How the script begins what it says when it cannot go on.
 FAILURES: Final = ("oarsman: the install commands failed", "oarsman: the environment is not ")
 _LONGEST_INSTALL: Final = 1800  # seconds; until then nobody can log in, and that is as it should be
-_NOT_YET: Final = "[ -e /run/oarsman/prepared ] || { echo 'its install commands have not ended' >&2; exit 96; };"
+_NOT_YET: Final = (
+    f"[ -e /run/oarsman/prepared ] || {{ echo '{Text('its install commands have not ended')}' >&2; exit 96; }};"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
