@@ -41,10 +41,10 @@ def known_errors() -> str:
 
 
 def known_errors_in_chinese() -> str:
-    from oarsman.service.spoken import in_chinese
     from oarsman.status.known_errors import KNOWN
+    from oarsman.text.catalogue import Translator
 
-    rows = (f"| {CHINESE[known.name]} | {in_chinese(known.hint)} |" for known in KNOWN)
+    rows = (f"| {CHINESE[known.name]} | {Translator('zh').of(known.hint)} |" for known in KNOWN)
     return "\n".join(["| 错误 | 提示 |", "|---|---|", *rows])
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from oarsman.service.spoken import in_chinese
 
 from oarsman.cli import messages
-from oarsman.service.spoken import in_chinese
 
 from .fakes import FakeJobs, oarsman
 

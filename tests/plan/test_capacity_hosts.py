@@ -10,7 +10,6 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from service.spoken.latin import english_words
 
 from oarsman import names
 from oarsman.job.job import Job
@@ -22,8 +21,9 @@ from oarsman.plan.capacity.gang import Gang, Party, Placed
 from oarsman.plan.capacity.hosts import gang_of
 from oarsman.plan.capacity.placement import Machine
 from oarsman.plan.capacity.queue import Decision, extend, room_left
-from oarsman.service.spoken import in_chinese
+from oarsman.text.sentence import Text
 from tests.builders import a_job, at
+from tests.text.chinese import english_words, in_chinese
 
 GIB = 1024**3
 NO_LABELS: Mapping[str, str] = {}
@@ -206,7 +206,11 @@ def test_a_job_that_waits_for_a_machine_that_is_away_holds_nobody_up() -> None:
 OTHER = runs("other", 3, slots=3)
 LEFT_OUT = left_out(rack("4 4"), node2="no route to host")
 ALL_OUT = left_out(rack("1 " * 10), **{f"node{n}": f"silent {n}" for n in range(1, 11)})
-DENIED = left_out(rack("1 1"), node1="node1: it does not let us log in", node2="node2 (10.0.0.2): no answer on port 22")
+DENIED = left_out(
+    rack("1 1"),
+    node1=Text("{host}: {why}", host="node1", why=Text("it does not let us log in")),
+    node2=Text("{host}: {why}", host="node2 (10.0.0.2)", why=Text("no answer on port {port}", port=22)),
+)
 
 
 @pytest.mark.parametrize(
@@ -339,7 +343,7 @@ def test_a_waiting_job_is_told_what_it_waits_for(
 ) -> None:
     decision = answer(gang, machines, *running)
     assert decision.reason == reason
-    assert_has_chinese(reason)
+    assert_has_chinese(decision.reason)
     assert (decision.position, decision.impossible, decision.placement) == (1, False, ())
 
 
@@ -436,7 +440,7 @@ WAY_OUT = "; --oversubscribe starts it all the same"
 def test_what_can_never_fit_is_impossible(machines: list[Machine], gang: Gang, reason: str) -> None:
     decision = answer(gang, machines)
     assert (decision.reason, decision.impossible, decision.placement) == (reason, True, ())
-    assert_has_chinese(reason)
+    assert_has_chinese(decision.reason)
 
 
 # -- scaling what runs ---------------------------------------------------------------------------------------
@@ -480,7 +484,7 @@ def test_more_workers_get_their_places_together_or_not_at_all(machines: list[Mac
     before = places(ask(workers=1, slots=2), [1, 1])
     answered = extend(before, ask(workers=4, slots=2), [runs("r", 1, slots=2)], machines)
     assert (answered.admitted, answered.placement, answered.reason) == (False, before, reason)
-    assert_has_chinese(reason)
+    assert_has_chinese(answered.reason)
 
 
 # -- what a job asks for ------------------------------------------------------------------------------------

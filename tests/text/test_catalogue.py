@@ -26,7 +26,7 @@ CHINESE = catalogue("zh")
 
 def test_every_text_of_the_sources_is_translated_and_no_translation_is_left_over() -> None:
     texts = SCRIPT["texts"]()
-    assert len(texts) > 900
+    assert len(texts) > 1600
     assert sorted(texts - CHINESE.keys()) == [], "translate these; `make fmt` puts them into the catalogue"
     assert sorted(CHINESE.keys() - texts) == [], "nobody says these; `make fmt` removes them"
 
@@ -63,11 +63,15 @@ def test_a_new_text_comes_without_translation_and_an_unused_one_goes() -> None:
 
 
 # Words that the glossary at the top of the catalogue decided against.
-REJECTED = re.compile(r"账户|任务|启动器|工作节点|接纳|停用|存储卷|时长|你(?!好)|(?<=.)Worker")
+REJECTED = re.compile(r"账户|任务|启动器|工作节点|接纳|停用|存储卷|时长|你(?!好)|(?<=[^A-Za-z])Worker")
 
 
 def test_a_term_has_the_word_of_the_glossary() -> None:
-    allowed = {"'{text}' is not a duration"}  # a length of time that somebody asks for, not how long something took
+    allowed = {
+        "'{text}' is not a duration",  # a length of time that somebody asks for, not how long something took
+        "leave Worker out for a job that runs on the launcher alone",  # the field of a manifest
+        "unknown replica type {name}; there are Launcher and Worker",
+    }
     assert {text: chinese for text, chinese in CHINESE.items() if REJECTED.search(chinese)}.keys() == allowed
 
 

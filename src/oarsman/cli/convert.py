@@ -6,7 +6,7 @@ import click
 
 from oarsman.cli import files, options
 from oarsman.cli.failures import note
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.text import safe
 from oarsman.cli.verbs import verb
 
@@ -32,4 +32,4 @@ def command(file: str, target: str) -> None:
     converted = manifest.convert(raw, source, ApiVersion[target.upper()])
     click.echo(converted.text.rstrip("\n"))
     for loss in converted.losses:
-        note(t("not kept: {loss}", loss=safe(str(loss))))
+        note(t("not kept: {loss}", loss=safe(of(loss))))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.messages import t
+from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
 
@@ -74,11 +74,11 @@ def _findings(session: Session) -> Sequence[DoctorFinding]:
 def _show(findings: Sequence[DoctorFinding], session: Session) -> None:
     shown = [f for f in findings if f.level != "ok"] if session.quiet else findings
     if shown:
-        render.table([t("STATE"), t("WHAT"), t("FOUND")], [[f.level, f.subject, f.message] for f in shown])
+        render.table([t("STATE"), t("WHAT"), t("FOUND")], [[f.level, f.subject, of(f.message)] for f in shown])
     advice = [f for f in findings if f.advice]
     if advice:
         render.heading(t("What would help"))
-        render.pairs([(f.subject, f.advice or "") for f in advice], indent="  ")
+        render.pairs([(f.subject, of(f.advice or "")) for f in advice], indent="  ")
     if not session.quiet:
         click.echo()
         click.echo(_verdict(session.engine, hopeless=_blocked(findings)))

@@ -8,10 +8,5 @@ t = Translator(of_environment())
 
 
 def of(sentence: str) -> str:
-    """What an engine said."""
-    said = t.of(sentence)
-    if t.language != "zh" or said != sentence:
-        return said
-    from oarsman.service.spoken import in_chinese
-
-    return in_chinese(sentence)
+    """What somebody else said: an engine, a backend, a manifest's reader."""
+    return t.of(sentence)

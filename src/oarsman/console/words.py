@@ -18,15 +18,6 @@ class Words(Translator):
     def engine(self, name: str) -> str:
         return self(_ENGINES.get(name, name))
 
-    def of(self, sentence: str) -> str:
-        """What an engine said."""
-        said = super().of(sentence)
-        if self.language != "zh" or said != sentence:
-            return said
-        from oarsman.service.spoken import in_chinese
-
-        return in_chinese(sentence)
-
     def refusal(self, error: OarsmanError) -> str:
         """Why something was not done, and what would help."""
         return self.of(error.message) + (f" ({self.of(error.hint)})" if error.hint else "")

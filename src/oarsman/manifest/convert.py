@@ -17,6 +17,7 @@ from oarsman.manifest.check import without_nulls
 from oarsman.manifest.document import AnyMPIJob
 from oarsman.manifest.load import checked_models
 from oarsman.manifest.write import to_yaml
+from oarsman.text.sentence import Text
 
 _SAME_OPERATOR = {"kubeflow.org/training-operator": "kubeflow.org/mpi-operator"}
 _ROLES = ("Launcher", "Worker")
@@ -41,7 +42,7 @@ class _Draft:
         return spec
 
     def lose(self, path: str, why: str) -> None:
-        self.losses.append(f"{self.document['metadata']['name']}: {path}: {why}")
+        self.losses.append(Text("{key}: {action}: {why}", key=self.document["metadata"]["name"], action=path, why=why))
 
 
 def convert(text: str | bytes, source: str, target: ApiVersion) -> Conversion:
@@ -77,7 +78,7 @@ def _to_v2beta1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> No
             role["restartPolicy"] = "OnFailure"
             draft.lose(
                 f"spec.mpiReplicaSpecs.{name}.restartPolicy",
-                "kubeflow.org/v2beta1 has no Always; OnFailure is the nearest it has",
+                Text("kubeflow.org/v2beta1 has no Always; OnFailure is the nearest it has"),
             )
     spec["mpiReplicaSpecs"]["Launcher"].setdefault("restartPolicy", "Never")
     if build_job(model, document).run_launcher_as_worker:
@@ -97,7 +98,7 @@ def _main_first(draft: _Draft) -> None:
             containers.insert(0, containers.pop(index))
             draft.lose(
                 f"spec.mainContainer of the {name}",
-                f"kubeflow.org/v2beta1 always uses the first container; {main} was moved to the front",
+                Text("kubeflow.org/v2beta1 always uses the first container; {main} was moved to the front", main=main),
             )
 
 
@@ -110,9 +111,9 @@ def _to_v1(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]) -> None:
         draft.lose("spec.mpiImplementation", f"kubeflow.org/v1 knows Open MPI only, not {implementation}")
     path = spec.pop("sshAuthMountPath", defaults.DEFAULT_SSH_PATH)
     if path != defaults.DEFAULT_SSH_PATH:
-        draft.lose("spec.sshAuthMountPath", f"kubeflow.org/v1 does not use SSH; {path} is not needed")
+        draft.lose("spec.sshAuthMountPath", Text("kubeflow.org/v1 does not use SSH; {path} is not needed", path=path))
     if spec.pop("launcherCreationPolicy", "AtStartup") != "AtStartup":
-        draft.lose("spec.launcherCreationPolicy", "kubeflow.org/v1 cannot ask the launcher to wait for workers")
+        draft.lose("spec.launcherCreationPolicy", Text("kubeflow.org/v1 cannot ask the launcher to wait for workers"))
     _ranks_on_launcher(draft, model, document)
 
 
@@ -122,9 +123,11 @@ def _ranks_on_launcher(draft: _Draft, model: AnyMPIJob, document: dict[str, Any]
     containers = build_job(model, document).launcher.containers
     has_gpu = any("gpu" in name for container in containers for name in container.resources.limits)
     if said and not has_gpu:
-        draft.lose("spec.runLauncherAsWorker", "in kubeflow.org/v1 only a launcher with a GPU limit takes ranks")
+        draft.lose("spec.runLauncherAsWorker", Text("in kubeflow.org/v1 only a launcher with a GPU limit takes ranks"))
     elif has_gpu and not said:
-        draft.lose("spec.runLauncherAsWorker", "in kubeflow.org/v1 a launcher with a GPU limit always takes ranks")
+        draft.lose(
+            "spec.runLauncherAsWorker", Text("in kubeflow.org/v1 a launcher with a GPU limit always takes ranks")
+        )
 
 
 def _managed_by(spec: dict[str, Any], other_names: dict[str, str]) -> None:

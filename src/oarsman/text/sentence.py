@@ -118,7 +118,7 @@ def cut(text: str, limit: int) -> str:
 
 def one_line(text: str) -> str:
     """Without line breaks, and with single spaces."""
-    if isinstance(text, Text) and text.arguments:
+    if isinstance(text, Text):
         arguments = {name: one_line(said) if isinstance(said, str) else said for name, said in text.arguments.items()}
         return Text(text.template, **arguments)
     return " ".join(text.split())

@@ -75,7 +75,7 @@ class KubeBackend:
         try:
             return records.record(await kube.create(records.resource_of(document), document))
         except AlreadyExists as error:
-            hint = f"delete it first: oarsman delete {key}"
+            hint = Text("delete it first: {command}", command=f"oarsman delete {key}")
             raise ConflictError(Text("there is a job {key} already", key=key), hint=hint) from error
 
     async def _replace(self, kube: Kube, key: str) -> None:
@@ -85,7 +85,7 @@ class KubeBackend:
         except NotFoundError:
             return
         if not records.record(found).status.finished:
-            hint = f"stop it first: oarsman stop {found['metadata']['name']}"
+            hint = Text("stop it first: {command}", command=f"oarsman stop {found['metadata']['name']}")
             raise ConflictError(Text("{key} has not ended; it is not replaced", key=key), hint=hint)
         namespace, _, name = key.partition("/")
         await kube.delete(resources.MPIJOBS, name, namespace, uid=found["metadata"]["uid"], propagation="Foreground")

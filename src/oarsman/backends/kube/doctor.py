@@ -15,10 +15,10 @@ from oarsman.text.sentence import Text, all_of
 _INSTALL: Final = "oarsman install --image IMAGE"
 # (what for, whether nothing goes without it, [(group, resource, subresource, verbs)])
 _RIGHTS: Final = (
-    ("submit and see jobs", True, [(names.GROUP, names.PLURAL, "", ("create", "get", "list", "watch"))]),
-    ("change and delete jobs", False, [(names.GROUP, names.PLURAL, "", ("patch", "delete"))]),
-    ("read logs", False, [("", "pods", "", ("get", "list", "watch")), ("", "pods", "log", ("get",))]),
-    ("read events", False, [("", "events", "", ("list",))]),
+    (Text("submit and see jobs"), True, [(names.GROUP, names.PLURAL, "", ("create", "get", "list", "watch"))]),
+    (Text("change and delete jobs"), False, [(names.GROUP, names.PLURAL, "", ("patch", "delete"))]),
+    (Text("read logs"), False, [("", "pods", "", ("get", "list", "watch")), ("", "pods", "log", ("get",))]),
+    (Text("read events"), False, [("", "events", "", ("list",))]),
 )
 
 
@@ -47,13 +47,15 @@ async def _server(kube: Kube) -> DoctorFinding:
     try:
         version = (await kube.raw("GET", "/version")).get("gitVersion", "")
     except (ApiError, OSError) as error:
-        what = "the credentials come" if isinstance(error, Unauthorized) else "the address comes"
+        template = Text("the address comes from {source}; --context chooses another")
+        if isinstance(error, Unauthorized):
+            template = Text("the credentials come from {source}; --context chooses another")
         return DoctorFinding(
             subject="server",
             level=MISSING,
             blocking=True,
             message=f"{access.server}: {error}",
-            advice=f"{what} from {access.source}; --context chooses another",
+            advice=Text(template, source=access.source),
         )
     old = await kube.server_version() < (1, 16)
     return DoctorFinding(
@@ -62,7 +64,7 @@ async def _server(kube: Kube) -> DoctorFinding:
         message=Text(
             "{server}, Kubernetes {version} ({source})", server=access.server, version=version, source=access.source
         ),
-        advice="Kubernetes 1.16 or newer is needed" if old else None,
+        advice=Text("Kubernetes 1.16 or newer is needed") if old else None,
     )
 
 
@@ -85,7 +87,11 @@ async def _definition(kube: Kube) -> list[DoctorFinding]:
     known = {"v1": resources.MPIJOBS_V1, "v2beta1": resources.MPIJOBS}
     served = [version for version, resource in known.items() if await kube.has(resource)]
     if "v2beta1" not in served:
-        what = f"only {', '.join(served)} served" if served else "the cluster does not know them"
+        what = (
+            Text("only {versions} served", versions=", ".join(served))
+            if served
+            else Text("the cluster does not know them")
+        )
         return [DoctorFinding(subject="MPIJobs", level=MISSING, blocking=True, message=what, advice=_INSTALL)]
     level = OK if len(served) == len(known) else WARN
     return [
@@ -93,7 +99,7 @@ async def _definition(kube: Kube) -> list[DoctorFinding]:
             subject="MPIJobs",
             level=level,
             message=Text("served as {versions}", versions=all_of(served)),
-            advice=None if level == OK else f"{_INSTALL} brings the definition up to date",
+            advice=None if level == OK else Text("{command} brings the definition up to date", command=_INSTALL),
         )
     ]
 
@@ -107,14 +113,36 @@ async def _operator(kube: Kube, namespace: str) -> list[DoctorFinding]:
         ]
     alive = [leader for leader in found if leader.alive]
     for leader in [leader for leader in alive if leader.serves(namespace)][:1]:
-        message = f"{leader.holder} in {leader.namespace}, last heard of {leader.silent_seconds:.0f}s ago"
+        message = Text(
+            "{holder} in {namespace}, last heard of {silent} ago",
+            holder=leader.holder,
+            namespace=leader.namespace,
+            silent=f"{leader.silent_seconds:.0f}s",
+        )
         return [DoctorFinding(subject="operator", level=OK, message=message)]
     for leader in alive[:1]:
-        message = f"{leader.holder} looks after jobs in {', '.join(leader.watches)} alone, not in {namespace}"
-        advice = f"run jobs there, or let it watch {namespace} too: `{_INSTALL} --watch-namespaces`"
+        message = Text(
+            "{holder} looks after jobs in {watched} alone, not in {space}",
+            holder=leader.holder,
+            watched=", ".join(leader.watches),
+            space=namespace,
+        )
+        advice = Text(
+            "run jobs there, or let it watch {namespace} too: `{command}`",
+            namespace=namespace,
+            command=f"{_INSTALL} --watch-namespaces",
+        )
         return [DoctorFinding(subject="operator", level=MISSING, blocking=True, message=message, advice=advice)]
     silent = [leader for leader in found if leader.holder]
-    message = f"{silent[0].holder} has been silent for {silent[0].silent_seconds:.0f}s" if silent else "none is running"
+    message = (
+        Text(
+            "{holder} has been silent for {silent}",
+            holder=silent[0].holder,
+            silent=f"{silent[0].silent_seconds:.0f}s",
+        )
+        if silent
+        else Text("none is running")
+    )
     return [DoctorFinding(subject="operator", level=MISSING, blocking=True, message=message, advice=_INSTALL)]
 
 
@@ -128,9 +156,10 @@ async def _rights(kube: Kube, namespace: str) -> list[DoctorFinding]:
             for (_, name, sub, verb), yes in zip(asked, answers, strict=True)
             if not yes
         ]
-        message = f"{what} in {namespace}: " + ("yes" if not lacking else f"no, this user may not {', '.join(lacking)}")
+        answer = Text("no, this user may not {do}", do=", ".join(lacking)) if lacking else Text("yes")
+        message = Text("{what} in {space}: {answer}", what=what, space=namespace, answer=answer)
         level = OK if not lacking else MISSING if needed else WARN
-        advice = "ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed"
+        advice = Text("ask for the role `edit` in the namespace; it includes MPIJobs once oarsman is installed")
         found.append(
             DoctorFinding(
                 subject="rights",
@@ -178,7 +207,7 @@ async def _nodes(kube: Kube) -> list[DoctorFinding]:
 async def _gangs(kube: Kube) -> list[DoctorFinding]:
     known = {"Volcano": resources.VOLCANO_POD_GROUPS, "scheduler-plugins": resources.PLUGINS_POD_GROUPS}
     found = [name for name, resource in known.items() if await kube.has(resource)]
-    message = f"{' and '.join(found)} found" if found else "none found; jobs do without"
+    message = Text("{names} found", names=all_of(found)) if found else Text("none found; jobs do without")
     return [DoctorFinding(subject="gang scheduler", level=OK, message=message)]
 
 
@@ -190,6 +219,6 @@ async def _metrics(kube: Kube) -> list[DoctorFinding]:
             subject="metrics",
             level=WARN,
             message=Text("metrics.k8s.io is missing; only `oarsman top` needs it"),
-            advice="install the metrics server",
+            advice=Text("install the metrics server"),
         )
     ]

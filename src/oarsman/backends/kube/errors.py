@@ -64,7 +64,7 @@ def not_installed() -> OarsmanError:
 
 
 def no_namespace(place: str) -> OarsmanError:
-    hint = f"make it: kubectl create namespace {place}"
+    hint = Text("make it: {command}", command=f"kubectl create namespace {place}")
     return NotFoundError(Text("there is no namespace {space} on this cluster", space=place), hint=hint)
 
 

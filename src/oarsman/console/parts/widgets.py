@@ -11,9 +11,21 @@ from nicegui import ui
 from nicegui.element import Element
 
 from oarsman.console.parts.style import BADGES
+from oarsman.console.security import gate, passwords, throttle
 from oarsman.console.words import Words
-from oarsman.service.spoken import accounts
 from oarsman.text import units
+
+_AT_THE_DOOR = (
+    gate.WRONG_PASSWORD,
+    gate.NOT_THE_PASSWORD,
+    gate.NO_PASSWORD,
+    gate.TOKEN_REFUSED,
+    gate.NOBODY,
+    gate.STRANGE_PAGE,
+    passwords.TOO_MANY,
+    passwords.LENGTH,
+    throttle.TOO_MANY,
+)
 
 
 def said(say: Words, sentence: str) -> ui.label:
@@ -25,8 +37,7 @@ def said(say: Words, sentence: str) -> ui.label:
 
 def at_the_door(say: Words) -> str:
     """What the API may answer to somebody's password, as a table for scripts: that answer goes past the pages."""
-    texts = [text for text in accounts.SENTENCES if "{" not in text]
-    return f"({json.dumps({text: say.of(text) for text in texts if say.of(text) != text})})"
+    return f"({json.dumps({text: say.of(text) for text in _AT_THE_DOOR if say.of(text) != text})})"
 
 
 def state_badge(say: Words, state: str) -> None:

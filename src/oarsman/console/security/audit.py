@@ -9,6 +9,7 @@ from datetime import datetime
 from oarsman.console.security.database import Database, moment, text
 from oarsman.errors import UsageError
 from oarsman.service.models import AuditEntry, AuditPage
+from oarsman.text.sentence import Text
 
 KEPT = 100_000  # the schema refuses to delete what is younger
 _LONGEST = 300
@@ -31,7 +32,9 @@ class Audit:
     def page(self, *, limit: int = 100, cursor: str | None = None) -> AuditPage:
         """Newest first. The cursor is the last entry's number: what is added meanwhile moves nothing."""
         if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
-            raise UsageError("this is not a cursor of the audit log", field="cursor", hint="hand back what `next` was")
+            raise UsageError(
+                Text("this is not a cursor of the audit log"), field="cursor", hint=Text("hand back what `next` was")
+            )
         before = int(cursor) if cursor is not None else None
         rows = self._database.rows(
             "SELECT * FROM audit WHERE ?1 IS NULL OR id < ?1 ORDER BY id DESC LIMIT ?2", (before, limit + 1)

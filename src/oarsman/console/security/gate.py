@@ -22,6 +22,12 @@ from oarsman.text.sentence import Text
 
 HEADER = "X-Oarsman"
 HOW_TO_GET_A_TOKEN = Text("`kubectl create token NAME` prints one for a service account")
+WRONG_PASSWORD = Text("name or password is wrong")
+NOT_THE_PASSWORD = Text("this is not the password so far")
+NO_PASSWORD = Text("only somebody who logged in with a password can change it")
+TOKEN_REFUSED = Text("the cluster does not accept this token")
+NOBODY = Text("nobody is logged in")
+STRANGE_PAGE = Text("this request does not come from a page of this server")
 _READING = ("GET", "HEAD", "OPTIONS")
 _LONGEST_SECRET = 200
 
@@ -73,7 +79,7 @@ class Gate:
             return self._known(request, "token", secret)
         secret = request.cookies.get(self.site.cookie, "")
         if not secret:
-            raise UnauthenticatedError(Text("nobody is logged in"), hint=self._how_to_come_in())
+            raise UnauthenticatedError(NOBODY, hint=self._how_to_come_in())
         found = self._known(request, "session", secret)
         self._refuse_others_pages(request, header_needed=header_needed, origin_needed=True)
         return found
@@ -157,7 +163,7 @@ class Gate:
             or (origin_needed and origin is None and (is_socket or fetched_from is None))
         )
         if foreign:
-            raise ForbiddenError(Text("this request does not come from a page of this server"))
+            raise ForbiddenError(STRANGE_PAGE)
         if header_needed and not is_socket and request.headers.get(HEADER) != "1":
             raise ForbiddenError(
                 Text("the header {header}: 1 is missing", header=HEADER),
@@ -183,7 +189,7 @@ class Gate:
             raise
         if entered is None:
             self.store.audit.note(name, where, "login", outcome="refused")
-            raise UnauthenticatedError(Text("name or password is wrong"))
+            raise UnauthenticatedError(WRONG_PASSWORD)
         self._throttle.succeeded(where, name)
         return entered
 
@@ -191,7 +197,7 @@ class Gate:
         """The new cookie's value: every other session of the account ends. Slow on purpose."""
         caller = self.caller(request)
         if caller.account is None or caller.way == "token":
-            raise ForbiddenError(Text("only somebody who logged in with a password can change it"))
+            raise ForbiddenError(NO_PASSWORD)
         self._throttle.begin(caller.address, caller.account)
         try:
             known = self.store.accounts.log_in(caller.account, current, lambda account: account.name)
@@ -200,7 +206,7 @@ class Gate:
             raise
         if known is None:
             self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
-            raise ForbiddenError(Text("this is not the password so far"), field="current")
+            raise ForbiddenError(NOT_THE_PASSWORD, field="current")
         self._throttle.succeeded(caller.address, caller.account)
         password = self.store.accounts.hash(new)
         with self.store.together():
@@ -215,7 +221,7 @@ class Gate:
         known = self._ask_cluster(where, token)
         if known is None:
             self.store.audit.note("", where, "login", "with a token of the cluster", "refused")
-            raise UnauthenticatedError(Text("the cluster does not accept this token"), hint=HOW_TO_GET_A_TOKEN)
+            raise UnauthenticatedError(TOKEN_REFUSED, hint=HOW_TO_GET_A_TOKEN)
         with self.store.together():
             self._end_session_before(request)
             self.store.audit.note(known.name, where, "login", "with a token of the cluster")

@@ -81,7 +81,7 @@ def _misdirected() -> Response:
         title="Misdirected Request",
         status=421,
         code="misdirected",
-        detail="this server does not go by that name",
+        detail=Text("this server does not go by that name"),
         hint=Text("start it with --public-name NAME if it should"),
     )
     body = problem.model_dump_json(by_alias=True, exclude_none=True)

@@ -30,18 +30,20 @@ def refusal(asked: Listening) -> str | None:
     enough; where others can reach it, passwords must not be readable on the way, and there must be some.
     """
     if asked.key is not None and asked.cert is None:
-        return "a key for TLS needs its certificate: --tls-cert FILE"
+        return Text("a key for TLS needs its certificate: --tls-cert FILE")
     if is_loopback(asked.host):
         return None
     if asked.cert is None and not asked.insecure:
-        return (
-            f"{asked.host or 'every address'} can be reached by others, who could read passwords on the way: "
-            "give --tls-cert and --tls-key, or say --insecure if something else encrypts the way"
+        return Text(
+            "{host} can be reached by others, who could read passwords on the way: give --tls-cert "
+            "and --tls-key, or say --insecure if something else encrypts the way",
+            host=asked.host or Text("every address"),
         )
     if asked.accounts == 0 and not asked.tokens:
-        return (
-            f"{asked.host or 'every address'} can be reached by others, and nobody could log in: "
-            "make an account first, with `oarsman users add NAME --role admin`"
+        return Text(
+            "{host} can be reached by others, and nobody could log in: make an account first, with "
+            "`oarsman users add NAME --role admin`",
+            host=asked.host or Text("every address"),
         )
     return None
 
@@ -89,5 +91,10 @@ def _readable(path: Path, what: str, option: str) -> None:
 
 def _explained(error: ssl.SSLError, cert: Path, key: Path | None) -> str:
     if error.reason == "KEY_VALUES_MISMATCH":
-        return f"the key {key or cert} does not belong to the certificate {cert}"
-    return f"the certificate {cert} and its key {key or cert} cannot be used: {error.reason or error}"
+        return Text("the key {key} does not belong to the certificate {cert}", key=key or cert, cert=cert)
+    return Text(
+        "the certificate {cert} and its key {key} cannot be used: {reason}",
+        cert=cert,
+        key=key or cert,
+        reason=error.reason or error,
+    )

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
 SHORTEST, LONGEST = 8, 1024
+TOO_MANY = Text("too many logins at the same time")
+LENGTH = Text("a password has {least} to {most} characters", least=SHORTEST, most=LONGEST)
 _AT_ONCE = max(1, min(4, (os.cpu_count() or 1) // 2))  # each takes 64 MiB and a core
 _WAITING = 16
 
@@ -60,7 +62,7 @@ class Passwords:
     def _turn(self) -> Iterator[None]:
         """A flood of logins takes neither all memory nor every thread of the server."""
         if not self._room.acquire(blocking=False):
-            raise ThrottledError(Text("too many logins at the same time"), retry_after=1.0)
+            raise ThrottledError(TOO_MANY, retry_after=1.0)
         try:
             with self._working:
                 yield
@@ -71,7 +73,7 @@ class Passwords:
 def check(password: str) -> None:
     if not SHORTEST <= len(password) <= LONGEST:
         raise UsageError(
-            Text("a password has {least} to {most} characters", least=SHORTEST, most=LONGEST),
+            LENGTH,
             field="password",
             hint=Text("three or four words that do not belong together are hard to guess and easy to remember"),
         )

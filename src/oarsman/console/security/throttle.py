@@ -30,6 +30,8 @@ from oarsman.backoff import Backoff
 from oarsman.errors import ThrottledError
 from oarsman.text.sentence import Text
 
+TOO_MANY = Text("too many logins have failed")
+
 K = TypeVar("K")
 FREE = 5
 _ADDRESS, _ACCOUNT = Backoff(1.0, 900.0), Backoff(1.0, 30.0)
@@ -74,7 +76,7 @@ class Throttle:
                 counted += [of_account, self._of(self._pairs, (address, name), now)]
             if wait > 0:
                 raise ThrottledError(
-                    Text("too many logins have failed"),
+                    TOO_MANY,
                     retry_after=wait,
                     hint=Text("try again in {seconds} seconds", seconds=math.ceil(wait)),
                 )

@@ -220,7 +220,7 @@ class KubeEngine:
             raise RetryableError(
                 Text("{kind} {name} of an earlier job is still going away", kind=resource.kind, name=name)
             )
-        what = f'"{name}" of Kind "{resource.kind}"'
+        what = Text('"{name}" of Kind "{kind}"', name=name, kind=resource.kind)
         self._conflicts[job.uid] = (resource, name, what)
         raise RetryableError(Text("Resource {what} already exists and is not managed by MPIJob", what=what))
 

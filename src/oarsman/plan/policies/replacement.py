@@ -66,7 +66,11 @@ def _tell_vanished(turn: Turn, missing: list[int]) -> Turn:
     listed = set(turn.seen.published_hosts or ()) if turn.attempt is not None else set()
     for host in (turn.job.worker_host(i) for i in missing):
         if host in listed:
-            turn = turn.tell(names.REASON_WORKER_REPLACED, f"{host} is replaced: it vanished", warning=True)
+            turn = turn.tell(
+                names.REASON_WORKER_REPLACED,
+                Text("{host} is replaced: {why}", host=host, why=Text("it vanished")),
+                warning=True,
+            )
     return turn
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from oarsman.errors import ManifestError, UserError
 from oarsman.manifest import form
+from oarsman.text.sentence import Text
 
-UNREADABLE = "the YAML cannot be read; mend it first"
+UNREADABLE = Text("the YAML cannot be read; mend it first")
 
 
 class Draft:

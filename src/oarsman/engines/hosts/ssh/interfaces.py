@@ -94,7 +94,7 @@ def connecting(
     for host, addresses in facts.items():
         candidates[host] = _wanted(addresses or _only(reached.get(host)), wanted.get(host, ""))
         if wanted.get(host) and not candidates[host]:
-            there = ", ".join(map(str, addresses)) or "no network that is known"
+            there = ", ".join(map(str, addresses)) or Text("no network that is known")
             return Trouble(
                 "interface",
                 Text(

@@ -192,7 +192,8 @@ def _whole(least: int, most: int) -> Reader:
         if isinstance(value, bool) or not isinstance(value, int):
             digits = isinstance(value, str) and value.isdecimal()
             place.wrong(
-                f"must be a whole number, not {quoted(value)}", Text("leave the quotes out") if digits else None
+                Text("must be a whole number, not {given}", given=quoted(value)),
+                Text("leave the quotes out") if digits else None,
             )
         elif not least <= value <= most:
             place.wrong(Text("must be from {least} to {most}, not {given}", least=least, most=most, given=value))

@@ -194,7 +194,7 @@ def _credentials(cluster: From[Cluster], user: From[User], context: ssl.SSLConte
     elif entry.exec:
         found = Program(entry.exec, user.file.parent, _described(cluster), context)
     elif entry.auth_provider:
-        hint = (
+        hint = Text(
             "Kubernetes dropped auth-provider in 1.26: get credentials through exec, as the provider's own tool sets up"
         )
         raise AccessError(

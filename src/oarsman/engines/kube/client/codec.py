@@ -87,7 +87,7 @@ def decode(trying: str, body: bytes | msgspec.Raw, view: type[T]) -> T:
         found: T = _decoder(view).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Unreadable(
-            trying, f"the answer cannot be read: {error}", hint=Text("is this a Kubernetes API server?")
+            trying, Text("the answer cannot be read: {why}", why=error), hint=Text("is this a Kubernetes API server?")
         ) from error
     return found
 
@@ -101,7 +101,7 @@ def decode_list(trying: str, body: bytes, view: type[T]) -> Listing[T]:
         readable = [item for one in raw.items or () if (item := _readable(trying, one, view)) is not None]
         return Listing(items=readable, metadata=raw.metadata)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unreadable(trying, f"the answer cannot be read: {error}") from error
+        raise Unreadable(trying, Text("the answer cannot be read: {why}", why=error)) from error
     return found
 
 
@@ -110,7 +110,7 @@ def decode_change(trying: str, line: bytes, view: type[T]) -> WatchChange[T] | N
     try:
         event = _EVENTS.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Unavailable(trying, f"the stream broke: {error}") from error
+        raise Unavailable(trying, Text("the stream broke: {why}", why=error)) from error
     match event.type:
         case "ADDED" | "MODIFIED" | "DELETED":
             item = _readable(trying, event.object, view)

@@ -20,7 +20,7 @@ from multidict import CIMultiDict
 from oarsman.engines.kube.client.kubeconfig import Exec
 from oarsman.engines.kube.client.tls import present_certificate
 from oarsman.errors import AccessError
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, all_of
 
 _PATIENCE = 60.0  # seconds for a credential program that cannot ask the user anything
 _BEFORE_EXPIRY = timedelta(seconds=20)
@@ -94,7 +94,7 @@ class Program:
 
     def __init__(self, spec: Exec, folder: Path, cluster: Mapping[str, Any], tls: ssl.SSLContext | None) -> None:
         if spec.api_version not in _API_VERSIONS:
-            hint = f"known are {' and '.join(_API_VERSIONS)}"
+            hint = Text("known are {versions}", versions=all_of(_API_VERSIONS))
             raise AccessError(
                 Text(
                     "the credential program {command} speaks {version}",
@@ -167,7 +167,9 @@ class Program:
                 stderr=None if self._interactive else asyncio.subprocess.PIPE,
             )
         except OSError as error:
-            hint = self._spec.install_hint.strip() or "install it, or correct the user's exec.command in the kubeconfig"
+            hint = self._spec.install_hint.strip() or Text(
+                "install it, or correct the user's exec.command in the kubeconfig"
+            )
             raise AccessError(
                 Text("cannot run the credential program {command}: {why}", command=self._command, why=error.strerror),
                 hint=hint,

@@ -22,6 +22,7 @@ from typing import ClassVar
 import msgspec
 
 from oarsman.errors import ClusterError
+from oarsman.text.sentence import Text
 
 
 class StatusCause(msgspec.Struct, frozen=True):
@@ -151,7 +152,7 @@ def from_refusal(trying: str, status: int, refusal: Refusal, retry_after: float 
         retry_after = refusal.details.retry_after_seconds
     return _kind(status, refusal.reason, refusal.message, causes)(
         trying,
-        refusal.message or f"the server answered with status {status}",
+        refusal.message or Text("the server answered with status {status}", status=status),
         status=status,
         reason=refusal.reason,
         causes=causes,

@@ -16,6 +16,7 @@ from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.pace import Pauses, Pulse
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.errors import AccessError
+from oarsman.text.sentence import Text
 
 _AT_ONCE = 100  # objects taken in before others get a turn
 _PAUSES = Pauses()
@@ -211,7 +212,7 @@ class _Follower(Generic[T]):
                 told = await self._hear(changes, guard)
         except TimeoutError as error:
             trying = f"watch {self._resource.plural}"
-            raise Unavailable(trying, "the server has fallen silent", reason="Timeout") from error
+            raise Unavailable(trying, Text("the server has fallen silent"), reason="Timeout") from error
         if told or time.monotonic() - started > _SOON:
             self._failures = 0
             return 0.0

@@ -114,7 +114,11 @@ class From(Generic[Kind]):
         try:
             return self.path(written).read_bytes()
         except OSError as error:
-            hint = f"{self.file} names it as {field}; correct the path or put the content into {field}-data"
+            hint = Text(
+                "{file} names it as {field}; correct the path or put the content into {field}-data",
+                file=self.file,
+                field=field,
+            )
             raise AccessError(
                 Text("cannot read {path}: {why}", path=self.path(written), why=error.strerror), field=field, hint=hint
             ) from error
@@ -153,7 +157,7 @@ def choose(files: Sequence[Path], context: str | None = None) -> Chosen:
     clusters = _first((file, document.clusters) for file, document in documents)
     users = _first((file, document.users) for file, document in documents)
     if chosen.cluster not in clusters:
-        hint = f"clusters described there: {', '.join(clusters) or 'none'}"
+        hint = Text("clusters described there: {names}", names=", ".join(clusters) or Text("none"))
         raise AccessError(
             Text(
                 "{where}: context {wanted} is about cluster {cluster}, not described",
@@ -166,7 +170,7 @@ def choose(files: Sequence[Path], context: str | None = None) -> Chosen:
     cluster_file, cluster = clusters[chosen.cluster]
     user_file, user = users.get(chosen.user, (cluster_file, None))
     if user is None and chosen.user:
-        hint = f"users described there: {', '.join(users) or 'none'}"
+        hint = Text("users described there: {names}", names=", ".join(users) or Text("none"))
         raise AccessError(
             Text(
                 "{where}: context {wanted} is for user {user}, not described",
@@ -199,7 +203,7 @@ def _read(file: Path) -> _Document:
     try:
         content = yaml.load(file.read_bytes(), Loader=_LOADER)  # a safe loader
     except OSError as error:
-        hint = "name another file with --kubeconfig or $KUBECONFIG"
+        hint = Text("name another file with --kubeconfig or $KUBECONFIG")
         raise AccessError(
             Text("cannot read the kubeconfig {file}: {why}", file=file, why=error.strerror), hint=hint
         ) from error
@@ -217,4 +221,4 @@ def _read(file: Path) -> _Document:
 
 
 def _hint(contexts: Iterable[str]) -> str:
-    return f"contexts to choose from: {', '.join(sorted(contexts)) or 'none'}"
+    return Text("contexts to choose from: {names}", names=", ".join(sorted(contexts)) or Text("none"))

@@ -95,4 +95,4 @@ def _certificates(authority: bytes) -> str | bytes:
 
 def _no_password() -> str:
     """Instead of a question on the terminal, which is what OpenSSL would do with an encrypted key."""
-    raise ValueError("the key is encrypted")
+    raise ValueError(Text("the key is encrypted"))

@@ -181,7 +181,7 @@ def _named_trouble(request: Request) -> Iterator[None]:
     try:
         yield
     except aiohttp.ClientConnectorCertificateError as error:
-        hint = "check certificate-authority and tls-server-name of the cluster in the kubeconfig"
+        hint = Text("check certificate-authority and tls-server-name of the cluster in the kubeconfig")
         raise AccessError(
             Text("{trying}: the server's certificate is not trusted: {why}", trying=request.trying, why=error),
             hint=hint,
@@ -189,7 +189,7 @@ def _named_trouble(request: Request) -> Iterator[None]:
     except TimeoutError as error:  # aiohttp's own are among them
         raise Unavailable(request.trying, str(error) or Text("no answer in time"), reason="Timeout") from error
     except aiohttp.ClientPayloadError as error:
-        raise Unavailable(request.trying, "the connection broke in the middle of the answer") from error
+        raise Unavailable(request.trying, Text("the connection broke in the middle of the answer")) from error
     except (aiohttp.ClientError, OSError) as error:
         raise Unavailable(request.trying, str(error) or type(error).__name__) from error
 

@@ -16,30 +16,21 @@ from oarsman.errors import ManifestError
 from oarsman.job.observed import Admission, Exit, Observed, Phase
 from oarsman.manifest import job_from_document, load
 from oarsman.plan.capacity import nodes, one_machine, queue
-from oarsman.plan.capacity.amounts import Capacity, named, plain
+from oarsman.plan.capacity.amounts import Capacity, named
 from oarsman.plan.capacity.gang import Gang, Party, Share
 from oarsman.plan.capacity.nodes import Quota
 from oarsman.plan.capacity.placement import Machine, Spot
 from oarsman.plan.reconcile import reconcile, reject
 from oarsman.service.preview import arithmetic
-from oarsman.service.spoken import in_chinese
 from oarsman.status import causes, exits, known_errors, messages
 from oarsman.status.stragglers import Pace, behind
-from service.spoken.latin import english_words
+from oarsman.text.sentence import Text
 from tests.builders import T0, a_job, a_launcher, a_rank, a_status, a_worker, at, running, workers
+from tests.text.chinese import in_chinese, spoken
 
 GIB = Decimal(1024**3)
 EIGHT = Machine(name="", capacity=Capacity(gpu=Decimal(2), cpu=Decimal(8), memory=16 * GIB))
-BROKEN = sorted((Path(__file__).parents[2] / "manifest" / "broken").glob("*.yaml"))
-
-
-def spoken(sentence: str, *foreign: str) -> str:
-    """The Chinese, once it is known that there is some and that it is all of it."""
-    said = in_chinese(sentence)
-    assert said != sentence, sentence
-    assert english_words(said, foreign) == [], said
-    assert all(text in said for text in foreign), said
-    return said
+BROKEN = sorted((Path(__file__).parents[1] / "manifest" / "broken").glob("*.yaml"))
 
 
 # -- room ------------------------------------------------------------------------------------------------
@@ -61,12 +52,12 @@ def ask(key: str, cpus: float = 1, *, minutes: float = 0, memory_gib: int = 0, g
         (
             [ask("a", 4)],
             [ask("b", 6), ask("c", 0.5)],
-            "需要 4 个 CPU，共 8，空闲 1.5（占用：default/b 6，default/c 0.5）",
+            "需要 4 个 CPU，共 8，空闲 1.5（占用：default/b 6、default/c 0.5）",
         ),
         (
             [ask("a", 4)],
             [ask(x, 1.5) for x in "bcdef"],
-            "需要 4 个 CPU，共 8，空闲 0.5（占用：default/b 1.5，default/c 1.5，default/d 1.5，另有 2 个作业）",
+            "需要 4 个 CPU，共 8，空闲 0.5（占用：default/b 1.5、default/c 1.5、default/d 1.5，另有 2 个作业）",
         ),
         ([ask("a", 4, owner="ada")], [ask("b", 6, owner="bob")], "需要 4 个 CPU，共 8，空闲 2（占用：其他人 6）"),
         (
@@ -90,62 +81,6 @@ def test_the_queue_says_what_is_waited_for(waiting: list[Gang], running: list[Ga
     reason = queue.admit(waiting, placed, [EIGHT], one_machine)[-1].admission.reason
     assert spoken(reason) == chinese
     assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
-
-
-@pytest.mark.parametrize(
-    ("reason", "chinese"),
-    [
-        (
-            "needs 4 workers with 2 slots and 1 GPU each; 3 fit now: node3 has 1 of 4 slots free (held by a/b: 3)",
-            "需要 4 个 Worker（每个 2 个槽位 和 1 个 GPU）；现在放得下 3 个：node3 共 4 个槽位，空闲 1（占用：a/b 3）",
-        ),
-        (
-            "needs 1 launcher with 4 slots; it does not fit now: node1 has 3 of 4 slots free (held by others: 1)",
-            "需要 1 个启动器（4 个槽位）；现在放不下：node1 共 4 个槽位，空闲 3（占用：其他人 1）",
-        ),
-        (
-            "needs 1 launcher and 3 workers with 2 slots each; none fits now: node1 has 0 of 16 GiB of memory free",
-            "需要 1 个启动器和 3 个 Worker（每个 2 个槽位）；现在一个也放不下：node1 共 16 GiB 内存，空闲 0",
-        ),
-        (
-            "needs 2 workers with 2 slots each and 1 launcher with 1 slot; 1 fits now",
-            "需要 2 个 Worker（每个 2 个槽位）和 1 个启动器（1 个槽位）；现在放得下 1 个",
-        ),
-        (
-            "needs 3 more workers with 2 slots each; 2 fit now: node1 has 0 of 4 slots free (held by a/b: 2, c/d: 2); "
-            "node3 is left out: its host was lost; node4 is left out: its host was lost; 2 more hosts are left out",
-            "需要另外 3 个 Worker（每个 2 个槽位）；现在放得下 2 个：node1 共 4 个槽位，空闲 0（占用：a/b 2，c/d 2）；"
-            "node3 未被使用：它的主机失联了；node4 未被使用：它的主机失联了；另有 2 台也未被使用",
-        ),
-        (
-            "no host has 16 slots for one worker (node1 has most: 8); --oversubscribe starts it all the same",
-            "没有主机能为一个 Worker 提供 16 个槽位（最多的是 node1：8）；加 --oversubscribe 仍可启动",
-        ),
-        (
-            "no host with its labels has 5 GPUs for the launcher and a worker (none has any)",
-            "标签相符的主机都不能为启动器和一个 Worker 提供 5 个 GPU（都没有）",
-        ),
-        ("asks for 40 slots, the hosts have 32", "要求 40 个槽位，所有主机共有 32"),
-        ("no host has 8 slots and 1 GPU together for the launcher", "没有主机能同时为启动器提供 8 个槽位 和 1 个 GPU"),
-        (
-            "even with nothing else on them, the hosts have room for 2 of 3 workers",
-            "即使没有别的作业，这些主机也只放得下 3 个 Worker 中的 2 个",
-        ),
-        (
-            "no host can be used now; node1 is left out: its host was lost",
-            "现在没有可用的主机；node1 未被使用：它的主机失联了",
-        ),
-        (
-            "no host can be used now; node1: it does not let us log in; node2 is left out: no answer on port 22; "
-            "1 more host is left out",
-            "现在没有可用的主机；node1：它不允许登录；node2 未被使用：端口 22 没有应答；另有 1 台也未被使用",
-        ),
-    ],
-)
-def test_a_rack_says_what_is_waited_for(reason: str, chinese: str) -> None:
-    assert spoken(reason) == chinese
-    assert spoken(messages.queued(2, reason)) == f"排在队列第 2 位：{chinese}"
-    assert spoken(messages.failed("default/a", reason)) == f"MPIJob default/a 失败：{chinese}"
 
 
 def a_node(name: str, *, cpu: int = 4, free: int = 4, left_out: str = "") -> Spot:
@@ -206,11 +141,17 @@ def test_a_cluster_says_what_is_not_known() -> None:
     ],
 )
 def test_amounts_of_every_kind_are_named(name: str, amount: Decimal) -> None:
-    spoken(f"needs {named(name, Decimal(amount))}, all nodes together have {plain(name, Decimal(0))}")
+    spoken(Text("{n} {what}", n=1, what=named(name, Decimal(amount))))
 
 
 # -- the story of a job ----------------------------------------------------------------------------------
-QUEUED = Admission(admitted=False, position=1, reason="environment x is being built", about=names.REASON_ENVIRONMENT)
+QUEUED = Admission(
+    admitted=False,
+    position=1,
+    reason=Text("environment {name} is being built", name="x"),
+    about=names.REASON_ENVIRONMENT,
+)
+SERVICE = Text('"{name}" of Kind "{kind}"', name="pi-1", kind="Service")
 DIED = a_worker(1, Phase.FAILED, reason="Evicted", finished_at=at(1))
 
 
@@ -230,7 +171,11 @@ DIED = a_worker(1, Phase.FAILED, reason="Evicted", finished_at=at(1))
         pytest.param(a_job(active_deadline_seconds=9), running(), id="deadline"),
         pytest.param(a_job(), running(outdated=("spec.x",)), id="edited"),
         pytest.param(a_job(workers=3, generation=2), running(), id="scaled"),
-        pytest.param(a_job(), Observed(status=a_status(), conflict='"pi-1" of Kind "Service"'), id="conflict"),
+        pytest.param(
+            a_job(),
+            Observed(status=a_status(), conflict=Text('"{name}" of Kind "{kind}"', name="pi-1", kind="Service")),
+            id="conflict",
+        ),
         pytest.param(
             a_job(), Observed(status=a_status(), workers=workers(2, Phase.PENDING, started_at=T0)), id="barrier"
         ),
@@ -249,7 +194,7 @@ def test_what_a_plan_says_is_said_in_chinese(job: Any, seen: Observed) -> None:
 
 def test_a_job_that_cannot_be_read_is_explained_in_chinese() -> None:
     with pytest.raises(ManifestError) as caught:
-        load("apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {nam: x}\nspec: {slotsPerWorker: 0}\n", "x")
+        load("apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {nam: x}\nspec: {slotsPerworker: 0}\n", "x")
     assert spoken(str(caught.value.message), "“nam”").endswith("（另有 2 处）")
     message = reject(a_status(), caught.value.problems, T0).events[0].message
     assert spoken(message, "“nam”").count("；") == len(caught.value.problems) - 1
@@ -274,32 +219,32 @@ def test_the_problems_of_a_broken_manifest_are_said_in_chinese(file: Path) -> No
         (
             Observed(ranks=(a_rank(1, code=3, last_lines=("ValueError: it broke",)),)),
             1,
-            "pi-worker-1 上的进程 1 以退出码 3 结束：ValueError: it broke",
+            "pi-worker-1 上的 rank 1 以退出码 3 结束：ValueError: it broke",
         ),
-        (Observed(ranks=(a_rank(1, code=139),)), 1, "pi-worker-1 上的进程 1 被信号 11（段错误）终止"),
+        (Observed(ranks=(a_rank(1, code=139),)), 1, "pi-worker-1 上的 rank 1 被信号 11（段错误）终止"),
         (
             Observed(ranks=(a_rank(1, exit=Exit(code=137, signal=9, memory_limit_hit=True)),)),
             1,
-            "pi-worker-1 上的进程 1 被信号 9（强制终止）终止：达到了内存上限",
+            "pi-worker-1 上的 rank 1 被信号 9（强制终止）终止：达到了内存上限",
         ),
         (
-            Observed(ranks=(a_rank(0, code=3, reason="its log could not be opened: no"),)),
+            Observed(ranks=(a_rank(0, code=3, reason=Text("its log could not be opened: {why}", why="no")),)),
             1,
-            "pi-worker-0 上的进程 0 以退出码 3 结束（无法打开它的日志：no）",
+            "pi-worker-0 上的 rank 0 以退出码 3 结束（无法打开它的日志：no）",
         ),
         (
             Observed(launcher_lines=("MPI_ABORT was invoked on rank 1 in communicator X with errorcode 7.",)),
             7,
-            "进程 1 调用了 MPI_Abort，代码 7",
+            "rank 1 调用了 MPI_Abort，代码 7",
         ),
-        (Observed(), 127, "启动器以退出码 127 结束（找不到命令）：它没有任何输出"),
-        (Observed(), 137, "启动器被信号 9（强制终止）终止，通常是内存不足：它没有任何输出"),
+        (Observed(), 127, "launcher 以退出码 127 结束（找不到命令）：它没有任何输出"),
+        (Observed(), 137, "launcher 被信号 9（强制终止）终止，通常是内存不足：它没有任何输出"),
         (
             Observed(launcher_lines=("ended badly",)),
             255,
-            "启动器以退出码 255 结束，这通常是因为失去了一台主机或其上的守护进程：ended badly",
+            "launcher 以退出码 255 结束，这通常是因为失去了一台主机或其上的守护进程：ended badly",
         ),
-        (Observed(launcher_lines=("ended badly",)), None, "启动器失败：ended badly"),
+        (Observed(launcher_lines=("ended badly",)), None, "launcher 失败：ended badly"),
     ],
 )
 def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
@@ -310,41 +255,10 @@ def test_a_cause_is_told_in_chinese_and_what_a_program_wrote_is_kept(
     assert in_chinese(messages.failed("default/pi", cause.summary)) == f"MPIJob default/pi 失败：{chinese}"
 
 
-@pytest.mark.parametrize(
-    ("said", "chinese"),
-    [
-        (
-            "rank 3 on pi-worker-1 (node2) exited with code 3: boom",
-            "pi-worker-1（node2）上的进程 3 以退出码 3 结束：boom",
-        ),
-        ("a rank on pi-worker-1 (node2) exited with code 3", "pi-worker-1（node2）上的一个进程以退出码 3 结束"),
-        (
-            "pi-worker-0 has no place: node9 is no longer in the inventory",
-            "pi-worker-0 没有位置：node9 已不在主机清单中",
-        ),
-        (
-            "the folder /a is too large to be copied to the hosts: 12,000 files and folders or more; at most 10,000 "
-            "are copied. Largest: data (9,000)",
-            "目录 /a 太大，不能复制到主机：至少 12,000 个文件和目录；最多复制 10,000。最大的是：data (9,000)",
-        ),
-        (
-            "the folder /a is too large to be copied to the hosts: 12 MiB; at most 10 MiB are copied. Largest: data",
-            "目录 /a 太大，不能复制到主机：12 MiB；最多复制 10 MiB。最大的是：data",
-        ),
-        (
-            "node1 has no working network ib0; it has no network that is known",
-            "node1 没有可用的网络 ib0；它的网络都不认识",
-        ),
-    ],
-)
-def test_what_happens_on_ssh_hosts_is_told_in_chinese(said: str, chinese: str) -> None:
-    assert in_chinese(said) == chinese
-
-
 def test_every_signal_exit_code_and_known_error_is_explained_in_chinese() -> None:
     for code in range(256):
         ending = exits.tell(Exit(code=code))
-        spoken(f"the launcher {ending.words}")
+        spoken(Text("{who} {did}", who=Text("the launcher"), did=ending.words))
         if ending.hint:
             spoken(ending.hint)
     spoken(str(exits.tell(Exit(code=137, signal=9, memory_limit_hit=True)).hint))
@@ -356,12 +270,12 @@ def test_every_signal_exit_code_and_known_error_is_explained_in_chinese() -> Non
 
 def test_ranks_that_are_behind_are_told_in_chinese() -> None:
     steps = behind({0: Pace(step=180), 1: Pace(step=120), 2: Pace(step=180)}, T0)
-    assert [spoken(reason) for reason in steps.values()] == ["在第 120 步，其他进程在第 180 步"]
+    assert [spoken(reason) for reason in steps.values()] == ["在第 120 步，其他 rank 在第 180 步"]
     rounds = behind({rank: Pace(step=5, round=n) for rank, n in enumerate((3, 1, 3))}, T0)
-    assert [spoken(reason) for reason in rounds.values()] == ["比其他进程落后 2 轮"]
+    assert [spoken(reason) for reason in rounds.values()] == ["比其他 rank 落后 2 轮"]
     paces = {n: Pace(first=at(0), last=at(100 + 400 * (n > 0)), beats=200, longest_gap=4) for n in range(3)}
     silent = behind(paces, at(501))
-    assert [spoken(reason) for reason in silent.values()] == ["已有 401 秒没有输出，其他进程在 1 秒前还有输出"]
+    assert [spoken(reason) for reason in silent.values()] == ["已有 401 秒没有输出，其他 rank 在 1 秒前还有输出"]
 
 
 def test_every_reason_has_its_chinese() -> None:
@@ -386,25 +300,28 @@ def a_document(*command: str, **spec: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "chinese"),
     [
-        (a_document("mpirun", "-np", "2", "a"), "2 个 Worker x 1 个槽位 = 2 个槽位；mpirun 启动 2 个进程，正好用满"),
+        (a_document("mpirun", "-np", "2", "a"), "2 个 worker x 1 个槽位 = 2 个槽位；mpirun 启动 2 个 rank，正好用满"),
         (
             a_document("mpirun", "a"),
-            "2 个 Worker x 1 个槽位 = 2 个槽位；没有指定数量（-np），mpirun 启动 2 个进程，正好用满",
+            "2 个 worker x 1 个槽位 = 2 个槽位；没有指定数量（-np），mpirun 启动 2 个 rank，正好用满",
         ),
         (
             a_document("mpirun", "-np", "1", "a", runLauncherAsWorker=True),
-            "（2 个 Worker + 1 个启动器） x 1 个槽位 = 3 个槽位；mpirun 启动 1 个进程，还空闲 2 个槽位",
+            "（2 个 worker + 1 个 launcher） x 1 个槽位 = 3 个槽位；mpirun 启动 1 个 rank，还空闲 2 个槽位",
         ),
         (
             a_document("mpirun", "--oversubscribe", "-np", "5", "a"),
-            "2 个 Worker x 1 个槽位 = 2 个槽位；mpirun 启动 5 个进程，比槽位多 3 个：每个槽位可以启动多个",
+            "2 个 worker x 1 个槽位 = 2 个槽位；mpirun 启动 5 个 rank，比槽位多 3 个：每个槽位可以启动多个",
         ),
-        (a_document("sleep", "1"), "2 个 Worker x 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，有多少进程由它自己决定"),
+        (
+            a_document("sleep", "1"),
+            "2 个 worker x 1 个槽位 = 2 个槽位；看不出该命令会启动 MPI，有多少 rank 由它自己决定",
+        ),
         (
             a_document(
                 "horovodrun", "-np", "2", "--min-np", "1", "--max-np", "4", "--host-discovery-script", "/a", "b"
             ),
-            "2 个 Worker x 1 个槽位 = 2 个槽位；horovodrun 是弹性的：1 到 4 个进程，随主机增减",
+            "2 个 worker x 1 个槽位 = 2 个槽位；horovodrun 是弹性的：1 到 4 个 rank，随主机增减",
         ),
     ],
 )
@@ -427,7 +344,7 @@ def test_what_this_machine_does_differently_is_said_in_chinese() -> None:
         "resources": {"limits": {"memory": "1Gi"}},
     }
     job = job_from_document(document)
-    alone = host_spec.Separation(trouble="the trial itself failed")
+    alone = host_spec.Separation(trouble=Text("the trial itself failed"))
     slices = host_spec.Slices(0)
     said = [*host_spec.all_refusals(job, folder=Path("/"), separation=alone), *host_spec.remarks(job, alone, slices)]
     assert len(said) > 7
