@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from oarsman.service.spoken import in_chinese
 
 from oarsman.cli import messages
 
@@ -70,20 +69,6 @@ def test_it_speaks_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
     done = trust("--yes")
     assert "无需改动" in done.stdout
     assert "修复后再次运行" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("said", "chinese"),
-    [
-        ("node1: authorized_keys, config could not be written", "node1：无法写入 authorized_keys, config"),
-        ("node1: it does not let us read known_hosts", "node1：无法读取 known_hosts"),
-        ("node1: no key could be made: ssh-keygen failed", "node1：无法生成密钥：ssh-keygen 失败"),
-        ("node1: its shell did not do what it was told", "node1：它的 shell 没有按要求执行"),
-        ("node1: it has no od, cksum", "node1：缺少 od, cksum"),
-    ],
-)
-def test_what_hosts_are_in_the_way_with_is_said_in_chinese(said: str, chinese: str) -> None:
-    assert in_chinese(said) == chinese
 
 
 def test_without_ssh_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from oarsman.job.described import described
 from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, ReplicaCount, Status
 from oarsman.status.codec import from_wire, to_wire
 from oarsman.status.timeline import STEPS
+from oarsman.text.sentence import Text, dump
 from tests.builders import T0, a_status, at
 
 EPOCH = datetime.fromtimestamp(0, UTC)
@@ -69,6 +70,47 @@ statuses = st.builds(
 @given(statuses)
 def test_a_status_comes_back_from_the_wire_as_it_went(status: Status) -> None:
     assert from_wire(json.loads(json.dumps(to_wire(status)))) == status
+
+
+WHY = Text("{who} {did}", who=Text("the launcher"), did=Text("exited with code {code}", code=3))
+SAID = Status(
+    conditions=a_status().conditions,
+    cause=Cause(summary=WHY, hint=Text("check {file}", file="a")),
+    attempts=(Attempt(number=1, cause=Cause(summary=WHY)),),
+    queue=QueuePlace(position=1, reason=Text("needs {need}", need=Text("{n} CPUs", n=2))),
+)
+
+
+def sentences(status: Status) -> list[str]:
+    assert status.cause is not None
+    assert status.queue is not None
+    assert status.attempts[0].cause is not None
+    return [status.cause.summary, status.cause.hint or "", status.queue.reason, status.attempts[0].cause.summary]
+
+
+def test_a_sentence_is_written_in_english_and_comes_back_with_what_it_is_made_of() -> None:
+    written = to_wire(SAID)
+    assert type(written["cause"]["summary"]) is str
+    assert written["cause"]["summary"] == "the launcher exited with code 3"
+    read = from_wire(json.loads(json.dumps(written)))
+    assert read == SAID
+    assert [dump(text) for text in sentences(read)] == [dump(text) for text in sentences(SAID)]
+    assert to_wire(read) == written
+
+
+def test_what_sentences_are_made_of_is_left_out_where_nobody_asks_for_it() -> None:
+    written = to_wire(SAID)
+    made_of = written.pop("texts")
+    assert list(made_of) == ["the launcher exited with code 3", "check a", "needs 2 CPUs"]
+    assert to_wire(SAID, texts=False) == written
+    assert [type(text) for text in sentences(from_wire(written))] == [str] * 4
+
+
+def test_what_a_sentence_is_made_of_counts_only_where_it_makes_that_sentence() -> None:
+    written = to_wire(SAID)
+    written["texts"] = {"check a": {"template": "delete {file}", "arguments": {"file": "a"}}, "needs 2 CPUs": 7}
+    assert [type(text) for text in sentences(from_wire(written))] == [str] * 4
+    assert from_wire(written) == SAID
 
 
 def test_upstream_fields_are_where_upstream_tools_look() -> None:

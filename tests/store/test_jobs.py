@@ -17,6 +17,7 @@ import pytest
 from oarsman.errors import ConflictError, NotFoundError, StoreError
 from oarsman.store import jobs
 from oarsman.store.jobs import JobStore, StoredJob
+from oarsman.text.sentence import Text, dump
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
 
@@ -76,6 +77,16 @@ def test_status_and_events_are_written_together_and_repeats_are_counted(store: J
     assert store.get("default/pi").status == {"phase": 2}
     assert store.unfinished() == []
     assert not store.write_status("nobody", {}, finished=False, now=NOW)
+
+
+def test_events_keep_what_their_sentences_are_made_of(store: JobStore) -> None:
+    add(store)
+    said = Text("{host} was lost: {why}", host="a", why=Text("it vanished"))
+    for message in (said, said, "plain {words}"):
+        store.write_status("uid-pi", {}, finished=False, events=[("Warning", "Lost", message)], now=NOW)
+    lost, plain = store.events("uid-pi")
+    assert (lost.message, lost.count, dump(lost.message)) == ("a was lost: it vanished", 2, dump(said))
+    assert plain.message == "plain {words}"
 
 
 def test_every_change_has_a_higher_revision(store: JobStore) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 from for_every import for_every
 
+from oarsman.engines.hosts.ssh.client import Answer
 from oarsman.engines.hosts.ssh.diagnose.judge import CONNECTED, WaySeen, way
 from oarsman.engines.hosts.ssh.diagnose.real_run import judged, why_not
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.inventory_file import read
 from oarsman.engines.hosts.ssh.probe import parse
-from oarsman.engines.hosts.ssh.trouble import TIMED_OUT, trouble
+from oarsman.engines.hosts.ssh.trouble import TIMED_OUT, Trouble, trouble
+from oarsman.engines.hosts.ssh.trust.folders import SshFolder
 from oarsman.errors import ManifestError, RetryableError
 from oarsman.text.sentence import Text
 from tests.engines.hosts.ssh.test_inventory import WRONG_FIELDS, WRONG_LINES
@@ -86,6 +90,26 @@ def test_what_keeps_code_from_a_host_is_said_in_chinese() -> None:
     with pytest.raises(RetryableError) as caught:
         parse("Welcome")
     assert in_chinese(caught.value.message) == "主机没有说明自己的情况：它输出了 'Welcome'"
+
+
+def test_what_keeps_hosts_from_trusting_each_other_is_said_in_chinese() -> None:
+    def asked(*said: str) -> SshFolder:
+        async def run(_script: str, _timeout: float) -> Answer:
+            return Answer(0, "\n".join(["oarsman-trust", *said, "end", ""]), "")
+
+        return SshFolder("node1", run)
+
+    def told(answer: Coroutine[Any, Any, object]) -> str:
+        found = asyncio.run(answer)
+        assert isinstance(found, Trouble)
+        return in_chinese(found.message)
+
+    assert (
+        told(asked("failed\tauthorized_keys", "failed\tconfig").change([])) == "node1：无法写入 authorized_keys, config"
+    )
+    assert told(asked("unreadable\tknown_hosts").look()) == "node1：无法读取 known_hosts"
+    assert told(asked().make_key("x")) == "node1：无法生成密钥：ssh-keygen 失败"
+    assert told(asked("visit\tnode2\tx\t00").visit(["node2"])) == "node1：它的 shell 没有按要求执行"
 
 
 INVENTORIES = [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from oarsman.text import catalogue
 from oarsman.text.catalogue import Translator
-from oarsman.text.sentence import Text, all_of, any_of, dump, listed, load, sentences
+from oarsman.text.sentence import Text, all_of, any_of, cut, dump, listed, load, one_line, plain, sentences
 
 CHINESE = {
     "{who} exited with code {code}": "{who} 以退出码 {code} 结束。",
@@ -71,10 +71,32 @@ def test_a_string_that_is_a_whole_sentence_of_ours_is_looked_up() -> None:
 def test_lists() -> None:
     zh = Translator("zh")
     assert [listed([]), listed("a"), listed("abc")] == ["", "a", "a, b, c"]
-    assert [all_of("a"), all_of("ab"), all_of("abc")] == ["a", "a and b", "a, b and c"]
+    assert [all_of(""), all_of("a"), all_of("ab"), all_of("abc")] == ["", "a", "a and b", "a, b and c"]
     assert [any_of("a"), any_of("abc")] == ["a", "a, b or c"]
     assert zh.of(all_of(["a", "b", Text("the launcher")])) == "a、b 和启动器"
     assert zh.of(any_of("ab")) == "a 或 b"
+
+
+def test_a_sentence_comes_out_of_an_error_whole() -> None:
+    error = ValueError(Text("rank {rank}", rank=1))
+    assert Translator("zh").of(str(error)) == "进程 1"
+    assert Translator("zh").of(Text("{first}; {rest}", first=error, rest=Exception("plain"))) == "进程 1；plain"
+    assert type(plain(str(error))) is str
+
+
+def test_what_is_too_long_is_cut_in_what_somebody_else_said() -> None:
+    said = Text("{who} exited with code {code}", who=Text("the launcher"), code=3)
+    assert cut(said, 31) is said
+    assert (cut(said, 20), type(cut(said, 20))) == ("the launcher exit...", str)
+    told = sentences([said, "x" * 50])
+    assert cut(told, 40) == f"{told}"[:37] + "..."
+    assert Translator("zh").of(cut(told, 40)) == "启动器以退出码 3 结束；xxxx..."
+
+
+def test_lines_become_one() -> None:
+    told = Text("{first}; {rest}", first=Text("the launcher"), rest="a\n  b")
+    assert one_line(told) == "the launcher; a b" == one_line("the  launcher;\ta\nb ")
+    assert Translator("zh").of(one_line(told)) == "启动器；a b"
 
 
 ARGUMENTS = st.dictionaries(
@@ -89,6 +111,9 @@ def test_what_was_written_is_read_again(arguments: dict[str, str | int | float])
     for again in (load(json.loads(json.dumps(dump(said)))), pickle.loads(pickle.dumps(said)), copy.deepcopy(said)):
         assert isinstance(again, Text)
         assert (again, again.template, dict(again.arguments)) == (said, said.template, dict(said.arguments))
+        inner_again = again.arguments["inner"]
+        assert isinstance(inner_again, Text)
+        assert [type(value) for value in inner_again.arguments.values()] == [type(v) for v in arguments.values()]
 
 
 @pytest.mark.parametrize(

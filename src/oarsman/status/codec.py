@@ -19,10 +19,11 @@ from typing import Any, Final, get_args, get_origin
 
 from oarsman.job.described import Described, described
 from oarsman.job.state import Status
-from oarsman.text.sentence import Text, dump, load, plain
+from oarsman.text.sentence import Text, dump, load
 
 Document = dict[str, Any]
 Convert = Callable[..., Any]
+_plain: Final = str.__str__  # a text as the string it is
 _LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 
 
@@ -36,19 +37,44 @@ def to_wire(status: Status, *, texts: bool = True) -> Document:
 
 def from_wire(document: Mapping[str, Any] | None) -> Status:
     document = document or {}
-    texts = {said: text for said, made in (document.get("texts") or {}).items() if (text := load(made)) == said}
+    texts = {said: _text(said, made) for said, made in (document.get("texts") or {}).items()}
     found: Status = _reader(Status)(document, texts)
     return found
 
 
+# Sentence -> its text and what that is made of. A status is read and written on every turn, and says the same.
+_MOST_TEXTS: Final = 4096
+_known: dict[str, tuple[str, Any]] = {}
+
+
+def _text(said: str, made: Any) -> str:
+    known = _known.get(said)
+    if known is not None and known[1] == made:
+        return known[0]
+    text = load(made)
+    return _remembered(text, made)[0] if text == said else said  # somebody changed one of the two
+
+
+def _made(text: Text) -> Any:
+    known = _known.get(text)
+    return known[1] if known is not None and known[0] is text else _remembered(text, dump(text))[1]
+
+
+def _remembered(text: str, made: Any) -> tuple[str, Any]:
+    if len(_known) >= _MOST_TEXTS:
+        _known.clear()
+    _known[_plain(text)] = (text, made)
+    return text, made
+
+
 def _made_of(status: Status) -> Document:
     said: list[str | None] = [condition.message for condition in status.conditions]
-    for cause in (status.cause, *(attempt.cause for attempt in status.attempts)):
+    for cause in (status.cause, *[attempt.cause for attempt in status.attempts]):
         if cause is not None:
             said += cause.summary, cause.hint
     if status.queue is not None:
         said.append(status.queue.reason)
-    return {plain(text): dump(text) for text in said if isinstance(text, Text) and text.arguments}
+    return {_plain(text): _made(text) for text in said if isinstance(text, Text) and text.arguments}
 
 
 # -- writing ------------------------------------------------------------------------------------
@@ -56,7 +82,7 @@ def _made_of(status: Status) -> Document:
 def _writer(cls: type) -> Convert:
     lines, known = ["written = {}"], {}
     for one in described(cls):
-        convert = plain if one.says.sentence else _writing(one.type, one.says.words)
+        convert = _plain if one.says.sentence else _writing(one.type, one.says.words)
         known[f"convert_{one.name}"] = convert
         group, _, name = one.wire.rpartition(".")
         into = f"written.setdefault({group!r}, {{}})" if group else "written"

@@ -10,6 +10,7 @@ import pytest
 
 from oarsman.engines.hosts.core.journal import Journal, JournalReader, add_note
 from oarsman.engines.hosts.core.journal_state import Seen
+from oarsman.text.sentence import Text, dump
 
 
 def noted(folder: Path) -> list[str]:
@@ -41,6 +42,19 @@ def test_a_note_that_the_full_disk_cut_short_is_written_again(tmp_path: Path, mo
     journal.note("launcher-end", attempt=1)
     journal.note("end")
     assert noted(tmp_path) == ["launcher-end", "end"]
+
+
+def test_why_a_host_was_lost_is_noted_with_what_it_is_made_of(tmp_path: Path) -> None:
+    why = Text("{who} gave no sign of life for {seconds} seconds", who=Text("it"), seconds=9)
+    made = {"pid": 1, "started": "1", "index": 0, "launcher": False, "address": "", "unset": []}
+    add_note(str(tmp_path), "host-made", host="a", **made)
+    add_note(str(tmp_path), "host-trouble", host="a", reason=why)
+    add_note(str(tmp_path), "log-trouble", reason="plain")
+    seen = Seen()
+    for fact in JournalReader(str(tmp_path)).news():
+        seen.learn(fact)
+    assert dump(seen.hosts["a"].trouble) == dump(why)
+    assert seen.log_trouble == "plain"
 
 
 def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_last_process_was_gone() -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import GenericAlias
 from typing import Annotated, Any, Self, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, WrapValidator, create_model
 from pydantic.alias_generators import to_camel
 
 from oarsman.job.described import Described, described
+from oarsman.text.sentence import Text
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", max_length=253)]
 Label = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", max_length=63)]
+
+
+def _kept(value: Any, validate: Callable[[Any], str]) -> str:
+    return value if isinstance(value, Text) else validate(value)
+
+
+# A string to programs. In this process it stays what it was made of, and pages say it in the reader's language.
+Sentence = Annotated[str, WrapValidator(_kept)]
 
 
 class Value(BaseModel):
@@ -32,6 +41,7 @@ def derived(name: str, cls: type, models: Mapping[type, type[Value]], *, module:
 
 def _field(one: Described, models: Mapping[type, type[Value]]) -> tuple[Any, Any]:
     if one.optional:
-        return models.get(one.type, one.type) | None, None
+        return (Sentence if one.says.sentence else models.get(one.type, one.type)) | None, None
     type_ = GenericAlias(Sequence, get_args(one.type)[:1]) if get_origin(one.type) is tuple else one.type
+    type_ = Sentence if one.says.sentence else type_
     return type_, one.field.default if one.has_default else ...

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from oarsman.service.models.base import Label, Value
+from oarsman.service.models.base import Label, Sentence, Value
 
 
 class EnvironmentSpec(Value):
@@ -25,7 +25,7 @@ class EnvironmentSpec(Value):
 class EnvironmentView(Value):
     spec: EnvironmentSpec
     state: Literal["Waiting", "Building", "Ready", "Failed"]
-    message: str = ""  # why it failed, in one line
+    message: Sentence = ""  # why it failed, in one line
     owner: str = ""
     created: datetime
     built: datetime | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from oarsman.job import state
-from oarsman.service.models.base import Name, Value, derived
+from oarsman.service.models.base import Name, Sentence, Value, derived
 
 
 class JobSummary(Value):
@@ -22,8 +22,8 @@ class JobSummary(Value):
     engine: str  # local, ssh, kube
     state: str  # Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed; Stopping, Deleting
     reason: str = ""
-    message: str = ""
-    cause: str = ""  # why it failed, in one line
+    message: Sentence = ""
+    cause: Sentence = ""  # why it failed, in one line
     owner: str = ""
     description: str = ""
     sweep: str = ""  # the name of the one it is a point of
@@ -147,7 +147,7 @@ class EventView(Value):
     first_time: datetime
     severity: str
     reason: str
-    message: str
+    message: Sentence
     count: int = 1
 
 
@@ -198,7 +198,7 @@ class RankProgress(Value):
     lines: int = 0
     last_output: datetime | None = None
     step: float | None = None
-    behind: str = ""  # why it is called a straggler; empty: it is none
+    behind: Sentence = ""  # why it is called a straggler; empty: it is none
 
 
 class Progress(Value):

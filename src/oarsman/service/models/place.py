@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from oarsman.service.models.base import Value
+from oarsman.service.models.base import Sentence, Value
 
 
 class ProblemView(Value):
@@ -17,14 +17,14 @@ class ProblemView(Value):
     line: int = 0
     column: int = 0
     field: str = ""
-    message: str
-    hint: str | None = None
+    message: Sentence
+    hint: Sentence | None = None
 
 
 class FitView(Value):
     now: bool
     ever: bool
-    reason: str = ""
+    reason: Sentence = ""
     wanted: AmountsView
     free: AmountsView
     total: AmountsView
@@ -35,13 +35,13 @@ class PreviewView(Value):
     """What a manifest would become; with problems, nothing else is filled in."""
 
     problems: Sequence[ProblemView] = ()
-    warnings: Sequence[str] = ()  # what this engine will not honour
+    warnings: Sequence[Sentence] = ()  # what this engine will not honour
     document: Mapping[str, Any] | None = None  # as read from the text
     completed: str = ""  # YAML with every default
     total_replicas: int | None = None
     slots: int | None = None
     ranks: int | None = None
-    arithmetic: str = ""  # "2 workers x 4 slots = 8; mpirun -np 8 fills them"
+    arithmetic: Sentence = ""  # "2 workers x 4 slots = 8; mpirun -np 8 fills them"
     placement: Mapping[str, Sequence[int]] = Field(default_factory=dict)  # host -> ranks
     hostfile: str = ""
     launch_line: str = ""
@@ -68,14 +68,14 @@ class HoldingView(Value):
 
 class FindingView(Value):
     level: str  # warn or fail
-    message: str
-    hint: str = ""
+    message: Sentence
+    hint: Sentence = ""
 
 
 class HostView(Value):
     name: str
     state: str
-    message: str = ""
+    message: Sentence = ""
     total: AmountsView
     held: AmountsView
     used: AmountsView | None = None
@@ -88,7 +88,7 @@ class QueueEntry(Value):
     key: str
     position: int
     priority: int
-    reason: str
+    reason: Sentence
     since: datetime
     owner: str = ""
     wanted: AmountsView = AmountsView()  # of launcher and workers together
@@ -108,7 +108,7 @@ class UsagePoint(Value):
 class RecentFailure(Value):
     key: str
     ended: datetime
-    cause: str
+    cause: Sentence
 
 
 class Overview(Value):

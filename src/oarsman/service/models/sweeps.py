@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from oarsman.service.models.base import Label, Value
+from oarsman.service.models.base import Label, Sentence, Value
 
 Parameter = str | int | float | bool
 
@@ -31,7 +31,7 @@ class SweepPoint(Value):
     parameters: Mapping[str, Parameter]
     key: str  # of its job
     state: str  # of its job; NotSubmitted where there is none yet
-    cause: str = ""
+    cause: Sentence = ""
     started: datetime | None = None
     ended: datetime | None = None
     attempts: int = 0
