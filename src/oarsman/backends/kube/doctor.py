@@ -54,7 +54,7 @@ async def _server(kube: Kube) -> DoctorFinding:
             subject="server",
             level=MISSING,
             blocking=True,
-            message=f"{access.server}: {error}",
+            message=Text("{what}: {why}", what=access.server, why=error),
             advice=Text(template, source=access.source),
         )
     old = await kube.server_version() < (1, 16)

@@ -106,7 +106,6 @@ def _mpi() -> Iterator[DoctorFinding]:
 
 
 def _separation(have: Separation) -> Iterator[DoctorFinding]:
-    why = f" ({have.trouble})" if have.trouble else ""
     rows = (
         (
             "host names",
@@ -141,14 +140,15 @@ def _separation(have: Separation) -> Iterator[DoctorFinding]:
     )
     for subject, good, yes, no in rows:
         advice = None if good else _advice(subject)
+        because = Text("{what} ({why})", what=no, why=have.trouble) if have.trouble else no
         yield DoctorFinding(
-            subject=subject, level=OK if good else WARN, message=yes if good else no + why, advice=advice
+            subject=subject, level=OK if good else WARN, message=yes if good else because, advice=advice
         )
 
 
 def _advice(subject: str) -> str:
     if subject == "network" and shutil.which("ip") is None and not os.path.exists("/usr/sbin/ip"):
-        return "install iproute2"
+        return Text("install iproute2")
     return Text("allow user namespaces: sysctl kernel.unprivileged_userns_clone=1, or user.max_user_namespaces above 0")
 
 

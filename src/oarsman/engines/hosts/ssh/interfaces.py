@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from oarsman.engines.hosts.ssh.trouble import Trouble
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, sentences
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _VIRTUAL = (
@@ -214,7 +214,10 @@ def _no_network(facts: Mapping[str, Sequence[Address]], candidates: Mapping[str,
                 Text("{one} and {other} have the same addresses, as if they were one machine", one=other, other=host),
                 hint,
             )
-    all_of_them = "; ".join(f"{host}: {', '.join(map(str, own)) or 'none'}" for host, own in candidates.items())
+    all_of_them = sentences(
+        Text("{host}: {why}", host=host, why=", ".join(map(str, own)) or Text("none"))
+        for host, own in candidates.items()
+    )
     return Trouble("no-network", Text("no network connects the hosts ({all})", all=all_of_them), hint)
 
 

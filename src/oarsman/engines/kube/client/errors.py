@@ -58,8 +58,10 @@ class ApiError(ClusterError):
         self.retry_after = retry_after
 
     def __str__(self) -> str:
-        status = f" ({self.status} {self.reason})" if self.status and self.reason else ""
-        return f"{self.trying}: {self.message}{status}"
+        said = Text("{what}: {why}", what=self.trying, why=self.message)
+        if not (self.status and self.reason):
+            return said
+        return Text("{what} ({why})", what=said, why=f"{self.status} {self.reason}")
 
 
 class NotFound(ApiError):

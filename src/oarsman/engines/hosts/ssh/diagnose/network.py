@@ -14,7 +14,7 @@ from statistics import median
 
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.inventory import SshHost
-from oarsman.text.sentence import Text
+from oarsman.text.sentence import Text, sentences
 
 MEBIBYTES = 64  # sent for each bandwidth
 _SECONDS = 60.0
@@ -139,7 +139,7 @@ def parsed(host: str, other: str, text: str, trusting: bool) -> Speed:
             if trusting
             else Text("{host} cannot log in to {other}", host=host, other=other)
         )
-    return Speed(host=host, other=other, latency=latency, latency_by=by, bandwidth=bandwidth, why="; ".join(why))
+    return Speed(host=host, other=other, latency=latency, latency_by=by, bandwidth=bandwidth, why=sentences(why))
 
 
 def _moments(text: str, what: str) -> list[float]:
