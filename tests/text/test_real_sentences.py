@@ -21,6 +21,7 @@ from oarsman.plan.capacity.gang import Gang, Party, Share
 from oarsman.plan.capacity.nodes import Quota
 from oarsman.plan.capacity.placement import Machine, Spot
 from oarsman.plan.reconcile import reconcile, reject
+from oarsman.service.models import CauseView
 from oarsman.service.preview import arithmetic
 from oarsman.status import causes, exits, known_errors, messages
 from oarsman.status.stragglers import Pace, behind
@@ -350,3 +351,12 @@ def test_what_this_machine_does_differently_is_said_in_chinese() -> None:
     assert len(said) > 7
     for sentence in said:
         spoken(sentence)
+
+
+# -- what pages get -------------------------------------------------------------------------------------------
+def test_a_view_of_a_job_says_its_cause_in_chinese_and_is_english_to_programs() -> None:
+    cause = causes.of_failed_launcher(a_job(), Observed(ranks=(a_rank(1, code=3),)), a_launcher(Phase.FAILED, code=1))
+    view = CauseView.of(cause)
+    assert spoken(view.summary) == "pi-worker-1 上的 rank 1 以退出码 3 结束"
+    assert view.model_dump(mode="json")["summary"] == "rank 1 on pi-worker-1 exited with code 3"
+    assert CauseView.model_validate_json(view.model_dump_json()).summary == cause.summary

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import string
 from collections.abc import Iterator, Mapping
 from functools import cache
 
@@ -48,6 +47,8 @@ class Translator:
 def _filled(template: str, values: Mapping[str, str]) -> str:
     """In Chinese a space sets off what is not Chinese; between two Chinese characters there is none. A sentence within
     another one has no full stop."""
+    import string  # late: most processes have nothing to say in Chinese
+
     said = ""
     for words, name, _, _ in string.Formatter().parse(template):
         said = joined(said, words)
