@@ -33,6 +33,7 @@ from oarsman.job.job import Job
 from oarsman.job.state import Attempt, Cause, Condition, Status
 from oarsman.manifest import builder, job_from_document
 from oarsman.store.logs import stamp
+from oarsman.text.sentence import Text
 
 T0 = datetime(2026, 1, 1, 8, tzinfo=UTC)
 NOW = T0 + timedelta(minutes=5)
@@ -82,7 +83,11 @@ def a_status(*true: str, attempts: int = 1, cause: Cause | None = None, **given:
 SUCCEEDED = a_status(names.SUCCEEDED)
 RUNNING = a_status(names.RUNNING)
 CAUSE = Cause(
-    summary="rank 1 on pi-worker-0 exited with code 3",
+    summary=Text(
+        "{who} {did}",
+        who=Text("rank {rank} on {host}", rank=1, host="pi-worker-0"),
+        did=Text("exited with code {code}", code=3),
+    ),
     rank=1,
     host="pi-worker-0",
     exit_code=3,

@@ -99,7 +99,7 @@ def test_what_engines_say_is_chinese_for_chinese_readers(jobs: FakeJobs, monkeyp
     monkeypatch.setattr(messages.t, "language", "zh")
     jobs.add("pi", FAILED)
     shown = oarsman(jobs, "describe", "pi").stdout
-    assert "原因： pi-worker-0 上的进程 1 以退出码 3 结束" in shown
+    assert "原因： pi-worker-0 上的 rank 1 以退出码 3 结束" in shown
     assert "| ValueError: no" in shown
     assert "exited" in oarsman(jobs, "get", "pi", "-o", "json").stdout
     assert "提示： 请去掉引号：2" in oarsman(jobs, "validate", "-", stdin=WRONG).stdout

@@ -10,8 +10,9 @@ from oarsman.errors import ConflictError
 from oarsman.manifest import form
 from oarsman.service.documents import all_templates
 from oarsman.service.models import Role
-from oarsman.status import timeline
+from oarsman.status import messages, timeline
 from oarsman.text.catalogue import catalogue
+from oarsman.text.sentence import Text
 
 
 def test_what_is_shown_by_name_has_its_text() -> None:
@@ -37,8 +38,9 @@ def test_engines_have_names_that_people_know() -> None:
 
 
 def test_what_an_engine_said_is_said_in_the_readers_language() -> None:
-    error = ConflictError("a/b has not ended; it cannot be run again", hint="stop it first, or clone it")
+    message = Text("{key} has not ended; it cannot be run again", key="a/b")
+    error = ConflictError(message, hint=Text("stop it first, or clone it"))
     assert Words("en").refusal(error) == "a/b has not ended; it cannot be run again (stop it first, or clone it)"
     assert Words("zh").refusal(error) == "a/b 尚未结束，不能重新运行 (请先停止它，或克隆它)"
-    assert Words("en").of("MPIJob a/b is running.") == "MPIJob a/b is running."
-    assert Words("zh").of("MPIJob a/b is running.") == "MPIJob a/b 正在运行。"
+    assert Words("en").of(messages.running("a/b")) == "MPIJob a/b is running."
+    assert Words("zh").of(messages.running("a/b")) == "MPIJob a/b 正在运行。"

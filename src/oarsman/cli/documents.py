@@ -13,6 +13,7 @@ import click
 from oarsman import names
 from oarsman.cli.session import short
 from oarsman.cli.times import rfc3339
+from oarsman.text import sentence
 
 if TYPE_CHECKING:
     from oarsman.backends.base import JobRecord
@@ -81,14 +82,16 @@ def plain(value: Any) -> Any:
     """Frozen values as dicts, lists, strings and numbers, without sharing (YAML would write anchors)."""
     match value:
         case Mapping():
-            return {str(key): plain(item) for key, item in value.items()}
+            return {sentence.plain(str(key)): plain(item) for key, item in value.items()}
         case datetime():
             return rfc3339(value)
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
         case Enum():
             return value.value
-        case str() | int() | float() | None:
+        case str():
+            return sentence.plain(value)
+        case int() | float() | None:
             return value
         case Sequence() | set() | frozenset():
             return [plain(item) for item in value]
