@@ -42,7 +42,6 @@ from oarsman.plan.actions import (
     Action,
     CreateLauncher,
     CreateWorker,
-    DeleteJob,
     DeleteLauncher,
     DeleteWorker,
     Dismantle,
@@ -78,7 +77,6 @@ class KubeEngine:
             CreateLauncher: self._create_launcher,
             DeleteLauncher: self._delete_launcher,
             Dismantle: self._dismantle,
-            DeleteJob: self._delete_job,
         }
 
     # -- the engine's contract ----------------------------------------------------------------------
@@ -400,10 +398,6 @@ class KubeEngine:
     async def _dismantle(self, assignment: Assignment, _: Dismantle) -> None:
         job = assignment.job
         await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
-
-    async def _delete_job(self, assignment: Assignment, _: DeleteJob) -> None:
-        job = assignment.job
-        await self._kube.delete(kinds.MPIJOBS, job.name, job.namespace, uid=job.uid)
 
 
 def _check_attempt(annotations: Mapping[str, str], wanted: int, job: Job) -> None:

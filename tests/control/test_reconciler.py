@@ -1,4 +1,4 @@
-"""The loop, with an engine that has trouble."""
+"""The reconciler over the store, with an engine that has trouble."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 from oarsman import names
 from oarsman.control.admission import on_this_machine
-from oarsman.control.loop import Loop
 from oarsman.control.queue import WorkQueue
+from oarsman.control.reconciler import EngineSite, Reconciler
+from oarsman.control.store_records import StoreRecords
 from oarsman.engines.contract import Assignment
 from oarsman.errors import RetryableError
 from oarsman.job.observed import Observed
@@ -73,10 +74,11 @@ def store(tmp_path: Path) -> Iterator[JobStore]:
 def turn(store: JobStore, at: datetime) -> Status:
     queue = WorkQueue()
     machine = Machine(name="", capacity=Capacity(cpu=Decimal(4), memory=Decimal(1 << 30)))
-    admission_control = on_this_machine(machine, queue.add)
-    loop = Loop(store, Powerless(), admission_control, queue, changed=lambda _uid: None, now=lambda: at)
+    records = StoreRecords(store, lambda _uid: None, now=lambda: at)
+    site = EngineSite(Powerless(), on_this_machine(machine, queue.add))
+    reconciler = Reconciler(records, site, queue, now=lambda: at)
     with pytest.raises(RetryableError):
-        asyncio.run(loop.turn("u"))
+        asyncio.run(reconciler.turn("u"))
     stored = store.by_uid("u")
     assert stored is not None
     return from_wire(stored.status)
