@@ -22,7 +22,6 @@ from oarsman.engines.kube import views
 from oarsman.engines.kube.client import Informer, Kube, NotFound
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.events import EventRecorder, ObjectRef
-from oarsman.engines.kube.versions import document_of
 from oarsman.job.job import Job
 from oarsman.job.state import Status
 from oarsman.plan.actions import Plan
@@ -66,7 +65,7 @@ class KubeRecords:
         )
 
     def document(self, record: Record[Mpijob]) -> Mapping[str, Any]:
-        return document_of(record.stored.document())
+        return views.document_of(record.stored.document())
 
     def identified(self, record: Record[Mpijob], job: Job) -> Job:
         """The API server writes all that into the document."""

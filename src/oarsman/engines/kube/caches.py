@@ -14,7 +14,7 @@ from oarsman import names
 from oarsman.engines.kube import environments, views
 from oarsman.engines.kube.client import ApiError, HasMeta, Informer, Kube
 from oarsman.engines.kube.client import resources as kinds
-from oarsman.engines.kube.objects.preparation import Preparation, commands_of
+from oarsman.engines.kube.objects.preparation import PodPreparation, commands_of
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
 
@@ -103,14 +103,14 @@ class Caches:
         build = self.builds.get(job.namespace, environments.build_name(name, digest))
         return environments.missing(name, found, build)
 
-    def preparation(self, job: Job) -> Preparation:
+    def preparation(self, job: Job) -> PodPreparation:
         """As it is wanted now. Raises RetryableError while it cannot be."""
         if why := self.missing_environment(job):
             raise RetryableError(why)
         name = environments.object_name(job.annotation(names.ANNOTATION_ENVIRONMENT))
         found = self.environments.get(job.namespace, name)
         digest = found.data[environments.DIGEST] if found is not None else ""
-        return Preparation(environment=digest, commands=commands_of(job))
+        return PodPreparation(environment=digest, commands=commands_of(job))
 
     async def priorities(self) -> dict[str, int]:
         """Values of the priority classes, where we may know them."""

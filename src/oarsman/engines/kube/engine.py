@@ -32,7 +32,7 @@ from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects import access, config_map, gang, secret, service
 from oarsman.engines.kube.objects.common import KubeOptions, owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
-from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds, recorded
+from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds, recorded
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.engines.kube.observe import JobObjects, launcher_pod, left_over, observe, retired
 from oarsman.errors import RetryableError
@@ -129,7 +129,7 @@ class KubeEngine:
     def _config(self, job: Job) -> views.ConfigMap | None:
         return self._own(self._caches.config_maps.get(job.namespace, config_map.name(job)), job)
 
-    def _preparation(self, job: Job) -> Preparation:
+    def _preparation(self, job: Job) -> PodPreparation:
         config = self._config(job)
         return recorded(config.data) if config is not None else NOTHING
 
