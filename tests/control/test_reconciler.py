@@ -83,8 +83,8 @@ class World:
         queue = WorkQueue()
         machine = Machine(name="", capacity=Capacity(cpu=Decimal(400), memory=Decimal(1 << 40)))
         self.admission = on_this_machine(machine, queue.add)
-        self.records = StoreRecords(self.store, self.told.append, now=lambda: self.now)
-        self.reconciler = Reconciler(self.records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
+        records = StoreRecords(self.store, self.told.append, now=lambda: self.now)
+        self.reconciler = Reconciler(records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
 
     def submit(self, uid: str = "u", workers: int = 1, **spec: Any) -> None:
         self.store.add(
@@ -109,8 +109,7 @@ class World:
         self.runner.run(self.reconciler.turn(uid))
 
     def adopt(self) -> None:
-        (record,) = self.records.unfinished()
-        self.runner.run(self.reconciler.adopt(record))
+        self.runner.run(self.reconciler.adopt("u"))
 
     @property
     def stored(self) -> StoredJob:

@@ -184,8 +184,11 @@ class Reconciler(Generic[Stored]):
         self.queue.succeeded(key)
         return "ok"
 
-    async def adopt(self, record: Record[Stored]) -> None:
+    async def adopt(self, key: str) -> None:
         """Take up a job that an earlier process left running."""
+        record = self._records.read(key)
+        if record is None:
+            return
         try:
             job = self._job_of(record)
         except ManifestError:
@@ -199,7 +202,8 @@ class Reconciler(Generic[Stored]):
     async def turn(self, key: str) -> None:
         record = self._records.read(key)
         if record is None:
-            await self._forget(key)
+            if (uid := self._records.uid_of(key)) is not None:
+                await self._forget(key, uid, self._home, *self._others.values())
             return
         if record.collected:
             return
@@ -277,15 +281,12 @@ class Reconciler(Generic[Stored]):
         """The record first: should we be killed before the rest, a key without a record says what to do."""
         self._check_office()
         await self._records.remove(record)
-        await self._forget(record.key)
+        await self._forget(record.key, record.uid, self._site(record))
 
-    async def _forget(self, key: str) -> None:
+    async def _forget(self, key: str, uid: str, *sites: EngineSite) -> None:
         self._known.pop(key, None)
         self._ended.pop(key, None)
-        uid = self._records.uid_of(key)
-        if uid is None:
-            return
-        for site in (self._home, *self._others.values()):
+        for site in sites:
             site.admission.release(uid)
             await site.engine.forget(uid)
         self._records.forgotten(key)

@@ -25,9 +25,6 @@ class StoreRecords:
         self._changed = changed
         self._now = now
 
-    def unfinished(self) -> list[Record[StoredJob]]:
-        return [_record(stored) for stored in self._store.unfinished()]
-
     def read(self, key: str) -> Record[StoredJob] | None:
         stored = self._store.by_uid(key)
         return _record(stored) if stored is not None else None

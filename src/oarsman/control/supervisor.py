@@ -38,7 +38,6 @@ class Supervisor:
         self._paths = paths
         self._store = JobStore(paths.database)
         self._queue = WorkQueue()
-        self._records = StoreRecords(self._store, self._broadcast)
         environments = Attaching(paths)
         here = HostsEngine(job_folder=paths.job, run_folder=paths.job_run)
         ssh, on_ssh = ssh_hosts(paths, self._queue.add, environments)
@@ -46,7 +45,10 @@ class Supervisor:
         self._engines = here, ssh
         self._admission = on_here, on_ssh
         self._reconciler = Reconciler(
-            self._records, EngineSite(here, on_here), self._queue, others={ssh.name: EngineSite(ssh, on_ssh)}
+            StoreRecords(self._store, self._broadcast),
+            EngineSite(here, on_here),
+            self._queue,
+            others={ssh.name: EngineSite(ssh, on_ssh)},
         )
         self._sampler = Sampler(paths.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
         self._watchers: set[asyncio.StreamWriter] = set()
@@ -58,12 +60,12 @@ class Supervisor:
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
         for engine in self._engines:
             await engine.start(self._queue.add)
-        for record in self._records.unfinished():
+        for stored in self._store.unfinished():
             try:
-                await self._reconciler.adopt(record)
+                await self._reconciler.adopt(stored.uid)
             except Exception:  # one unreadable job must not keep all others from being looked after
-                log.exception("%s could not be taken up", record.stored.key)
-            self._queue.add(record.key)
+                log.exception("%s could not be taken up", stored.key)
+            self._queue.add(stored.uid)
         for stored in self._store.waiting_for_ttl():
             self._queue.add(stored.uid)
         for uid in self._paths.jobs() - self._store.uids():  # killed between removing the record and the rest
