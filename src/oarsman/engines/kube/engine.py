@@ -14,6 +14,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
 
+import msgspec
+
 from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube import views
@@ -193,16 +195,10 @@ class KubeEngine:
             return made
         name = body["metadata"]["name"]
         found: dict[str, Any] = await self._kube.get(resource, name, job.namespace)
-        self._check_owner(job, resource, found["metadata"])
+        self._check_own(job, resource, msgspec.convert(found, PartialObject))
         if part is not None and not _covers(found.get(part), body[part]):
             found = await self._kube.patch(resource, name, {part: body[part]}, job.namespace)
         return found
-
-    def _check_owner(self, job: Job, resource: Resource, metadata: Mapping[str, Any]) -> None:
-        owner: Mapping[str, Any] = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), {})
-        if owner.get("uid") != job.uid:
-            earlier = (owner.get("kind"), owner.get("name")) == (names.KIND, job.name)
-            self._in_the_way(job, resource, metadata["name"], going=earlier or bool(metadata.get("deletionTimestamp")))
 
     def _check_own(self, job: Job, resource: Resource, found: HasMeta) -> None:
         owner = found.metadata.controller
@@ -242,7 +238,7 @@ class KubeEngine:
             if await self._create(job, kinds.SECRETS, secret.secret(job, shard, data), PartialObject) is not None:
                 return
             found = await self._kube.get(kinds.SECRETS, name, job.namespace)
-        self._check_owner(job, kinds.SECRETS, found["metadata"])
+        self._check_own(job, kinds.SECRETS, msgspec.convert(found, PartialObject))
         added = await asyncio.to_thread(secret.missing, job, shard, found.get("data") or {})
         if added:
             version = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}}
