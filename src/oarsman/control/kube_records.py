@@ -9,8 +9,6 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -30,22 +28,14 @@ from oarsman.status.codec import from_wire, to_wire
 Mpijob = views.MPIJobView
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
-    """A job as the metrics have it."""
-
-    uid: str
-    phase: str = ""
-    launcher: str = ""  # its host, once it has been seen
-
-
 class KubeRecords:
     def __init__(self, kube: Kube, mpijobs: Informer[Mpijob], metrics: Metrics) -> None:
         self._kube = kube
         self._mpijobs = mpijobs
         self._metrics = metrics
         self._recorder = EventRecorder(kube, instance=socket.gethostname())
-        self._counted: dict[str, _Counted] = {}
+        self._uids: dict[str, str] = {}  # by key
+        self._phases: dict[str, str] = {}
 
     def read(self, key: str) -> Record[Mpijob] | None:
         namespace, _, name = key.partition("/")
@@ -53,7 +43,7 @@ class KubeRecords:
         if stored is None:
             return None
         meta = stored.metadata
-        self._counted.setdefault(key, _Counted(meta.uid))
+        self._uids[key] = meta.uid
         return Record(
             key=key,
             uid=meta.uid,
@@ -98,7 +88,7 @@ class KubeRecords:
                 return
             self._mpijobs.put(written)
             self._metrics.status_written()
-        self._count(record, plan.status, job)
+        self._count(record.key, record.status, plan.status, job)
         for event in plan.events:
             await self._recorder.record(_reference(stored, job), event.severity.value, event.reason, event.message)
 
@@ -110,40 +100,28 @@ class KubeRecords:
         await self._kube.delete(kinds.MPIJOBS, meta.name, meta.namespace, uid=meta.uid)
 
     def uid_of(self, key: str) -> str | None:
-        counted = self._counted.get(key)
-        return counted.uid if counted is not None else None
+        return self._uids.get(key)
 
     def forgotten(self, key: str) -> None:
-        gone = self._counted.pop(key)
-        if gone.launcher:
-            self._metrics.job_gone(key.partition("/")[0], gone.launcher)
-        if gone.phase:
-            self._show_phases()
+        namespace, _, name = key.partition("/")
+        self._metrics.job_gone(namespace, names.launcher_name(name))
+        del self._uids[key]
+        if self._phases.pop(key, None) is not None:
+            self._metrics.jobs(Counter(self._phases.values()))
 
-    # -- numbers ----------------------------------------------------------------------------------------
-    def _count(self, record: Record[Mpijob], after: Status, job: Job | None) -> None:
-        before = record.status
+    def _count(self, key: str, before: Status, after: Status, job: Job | None) -> None:
         if before.condition(names.CREATED) is None and after.condition(names.CREATED) is not None:
             self._metrics.job_created()
         if after.finished and not before.finished:
             (self._metrics.job_succeeded if after.is_true(names.SUCCEEDED) else self._metrics.job_failed)()
-        known = self._counted.get(record.key, _Counted(record.uid))
-        now = replace(known, uid=record.uid, phase=after.phase)
         if job is not None and after.attempts:
             self._metrics.launcher_seen(job.namespace, job.launcher_host)
-            now = replace(now, launcher=job.launcher_host)
-        if job is not None and job.created_at and "launched" not in before.timeline:
-            self._started(job.created_at, after.timeline.get("launched"))
-        self._counted[record.key] = now
-        if now.phase != known.phase:
-            self._show_phases()
-
-    def _started(self, created_at: datetime, launched: datetime | None) -> None:
-        if launched is not None:
-            self._metrics.started_after((launched - created_at).total_seconds())
-
-    def _show_phases(self) -> None:
-        self._metrics.jobs(Counter(counted.phase for counted in self._counted.values() if counted.phase))
+        launched = after.timeline.get("launched")
+        if job is not None and job.created_at and launched and "launched" not in before.timeline:
+            self._metrics.started_after((launched - job.created_at).total_seconds())
+        if self._phases.get(key) != after.phase:
+            self._phases[key] = after.phase
+            self._metrics.jobs(Counter(self._phases.values()))
 
 
 def _selector(job: Job) -> str:
