@@ -84,7 +84,7 @@ def test_without_flags_nothing_is_limited_and_everything_is_served(called: Calle
     assert started(called) == OperatorSettings()
     assert called.settings.rate is None
     assert (called.settings.health_port, called.settings.monitoring_port) == (8080, 8081)
-    assert called.settings.watches("anything")
+    assert called.settings.namespaces == ()
     assert called.access is not None
     assert called.access.server == "http://127.0.0.1:1"
 
@@ -200,7 +200,6 @@ def test_the_version_is_shown_and_nothing_starts(called: Called, word: str) -> N
 
 def test_namespaces_are_a_list_and_the_environment_counts_only_without_a_flag(called: Called) -> None:
     assert started(called, "--namespace=a,b,,a", "--namespace", " c ").namespaces == ("a", "b", "c")
-    assert not called.settings.watches("d")
     assert started(called, KUBEFLOW_NAMESPACE="x").namespaces == ("x",)
     assert started(called, "--namespace=a", KUBEFLOW_NAMESPACE="x").namespaces == ("a",)
     assert started(called, "--namespace=", KUBEFLOW_NAMESPACE="x").namespaces == ()

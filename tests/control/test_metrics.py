@@ -109,18 +109,11 @@ def test_a_state_without_jobs_falls_to_zero(metrics: Metrics) -> None:
 
 def test_the_queue_is_asked_when_somebody_scrapes(metrics: Metrics) -> None:
     queue = [1, 2]
-    metrics.watch_queue(lambda: len(queue), lambda: 4.5)
+    metrics.watch_queue(lambda: len(queue))
     queue.append(3)
     assert value(metrics, "oarsman_queue_depth") == 3
-    assert value(metrics, "oarsman_queue_oldest_seconds") == 4.5
-    metrics.watch_queue(lambda: 7, lambda: 1.5)  # leads a second time
+    metrics.watch_queue(lambda: 7)  # leads a second time
     assert value(metrics, "oarsman_queue_depth") == 7
-    assert value(metrics, "oarsman_queue_oldest_seconds") == 1.5
-
-
-def test_what_nobody_measures_is_not_shown_as_zero(metrics: Metrics) -> None:
-    metrics.watch_queue(lambda: 3)
-    assert "oarsman_queue_oldest_seconds" not in names(metrics)
 
 
 def test_the_version_is_told(metrics: Metrics) -> None:

@@ -66,7 +66,7 @@ class World:
 
     async def turn(self) -> None:
         bring_up_to_date(self.kube, self.operator.caches)
-        await self.operator.turn(KEY)
+        await self.operator.reconciler.turn(KEY)
 
     async def turns(self, count: int = 4) -> None:
         for _ in range(count):
@@ -189,7 +189,7 @@ async def test_each_turn_writes_the_status_at_most_once(world: World) -> None:
 def test_c1_c2_a_key_of_nothing_costs_nothing(key: str) -> None:
     async def play() -> None:
         world = World()
-        await world.operator.turn(key)
+        await world.operator.reconciler.turn(key)
         assert world.kube.asked == []
 
     asyncio.run(play())
@@ -357,7 +357,7 @@ async def test_who_wrote_in_between_is_not_overwritten_and_nothing_is_told(world
     bring_up_to_date(world.kube, world.operator.caches)
     world.edit(slotsPerWorker=1)  # of which the caches do not know yet
     with pytest.raises(Conflict):
-        await world.operator.turn(KEY)
+        await world.operator.reconciler.turn(KEY)
     assert world.status == {}
     assert world.events == []
     assert world.metric("mpi_operator_jobs_created_total") == 0
@@ -415,6 +415,17 @@ async def test_the_job_itself_goes_when_its_time_is_over(world: World) -> None:
     await world.turn()
     assert world.kube.names(kinds.MPIJOBS) == []
     assert world.kube.preconditions["delete", "mpijobs", "pi"] == "uid-1"
+
+
+@story(runPolicy={"ttlSecondsAfterFinished": 60})
+async def test_another_job_of_the_name_is_not_deleted_in_its_place(world: World) -> None:
+    await world.run_to(0)
+    world.now += timedelta(seconds=60)
+    bring_up_to_date(world.kube, world.operator.caches)
+    world.kube.mark(kinds.MPIJOBS, "pi", uid="another one of the name")  # of which the caches do not know yet
+    await world.operator.reconciler.turn(KEY)
+    assert world.kube.preconditions["delete", "mpijobs", "pi"] == "uid-1"
+    assert world.kube.names(kinds.MPIJOBS) == ["pi"]
 
 
 @story(runPolicy={"ttlSecondsAfterFinished": 60})

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
 from oarsman import names
+from oarsman.control.environments import NOTHING, Attaching
+from oarsman.engines.contract import Assignment
 from oarsman.errors import OarsmanError
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission, Place
@@ -42,13 +45,15 @@ class AdmissionControl:
         facts_of: Callable[[str], Facts],
         concerned: Callable[[str], None],
         placed: Callable[[Job], Mapping[str, str]],
+        environments: Attaching | None = None,
     ) -> None:
         """facts_of: of the machines of an inventory. placed: where the members of a job were, when it was last
-        prepared."""
+        prepared. environments: which jobs may have to wait for."""
         self._site = site
         self._facts_of = facts_of
         self._concerned = concerned
         self._placed = placed
+        self._environments = environments
         self._waiting: dict[str, Job] = {}
         self._running: dict[str, tuple[Job, tuple[Place, ...]]] = {}
         self._decisions: dict[str, Admission] = {}
@@ -70,6 +75,21 @@ class AdmissionControl:
         self._decisions.pop(uid, None)
         if self._running.pop(uid, None) is not None or self._waiting.pop(uid, None) is not None:
             self._reconsider()
+
+    async def admit(self, assignment: Assignment, now: datetime) -> Assignment:
+        """With room, if there is some, and in its environment. Whoever waits for an environment holds no room."""
+        job, environments = assignment.job, self._environments
+        asking = not assignment.status.finished and not job.run_policy.suspend
+        attached = environments.of(job) if environments is not None else NOTHING
+        if attached.admission is not None and assignment.status.start_time is None:
+            self.release(job.uid)
+        elif asking:
+            assignment = replace(assignment, admission=self.ask(job, now))
+            if environments is not None and attached.tree is not None and assignment.admission.admitted:
+                attached = await asyncio.to_thread(environments.keep, job)
+        if attached.admission is not None and asking:
+            assignment = replace(assignment, admission=attached.admission)
+        return attached.equip(assignment)
 
     def ask(self, job: Job, now: datetime) -> Admission:
         inventory = _inventory(job)
@@ -158,10 +178,16 @@ class AdmissionControl:
                 self._concerned(uid)
 
 
-def on_this_machine(machine: Machine, concerned: Callable[[str], None]) -> AdmissionControl:
+def on_this_machine(
+    machine: Machine, concerned: Callable[[str], None], environments: Attaching | None = None
+) -> AdmissionControl:
     """It is an inventory of one host, which is never away."""
     return AdmissionControl(
-        one_machine, lambda _: _Measured(machine), concerned, lambda job: {job.launcher_host: machine.name}
+        one_machine,
+        lambda _: _Measured(machine),
+        concerned,
+        lambda job: {job.launcher_host: machine.name},
+        environments,
     )
 
 

@@ -47,7 +47,6 @@ class Metrics:
         self._leader = Gauge("mpi_operator_is_leader", "1 while this process leads.", registry=self.registry)
 
     def _of_the_loop(self) -> None:
-        self._oldest: Gauge | None = None
         self._depth = Gauge("oarsman_queue_depth", "Jobs that wait for a turn or have one.", registry=self.registry)
         self._turns = Histogram(
             "oarsman_reconcile_seconds",
@@ -127,15 +126,9 @@ class Metrics:
     def leading(self, leads: bool) -> None:
         self._leader.set(int(leads))
 
-    def watch_queue(self, depth: Callable[[], float], oldest_seconds: Callable[[], float] | None = None) -> None:
+    def watch_queue(self, depth: Callable[[], float]) -> None:
         """The queue is asked when somebody scrapes. Who leads a second time has another queue: the last one counts."""
         self._depth.set_function(depth)
-        if oldest_seconds is None:
-            return
-        if self._oldest is None:
-            meaning = "How long the first job in the queue has waited."
-            self._oldest = Gauge("oarsman_queue_oldest_seconds", meaning, registry=self.registry)
-        self._oldest.set_function(oldest_seconds)
 
     # -- requests --------------------------------------------------------------------------------------
 

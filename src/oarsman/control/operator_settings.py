@@ -46,6 +46,3 @@ class OperatorSettings:
         if self.qps is None:
             return None
         return self.qps, self.burst if self.burst is not None else max(int(self.qps * 2), 1)
-
-    def watches(self, namespace: str) -> bool:
-        return not self.namespaces or namespace in self.namespaces

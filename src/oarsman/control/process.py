@@ -11,8 +11,6 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-LEVELS = ("debug", "info", "warning", "error")
-
 # What could end a line, or do something to a terminal, is shown instead.
 _SHOWN = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 _SHOWN |= {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r", 0x2028: "\\u2028", 0x2029: "\\u2029"}

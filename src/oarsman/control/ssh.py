@@ -10,7 +10,7 @@ from typing import Any
 
 from oarsman.control import host_state
 from oarsman.control.admission import AdmissionControl
-from oarsman.control.loop import EngineSite
+from oarsman.control.environments import Attaching
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.ssh.host_facts import KnownInventories, Recalled
@@ -26,7 +26,9 @@ from oarsman.store.paths import Paths
 log = logging.getLogger("oarsman")
 
 
-def site_of_ssh_hosts(paths: Paths, concerned: Callable[[str], None]) -> EngineSite:
+def ssh_hosts(
+    paths: Paths, concerned: Callable[[str], None], environments: Attaching
+) -> tuple[HostsEngine, AdmissionControl]:
     known = known_inventories(paths)
 
     def placed(job: Job) -> Mapping[str, str]:
@@ -37,7 +39,7 @@ def site_of_ssh_hosts(paths: Paths, concerned: Callable[[str], None]) -> EngineS
         return dict(spec.get("placement", {}))
 
     engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=SshTransport(known))
-    return EngineSite(engine, AdmissionControl(hosts, known.of, concerned, placed))
+    return engine, AdmissionControl(hosts, known.of, concerned, placed, environments)
 
 
 def known_inventories(paths: Paths) -> KnownInventories:

@@ -17,10 +17,11 @@ from logging.handlers import RotatingFileHandler
 
 from oarsman.control.admission import on_this_machine
 from oarsman.control.environments import Attaching
-from oarsman.control.loop import Loop
 from oarsman.control.queue import WorkQueue
+from oarsman.control.reconciler import EngineSite, Reconciler
 from oarsman.control.sampler import EVERY_SECONDS, Sampler
-from oarsman.control.ssh import site_of_ssh_hosts
+from oarsman.control.ssh import ssh_hosts
+from oarsman.control.store_records import StoreRecords
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.local import capacity
 from oarsman.store.jobs import JobStore
@@ -37,17 +38,17 @@ class Supervisor:
         self._paths = paths
         self._store = JobStore(paths.database)
         self._queue = WorkQueue()
-        self._engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run)
-        self._admission_control = on_this_machine(capacity.measure(), self._queue.add)
-        self._ssh = site_of_ssh_hosts(paths, self._queue.add)
-        self._loop = Loop(
-            self._store,
-            self._engine,
-            self._admission_control,
+        environments = Attaching(paths)
+        here = HostsEngine(job_folder=paths.job, run_folder=paths.job_run)
+        ssh, on_ssh = ssh_hosts(paths, self._queue.add, environments)
+        on_here = on_this_machine(capacity.measure(), self._queue.add, environments)
+        self._engines = here, ssh
+        self._admission = on_here, on_ssh
+        self._reconciler = Reconciler(
+            StoreRecords(self._store, self._broadcast),
+            EngineSite(here, on_here),
             self._queue,
-            changed=self._broadcast,
-            attaching=Attaching(paths),
-            others={self._ssh.engine.name: self._ssh},
+            others={ssh.name: EngineSite(ssh, on_ssh)},
         )
         self._sampler = Sampler(paths.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
         self._watchers: set[asyncio.StreamWriter] = set()
@@ -57,11 +58,11 @@ class Supervisor:
     async def run(self, ready: int | None) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, self._stop.set)
-        for engine in (self._engine, self._ssh.engine):
+        for engine in self._engines:
             await engine.start(self._queue.add)
         for stored in self._store.unfinished():
             try:
-                await self._loop.adopt(stored)
+                await self._reconciler.adopt(stored.uid)
             except Exception:  # one unreadable job must not keep all others from being looked after
                 log.exception("%s could not be taken up", stored.key)
             self._queue.add(stored.uid)
@@ -76,7 +77,7 @@ class Supervisor:
             os.write(ready, b"ok")
             os.close(ready)
         log.info("supervisor %d is ready", os.getpid())
-        turning = asyncio.create_task(self._loop.run())
+        turning = asyncio.create_task(self._reconciler.run())
         idling = asyncio.create_task(self._leave_when_idle())
         resyncing = asyncio.create_task(self._look_at_everything_again())
         sampling = asyncio.create_task(self._sample())
@@ -85,7 +86,7 @@ class Supervisor:
         for task in (turning, idling, resyncing, sampling, stopping):
             task.cancel()
         server.close()
-        for engine in (self._engine, self._ssh.engine):
+        for engine in self._engines:
             await engine.close()
         with contextlib.suppress(OSError):
             self._paths.socket.unlink()
@@ -105,7 +106,7 @@ class Supervisor:
         """In a thread: the loop goes on turning meanwhile. No trouble with figures is worth a job."""
         while True:
             await asyncio.sleep(self._sampler.every)
-            holders = (*self._admission_control.holders, *self._ssh.admission_control.holders)
+            holders = [uid for admission in self._admission for uid in admission.holders]
             if holders:
                 try:
                     await asyncio.to_thread(self._sampler.look, holders)

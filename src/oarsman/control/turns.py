@@ -1,4 +1,4 @@
-"""What both loops, that of this machine and that of a cluster, know about a turn."""
+"""What a turn consists of, and what is left to say of it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, islice
 
 from oarsman import names
 from oarsman.errors import OarsmanError
+from oarsman.job.observed import Observed
 from oarsman.job.state import Status
-from oarsman.plan.actions import Action, CreateWorker, DeleteWorker, Event, Plan, Severity
+from oarsman.plan.actions import Action, CreateWorker, DeleteJob, DeleteWorker, Event, Plan, Severity
 from oarsman.status import conditions
 
 _NUMBERS = re.compile(r"[0-9]+")
 _SIDE_BY_SIDE = (CreateWorker, DeleteWorker)
+_AT_ONCE = 64  # as many requests as the API server gets; a job agent lets no more than 512 wait
 
 
 def so_far(before: Status, plan: Plan, trouble: OarsmanError, now: datetime) -> Plan:
@@ -50,9 +52,15 @@ def _known_words(before: Status, message: str) -> str:
 
 
 def in_steps(actions: tuple[Action, ...]) -> Iterator[tuple[Action, ...]]:
-    """The actions in order; neighbours that do the same to different workers may be carried out together."""
+    """The engine's actions in order; neighbours that do the same to different workers may be carried out together."""
     for kind, group in groupby(actions, key=type):
-        if kind in _SIDE_BY_SIDE:
-            yield tuple(group)
-        else:
-            yield from ((action,) for action in group)
+        at_once = _AT_ONCE if kind in _SIDE_BY_SIDE else 1
+        while kind is not DeleteJob and (step := tuple(islice(group, at_once))):
+            yield step
+
+
+def over(observed: Observed, plan: Plan) -> bool:
+    """Whether the job has ended and nothing of it is left to end or to take away."""
+    if not plan.status.finished or observed.published_hosts is not None:
+        return False
+    return not plan.actions or (not observed.workers and observed.launcher is None)

@@ -66,7 +66,8 @@ class Engine(Protocol):
     async def observe(self, assignment: Assignment) -> Observed: ...
 
     async def apply(self, assignment: Assignment, action: Action) -> None:
-        """Carry out one action, or raise RetryableError to be asked again."""
+        """Carry out one action, or raise RetryableError to be asked again. Actions on different workers may come side
+        by side; DeleteJob never comes: the record is not the engine's."""
 
     async def forget(self, uid: str) -> None:
         """Remove every trace of a job, its logs included."""

@@ -24,7 +24,6 @@ from oarsman.plan.actions import (
     Action,
     CreateLauncher,
     CreateWorker,
-    DeleteJob,
     DeleteLauncher,
     DeleteWorker,
     Dismantle,
@@ -478,14 +477,6 @@ async def test_the_launcher_of_v1_is_deleted_by_its_uid(world: World) -> None:
 async def test_deleting_what_is_not_there_is_nothing(world: World) -> None:
     await world.do(DeleteWorker(0), DeleteLauncher(1), Dismantle())
     assert world.kube.writes("delete") == [("delete", "configmaps", "pi-config")]
-
-
-@story()
-async def test_the_job_itself_is_deleted_by_its_uid(world: World) -> None:
-    world.kube.add(kinds.MPIJOBS, {"metadata": {"name": "pi", "uid": "another one of the name"}})
-    await world.do(DeleteJob())
-    assert world.kube.preconditions["delete", "mpijobs", "pi"] == UID
-    assert world.kube.names(kinds.MPIJOBS) == ["pi"]
 
 
 # -- gangs --------------------------------------------------------------------------------------------------------

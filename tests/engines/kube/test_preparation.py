@@ -15,7 +15,7 @@ from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.config_map import config_map
 from oarsman.engines.kube.objects.launcher import launcher
-from oarsman.engines.kube.objects.preparation import Preparation, barrier_seconds, impossible
+from oarsman.engines.kube.objects.preparation import PodPreparation, barrier_seconds, impossible
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.errors import RetryableError
 from oarsman.plan.actions import CreateLauncher, CreateWorker, Prepare, PublishHosts
@@ -26,7 +26,7 @@ from .test_engine import World, story
 
 OPTIONS = KubeOptions()
 PREPARE = ["/bin/sh", "/etc/mpi/prepare.sh"]
-BOTH = Preparation(environment="abc", commands="make\n")
+BOTH = PodPreparation(environment="abc", commands="make\n")
 PLACE = "/opt/oarsman/environments"
 MOUNT = {"name": "oarsman-environments", "mountPath": PLACE, "readOnly": True}
 CLAIM = {"name": "oarsman-environments", "persistentVolumeClaim": {"claimName": "oarsman-environments"}}
@@ -84,7 +84,7 @@ def test_a_launcher_is_prepared_and_tells_its_agent_what_comes_before_a_session(
 
 
 def test_without_an_environment_no_claim_is_mounted() -> None:
-    for body in (worker(a_kube_job(), 0, OPTIONS, Preparation(commands="x")), launcher(a_kube_job(), 1, OPTIONS)):
+    for body in (worker(a_kube_job(), 0, OPTIONS, PodPreparation(commands="x")), launcher(a_kube_job(), 1, OPTIONS)):
         assert CLAIM not in spec_of(body)["volumes"]
         assert "OARSMAN_SESSION" not in variables(main_of(body))
 

@@ -8,7 +8,7 @@ import pytest
 
 from oarsman.engines.kube import views
 from oarsman.engines.kube.client.codec import decode, encode
-from oarsman.engines.kube.versions import document_of, version_of
+from oarsman.engines.kube.views import document_of, version_of
 
 V1, V2BETA1 = "kubeflow.org/v1", "kubeflow.org/v2beta1"
 

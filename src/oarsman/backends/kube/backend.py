@@ -19,7 +19,7 @@ from oarsman.backends.kube.environments import KubeEnvironments
 from oarsman.backends.kube.errors import in_plain_words
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
-from oarsman.engines.kube.versions import document_of
+from oarsman.engines.kube.views import document_of
 from oarsman.errors import ConflictError, ForbiddenError, NotFoundError, UserError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import job_from_document

@@ -14,7 +14,7 @@ from oarsman import names
 from oarsman.backends.base import EventRecord, JobRecord
 from oarsman.engines.kube.client import Kube, resources
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.engines.kube.versions import document_of
+from oarsman.engines.kube.views import document_of
 from oarsman.errors import ManifestError
 from oarsman.job.job import ApiVersion, Job
 from oarsman.job.role import Container, Role

@@ -8,16 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from oarsman import names
 from oarsman.engines.kube import environments, views
-from oarsman.engines.kube.client import ApiError, HasMeta, Informer, Kube
+from oarsman.engines.kube.client import ApiError, HasMeta, Informer, Kube, Resource
 from oarsman.engines.kube.client import resources as kinds
-from oarsman.engines.kube.objects.preparation import Preparation, commands_of
+from oarsman.engines.kube.objects.preparation import PodPreparation, commands_of
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
 
+V = TypeVar("V", bound=HasMeta)
 _OURS = names.LABEL_JOB  # a selector: the label is there, whatever its value
 
 
@@ -27,34 +28,17 @@ class Caches:
     def __init__(self, kube: Kube, namespaces: Sequence[str] = ()) -> None:
         self._kube = kube
         self._notify: Callable[[str], None] = lambda _: None
-        self.mpijobs: Informer[views.MPIJobView] = Informer(
-            kube, kinds.MPIJOBS, views.MPIJobView, namespaces=namespaces, changed=self._job_changed
-        )
-        self.pods: Informer[views.Pod] = Informer(
-            kube, kinds.PODS, views.Pod, namespaces=namespaces, labels=_OURS, index=_key, changed=self._child_changed
-        )
-        self.jobs: Informer[views.BatchJob] = Informer(
-            kube, kinds.JOBS, views.BatchJob, namespaces=namespaces, labels=_OURS, changed=self._child_changed
-        )
-        self.config_maps: Informer[views.ConfigMap] = Informer(
-            kube, kinds.CONFIG_MAPS, views.ConfigMap, namespaces=namespaces, labels=_OURS, changed=self._child_changed
-        )
-        self.environments: Informer[views.ConfigMap] = Informer(
-            kube,
-            kinds.CONFIG_MAPS,
-            views.ConfigMap,
-            namespaces=namespaces,
-            labels=environments.LABEL,
-            changed=self._environment_changed,
-        )
-        self.builds: Informer[views.BatchJob] = Informer(
-            kube,
-            kinds.JOBS,
-            views.BatchJob,
-            namespaces=namespaces,
-            labels=environments.LABEL,
-            changed=self._environment_changed,
-        )
+
+        def follow(resource: Resource, view: type[V], changed: Callable[..., None], **given: Any) -> Informer[V]:
+            return Informer(kube, resource, view, namespaces=namespaces, changed=changed, **given)
+
+        attached = environments.LABEL
+        self.mpijobs = follow(kinds.MPIJOBS, views.MPIJobView, self._job_changed)
+        self.pods = follow(kinds.PODS, views.Pod, self._child_changed, index=_key, labels=_OURS)
+        self.jobs = follow(kinds.JOBS, views.BatchJob, self._child_changed, labels=_OURS)
+        self.config_maps = follow(kinds.CONFIG_MAPS, views.ConfigMap, self._child_changed, labels=_OURS)
+        self.environments = follow(kinds.CONFIG_MAPS, views.ConfigMap, self._environment_changed, labels=attached)
+        self.builds = follow(kinds.JOBS, views.BatchJob, self._environment_changed, labels=attached)
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -103,14 +87,14 @@ class Caches:
         build = self.builds.get(job.namespace, environments.build_name(name, digest))
         return environments.missing(name, found, build)
 
-    def preparation(self, job: Job) -> Preparation:
+    def preparation(self, job: Job) -> PodPreparation:
         """As it is wanted now. Raises RetryableError while it cannot be."""
         if why := self.missing_environment(job):
             raise RetryableError(why)
         name = environments.object_name(job.annotation(names.ANNOTATION_ENVIRONMENT))
         found = self.environments.get(job.namespace, name)
         digest = found.data[environments.DIGEST] if found is not None else ""
-        return Preparation(environment=digest, commands=commands_of(job))
+        return PodPreparation(environment=digest, commands=commands_of(job))
 
     async def priorities(self) -> dict[str, int]:
         """Values of the priority classes, where we may know them."""

@@ -14,6 +14,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, NoReturn, TypeVar
 
+import msgspec
+
 from oarsman import names
 from oarsman.engines.contract import Assignment
 from oarsman.engines.kube import views
@@ -32,7 +34,7 @@ from oarsman.engines.kube.client import resources as kinds
 from oarsman.engines.kube.objects import access, config_map, gang, secret, service
 from oarsman.engines.kube.objects.common import KubeOptions, owner
 from oarsman.engines.kube.objects.launcher import BARRIER, launcher
-from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds, recorded
+from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds, recorded
 from oarsman.engines.kube.objects.worker import worker
 from oarsman.engines.kube.observe import JobObjects, launcher_pod, left_over, observe, retired
 from oarsman.errors import RetryableError
@@ -42,7 +44,6 @@ from oarsman.plan.actions import (
     Action,
     CreateLauncher,
     CreateWorker,
-    DeleteJob,
     DeleteLauncher,
     DeleteWorker,
     Dismantle,
@@ -79,7 +80,6 @@ class KubeEngine:
             CreateLauncher: self._create_launcher,
             DeleteLauncher: self._delete_launcher,
             Dismantle: self._dismantle,
-            DeleteJob: self._delete_job,
         }
 
     # -- the engine's contract ----------------------------------------------------------------------
@@ -132,7 +132,7 @@ class KubeEngine:
     def _config(self, job: Job) -> views.ConfigMap | None:
         return self._own(self._caches.config_maps.get(job.namespace, config_map.name(job)), job)
 
-    def _preparation(self, job: Job) -> Preparation:
+    def _preparation(self, job: Job) -> PodPreparation:
         config = self._config(job)
         return recorded(config.data) if config is not None else NOTHING
 
@@ -196,16 +196,10 @@ class KubeEngine:
             return made
         name = body["metadata"]["name"]
         found: dict[str, Any] = await self._kube.get(resource, name, job.namespace)
-        self._check_owner(job, resource, found["metadata"])
+        self._check_own(job, resource, msgspec.convert(found, PartialObject))
         if part is not None and not _covers(found.get(part), body[part]):
             found = await self._kube.patch(resource, name, {part: body[part]}, job.namespace)
         return found
-
-    def _check_owner(self, job: Job, resource: Resource, metadata: Mapping[str, Any]) -> None:
-        owner: Mapping[str, Any] = next((o for o in metadata.get("ownerReferences") or () if o.get("controller")), {})
-        if owner.get("uid") != job.uid:
-            earlier = (owner.get("kind"), owner.get("name")) == (names.KIND, job.name)
-            self._in_the_way(job, resource, metadata["name"], going=earlier or bool(metadata.get("deletionTimestamp")))
 
     def _check_own(self, job: Job, resource: Resource, found: HasMeta) -> None:
         owner = found.metadata.controller
@@ -247,7 +241,7 @@ class KubeEngine:
             if await self._create(job, kinds.SECRETS, secret.secret(job, shard, data), PartialObject) is not None:
                 return
             found = await self._kube.get(kinds.SECRETS, name, job.namespace)
-        self._check_owner(job, kinds.SECRETS, found["metadata"])
+        self._check_own(job, kinds.SECRETS, msgspec.convert(found, PartialObject))
         added = await asyncio.to_thread(secret.missing, job, shard, found.get("data") or {})
         if added:
             version = {"metadata": {"resourceVersion": found["metadata"]["resourceVersion"]}}
@@ -403,10 +397,6 @@ class KubeEngine:
     async def _dismantle(self, assignment: Assignment, _: Dismantle) -> None:
         job = assignment.job
         await self._kube.delete(kinds.CONFIG_MAPS, config_map.name(job), job.namespace)
-
-    async def _delete_job(self, assignment: Assignment, _: DeleteJob) -> None:
-        job = assignment.job
-        await self._kube.delete(kinds.MPIJOBS, job.name, job.namespace, uid=job.uid)
 
 
 def _check_attempt(annotations: Mapping[str, str], wanted: int, job: Job) -> None:

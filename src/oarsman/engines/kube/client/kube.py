@@ -18,7 +18,7 @@ from oarsman.engines.kube.client.meta import PartialObject
 from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import PatchKind, Request, Selection
 from oarsman.engines.kube.client.resources import PODS, Resource
-from oarsman.engines.kube.client.transport import Observe, Transport
+from oarsman.engines.kube.client.transport import HttpTransport, Observe
 from oarsman.version import __version__
 
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once
@@ -40,7 +40,7 @@ class Kube:
         timeout: float = 30.0,
     ) -> None:
         self.access = access
-        self._transport = Transport(
+        self._transport = HttpTransport(
             access,
             user_agent=user_agent,
             concurrency=concurrency,

@@ -36,7 +36,7 @@ _FAREWELL = 0.05
 _LARGE = 2**20  # aiohttp wants bodies beyond this as a file
 
 
-class Transport:
+class HttpTransport:
     """One session of keep-alive connections. Streams, once open, do not count against the concurrency."""
 
     def __init__(

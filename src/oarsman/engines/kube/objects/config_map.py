@@ -11,7 +11,7 @@ from oarsman import names
 from oarsman.engines.kube import ssh
 from oarsman.engines.kube.objects import preparation as preparing
 from oarsman.engines.kube.objects.common import KubeOptions, Object, host, metadata
-from oarsman.engines.kube.objects.preparation import Preparation
+from oarsman.engines.kube.objects.preparation import PodPreparation
 from oarsman.job import mpi
 from oarsman.job.job import Job, Transport
 
@@ -25,7 +25,7 @@ def name(job: Job) -> str:
 
 
 def config_map(
-    job: Job, published: tuple[str, ...], options: KubeOptions, preparation: Preparation = preparing.NOTHING
+    job: Job, published: tuple[str, ...], options: KubeOptions, preparation: PodPreparation = preparing.NOTHING
 ) -> Object:
     hosts = [host(job, pod, options) for pod in job.hosts]
     data = {

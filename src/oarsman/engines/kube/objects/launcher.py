@@ -12,7 +12,7 @@ from oarsman import names
 from oarsman.engines.kube.objects import gang, secret
 from oarsman.engines.kube.objects.common import LAUNCHER, KubeOptions, Object, host, metadata, owner
 from oarsman.engines.kube.objects.pod import PodDraft
-from oarsman.engines.kube.objects.preparation import NOTHING, Preparation, barrier_seconds
+from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation, barrier_seconds
 from oarsman.engines.kube.ssh import known_hosts_files
 from oarsman.job import mpi
 from oarsman.job.job import Implementation, Job, LauncherKind, Transport
@@ -26,7 +26,7 @@ _COPY_KUBECTL: Final = 'cp "$(command -v kubectl)" "$TARGET_DIR/kubectl"'
 _AGENTS: Final = {Transport.SSH: "ssh.sh", Transport.EXEC: names.KUBEXEC}
 
 
-def launcher(job: Job, attempt: int, options: KubeOptions, preparation: Preparation = NOTHING) -> Object:
+def launcher(job: Job, attempt: int, options: KubeOptions, preparation: PodPreparation = NOTHING) -> Object:
     draft = PodDraft(job, job.launcher, LAUNCHER, index=None, options=options, preparation=preparation)
     draft.annotations[names.ANNOTATION_ATTEMPT] = str(attempt)
     draft.spec["restartPolicy"] = "Never"  # the plan decides about another try
@@ -64,7 +64,7 @@ def _pod(draft: PodDraft, job: Job) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", **template}
 
 
-def _variables(job: Job, options: KubeOptions, preparation: Preparation) -> dict[str, str]:
+def _variables(job: Job, options: KubeOptions, preparation: PodPreparation) -> dict[str, str]:
     agent = f"{names.MPI_CONFIG_DIR}/{_AGENTS[job.transport]}"
     hostfile = f"{names.MPI_CONFIG_DIR}/{names.HOSTFILE}"
     variables = {

@@ -12,7 +12,7 @@ from oarsman import names
 from oarsman.engines.kube import environments
 from oarsman.engines.kube.objects import config_map, secret
 from oarsman.engines.kube.objects.common import KubeOptions, Object, pod_labels
-from oarsman.engines.kube.objects.preparation import NOTHING, Preparation
+from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation
 from oarsman.job.job import Job
 from oarsman.job.policies import RestartPolicy
 from oarsman.job.role import Role
@@ -38,7 +38,7 @@ class PodDraft:
         *,
         index: int | None,
         options: KubeOptions,
-        preparation: Preparation = NOTHING,
+        preparation: PodPreparation = NOTHING,
     ) -> None:
         template = copy.deepcopy(dict(role.template))
         metadata = template.get("metadata") or {}

@@ -29,7 +29,7 @@ _NOT_YET: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preparation:
+class PodPreparation:
     environment: str = ""  # digest
     commands: str = ""
 
@@ -65,11 +65,11 @@ class Preparation:
         return f"{waits} {attached}".strip()
 
 
-NOTHING: Final = Preparation()
+NOTHING: Final = PodPreparation()
 
 
-def recorded(data: Mapping[str, str]) -> Preparation:
-    return Preparation(environment=data.get(ENVIRONMENT, ""), commands=data.get(COMMANDS, ""))
+def recorded(data: Mapping[str, str]) -> PodPreparation:
+    return PodPreparation(environment=data.get(ENVIRONMENT, ""), commands=data.get(COMMANDS, ""))
 
 
 def commands_of(job: Job) -> str:

@@ -9,7 +9,7 @@ from oarsman.engines.kube import ssh
 from oarsman.engines.kube.objects import gang, secret
 from oarsman.engines.kube.objects.common import WORKER, KubeOptions, Object, owner
 from oarsman.engines.kube.objects.pod import PodDraft, secret_items_of_worker
-from oarsman.engines.kube.objects.preparation import NOTHING, Preparation
+from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation
 from oarsman.job.job import Job, Transport
 
 # Open MPI's daemons on the workers look whether the launcher's agent is there, and fail if not. They never use it.
@@ -18,7 +18,7 @@ _AGENT: Final = {"ssh.sh": 0o555}
 _SLEEP: Final = "trap 'exit 0' TERM; sleep 365d & wait"
 
 
-def worker(job: Job, index: int, options: KubeOptions, preparation: Preparation = NOTHING) -> Object:
+def worker(job: Job, index: int, options: KubeOptions, preparation: PodPreparation = NOTHING) -> Object:
     assert job.worker is not None
     draft = PodDraft(job, job.worker, WORKER, index=index, options=options, preparation=preparation)
     draft.export({names.ENV_ROLE: WORKER})

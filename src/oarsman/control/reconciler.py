@@ -1,0 +1,335 @@
+"""The reconciler: read everything again, plan, act, write the status once.
+
+A request is only a key. Whatever was lost on the way (an event, a turn, the whole process), the next
+turn finds out from the world itself. Where jobs are kept, in the store of one user or by an API server,
+is the business of `Records`; where they run, that of an `EngineSite`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Hashable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final, Generic, Literal, Protocol, TypeVar
+
+from oarsman import names
+from oarsman.control.queue import WorkQueue
+from oarsman.control.turns import in_steps, over, so_far
+from oarsman.engines.contract import Assignment, Engine
+from oarsman.errors import ManifestError, OarsmanError, RetryableError
+from oarsman.job.job import Job
+from oarsman.job.observed import Observed
+from oarsman.job.state import Status
+from oarsman.manifest import job_from_document, salvaged
+from oarsman.plan.actions import DeleteJob, Plan
+from oarsman.plan.reconcile import ours, reconcile, reject
+
+log = logging.getLogger("oarsman")
+_BUILD_SECONDS: Final = 1.0  # between two looks at an environment that is being built
+_ENDED_KEPT: Final = 128  # jobs whose last news may still come
+
+Stored = TypeVar("Stored")
+Result = Literal["ok", "retry", "error"]  # how a turn ended
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record(Generic[Stored]):
+    """A job as it was read at one moment."""
+
+    key: str  # what the queue calls it
+    uid: str
+    generation: int
+    version: Hashable  # of all that the job is built from
+    status: Status
+    stored: Stored  # what it was read from
+    engine: str = ""  # the name of the one it was handed to
+    deleting: bool = False  # to be removed as soon as nothing of it lives
+    collected: bool = False  # it is being removed by others, with all it owns
+
+
+class Records(Protocol[Stored]):
+    """Where jobs are kept."""
+
+    def read(self, key: str) -> Record[Stored] | None: ...
+
+    def document(self, record: Record[Stored]) -> Mapping[str, Any]:
+        """The manifest, as its author wrote it."""
+
+    def identified(self, record: Record[Stored], job: Job) -> Job:
+        """The job with what its document does not say."""
+
+    def assignment(self, record: Record[Stored], job: Job) -> Assignment: ...
+
+    async def write(self, record: Record[Stored], job: Job | None, plan: Plan, *, settled: bool) -> None:
+        """The status, if it became another, and its events once it is accepted. Whoever wrote in between is never
+        overwritten: RetryableError. `job`: None if it cannot be read. `settled`: nothing is left to do for it."""
+
+    async def leave(self, record: Record[Stored]) -> None:
+        """It is not ours to run."""
+
+    async def remove(self, record: Record[Stored]) -> None: ...
+
+    def uid_of(self, key: str) -> str | None:
+        """Of a job whose record is gone; None if it was never seen."""
+
+    def forgotten(self, key: str) -> None:
+        """Every trace of a job that is gone was removed."""
+
+
+class AdmissionPolicy(Protocol):
+    """Who may start at a place."""
+
+    def hold(self, job: Job) -> None:
+        """It runs already: found so at start-up."""
+
+    async def admit(self, assignment: Assignment, now: datetime) -> Assignment:
+        """With the answer, and all that was decided with it."""
+
+    def release(self, uid: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSite:
+    """Where jobs run: an engine, and who may start there."""
+
+    engine: Engine
+    admission: AdmissionPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownJob:
+    """The last valid form of a job, and the newest version that was looked at."""
+
+    version: Hashable
+    job: Job
+
+
+Tried = Callable[[str], Awaitable[Result]]
+
+
+async def _as_it_is(key: str, turn: Tried) -> None:
+    await turn(key)
+
+
+class Reconciler(Generic[Stored]):
+    def __init__(
+        self,
+        records: Records[Stored],
+        home: EngineSite,
+        queue: WorkQueue,
+        *,
+        others: Mapping[str, EngineSite] | None = None,
+        now: Callable[[], datetime] = utc_now,
+        may_act: Callable[[], bool] = lambda: True,
+        around: Callable[[str, Tried], Coroutine[Any, Any, None]] = _as_it_is,
+        workers: int = 8,
+        rest: float = 0.0,
+        finish_within: float = 0.0,
+    ) -> None:
+        """home: where jobs run that name no engine of `others`. may_act: whether this process is still the one to do
+        it. around: is given every turn, to measure it. workers: turns at the same time. rest: seconds between two
+        turns of a job. finish_within: seconds for the turns under way when cancelled."""
+        self._records = records
+        self._home = home
+        self._others = others or {}
+        self.queue = queue
+        self._now = now
+        self._may_act = may_act
+        self._around = around
+        self._workers = workers
+        self._rest = rest
+        self._finish_within = finish_within
+        self._known: dict[str, _KnownJob] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()  # those of them that will hardly be asked for again
+
+    def knows(self, key: str) -> bool:
+        return key in self._known
+
+    # -- turn after turn --------------------------------------------------------------------------------
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(self._workers):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = await self.queue.take()
+            turn = asyncio.create_task(self._around(key, self._tried))
+            try:
+                await asyncio.shield(turn)
+            except asyncio.CancelledError:
+                await asyncio.wait([turn], timeout=self._finish_within)
+                turn.cancel()
+                raise
+            finally:
+                self.queue.done(key, rest=self._rest)
+
+    async def _tried(self, key: str) -> Result:
+        try:
+            await self.turn(key)
+        except (RetryableError, OSError) as error:
+            delay = self.queue.retry(key)
+            log.log(logging.INFO if delay < 1 else logging.WARNING, "%s: %s; again in %.1f s", key, error, delay)
+            return "retry"
+        except Exception:
+            log.exception("%s: a turn failed; again in %.1f s", key, self.queue.retry(key))
+            return "error"
+        self.queue.succeeded(key)
+        return "ok"
+
+    async def adopt(self, key: str) -> None:
+        """Take up a job that an earlier process left running."""
+        record = self._records.read(key)
+        if record is None:
+            return
+        try:
+            job = self._job_of(record)
+        except ManifestError:
+            return
+        site = self._site(record)
+        if record.status.start_time is not None and not record.status.finished:
+            site.admission.hold(job)
+        await site.engine.adopt(self._records.assignment(record, job))
+
+    # -- one turn ---------------------------------------------------------------------------------------
+    async def turn(self, key: str) -> None:
+        record = self._records.read(key)
+        if record is None:
+            if (uid := self._records.uid_of(key)) is not None:
+                await self._forget(key, uid, self._home, *self._others.values())
+            return
+        if record.collected:
+            return
+        try:
+            job = self._job_of(record)
+        except ManifestError as error:
+            await self._reject(record, error)
+            return
+        job, taken_away = _still_ours(job, record.status)
+        if not ours(job):
+            await (self._remove(record) if record.deleting else self._records.leave(record))
+            return
+        site = self._site(record)
+        assignment = await site.admission.admit(self._records.assignment(record, job), self._now())
+        observed = await site.engine.observe(assignment)
+        if taken_away:
+            observed = replace(observed, outdated=(*observed.outdated, "spec.runPolicy.managedBy"))
+        plan = reconcile(job, observed, self._now())
+        trouble = await self._act(site.engine, assignment, plan)
+        if assignment.admission.about == names.REASON_ENVIRONMENT and not plan.status.finished:
+            self.queue.add_after(key, _BUILD_SECONDS)
+        await self._conclude(record, job, observed, plan, trouble)
+
+    async def _act(self, engine: Engine, assignment: Assignment, plan: Plan) -> OarsmanError | None:
+        """Carry the plan out as far as it goes. What is left undone is planned again."""
+        for step in in_steps(plan.actions):
+            self._check_office()
+            outcomes = await asyncio.gather(
+                *(engine.apply(assignment, action) for action in step), return_exceptions=True
+            )
+            for outcome in outcomes:
+                if isinstance(outcome, RetryableError):
+                    return outcome
+                if isinstance(outcome, BaseException):
+                    raise outcome
+        return None
+
+    async def _conclude(
+        self, record: Record[Stored], job: Job, observed: Observed, plan: Plan, trouble: OarsmanError | None
+    ) -> None:
+        ended = over(observed, plan)
+        due = any(isinstance(action, DeleteJob) for action in plan.actions)
+        if due or (record.deleting and ended):
+            await self._remove(record)
+            return
+        if trouble is not None and not plan.status.finished:  # a verdict stands; what is left of it is tried again
+            plan = so_far(record.status, plan, trouble, self._now())
+        await self._write(record, job, plan, settled=ended and trouble is None)
+        if ended or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
+            self._site(record).admission.release(record.uid)
+        self._remember(record.key, ended=ended)
+        if trouble is not None:
+            raise trouble
+        if plan.look_again_in is not None:
+            self.queue.add_after(record.key, plan.look_again_in.total_seconds())
+
+    async def _reject(self, record: Record[Stored], error: ManifestError) -> None:
+        if record.deleting:
+            await self._remove(record)
+            return
+        plan = reject(record.status, error.problems, self._now(), generation=record.generation)
+        await self._write(record, None, plan, settled=True)
+
+    async def _write(self, record: Record[Stored], job: Job | None, plan: Plan, *, settled: bool) -> None:
+        self._check_office()
+        await self._records.write(record, job, plan, settled=settled)
+
+    def _check_office(self) -> None:
+        """Who could not renew its lease must not act any more, whatever turn it is in."""
+        if not self._may_act():
+            raise RetryableError("the lease was lost in the middle of a turn")
+
+    # -- the end ----------------------------------------------------------------------------------------
+    async def _remove(self, record: Record[Stored]) -> None:
+        """The record first: should we be killed before the rest, a key without a record says what to do."""
+        self._check_office()
+        await self._records.remove(record)
+        await self._forget(record.key, record.uid, self._site(record))
+
+    async def _forget(self, key: str, uid: str, *sites: EngineSite) -> None:
+        self._known.pop(key, None)
+        self._ended.pop(key, None)
+        for site in sites:
+            site.admission.release(uid)
+            await site.engine.forget(uid)
+        self._records.forgotten(key)
+
+    # -- what is known of a job -------------------------------------------------------------------------
+    def _site(self, record: Record[Stored]) -> EngineSite:
+        return self._others.get(record.engine, self._home)
+
+    def _job_of(self, record: Record[Stored]) -> Job:
+        """Built once per version. A job that has begun is looked after although an edit, or a newer release, makes it
+        invalid."""
+        known = self._known.get(record.key)
+        if known is not None and known.version == record.version:
+            return known.job
+        document = self._records.document(record)
+        try:
+            job = self._records.identified(record, job_from_document(document))
+        except ManifestError:
+            last = self._last_valid(record, known, document)
+            if last is None:
+                raise
+            job = last
+        self._known[record.key] = _KnownJob(record.version, job)
+        return job
+
+    def _last_valid(self, record: Record[Stored], known: _KnownJob | None, document: Mapping[str, Any]) -> Job | None:
+        if known is not None and known.job.uid == record.uid:
+            return known.job
+        begun = record.status.start_time is not None or bool(record.status.attempts)
+        job = salvaged(document) if begun else None
+        return self._records.identified(record, job) if job is not None else None
+
+    def _remember(self, key: str, *, ended: bool) -> None:
+        """Of the jobs that ended, only the last ones."""
+        self._ended.pop(key, None)
+        if ended:
+            self._ended[key] = None
+        while len(self._ended) > _ENDED_KEPT:
+            self._known.pop(self._ended.popitem(last=False)[0], None)
+
+
+def _still_ours(job: Job, status: Status) -> tuple[Job, bool]:
+    """managedBy cannot be changed once we have taken a job up: it would be run by two."""
+    if ours(job) or status.condition(names.CREATED) is None or status.observed_generation == 0:
+        return job, False
+    return replace(job, run_policy=replace(job.run_policy, managed_by=None)), True

@@ -1,0 +1,90 @@
+"""The jobs of one user, in the SQLite store. Their key is their uid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from oarsman.control.reconciler import Record, utc_now
+from oarsman.engines.contract import Assignment
+from oarsman.job.job import Job
+from oarsman.plan.actions import Plan
+from oarsman.status.codec import from_wire, to_wire
+from oarsman.store.jobs import JobStore, StoredJob
+
+
+class StoreRecords:
+    def __init__(
+        self, store: JobStore, changed: Callable[[str], None], *, now: Callable[[], datetime] = utc_now
+    ) -> None:
+        """changed: is told the uid of every job that became different or is gone."""
+        self._store = store
+        self._changed = changed
+        self._now = now
+
+    def read(self, key: str) -> Record[StoredJob] | None:
+        stored = self._store.by_uid(key)
+        return _record(stored) if stored is not None else None
+
+    def document(self, record: Record[StoredJob]) -> Mapping[str, Any]:
+        return record.stored.document
+
+    def identified(self, record: Record[StoredJob], job: Job) -> Job:
+        stored = record.stored
+        return replace(
+            job,
+            uid=stored.uid,
+            generation=stored.generation,
+            created_at=stored.created_at,
+            namespace=stored.namespace,
+            owner=stored.owner,
+        )
+
+    def assignment(self, record: Record[StoredJob], job: Job) -> Assignment:
+        stored = record.stored
+        return Assignment(
+            job=job,
+            status=record.status,
+            environment=stored.environment,
+            folder=Path(stored.folder),
+            stop_requested=stored.stop_requested or stored.deleting,
+        )
+
+    async def write(self, record: Record[StoredJob], job: Job | None, plan: Plan, *, settled: bool) -> None:
+        """Events go with the status or not at all."""
+        wire, stored = to_wire(plan.status), record.stored
+        if wire == stored.status and not plan.events and settled == stored.finished:
+            return
+        events = [(event.severity.value, event.reason, event.message) for event in plan.events]
+        self._store.write_status(stored.uid, wire, finished=settled, events=events, now=self._now())
+        self._changed(stored.uid)
+
+    async def leave(self, record: Record[StoredJob]) -> None:
+        """It takes no room here and runs nothing; only its record is ours."""
+        await self.write(record, None, Plan(status=record.status), settled=True)
+
+    async def remove(self, record: Record[StoredJob]) -> None:
+        self._store.remove(record.uid)
+
+    def uid_of(self, key: str) -> str:
+        """Known or not: an earlier supervisor may have left something of it."""
+        return key
+
+    def forgotten(self, key: str) -> None:
+        self._changed(key)
+
+
+def _record(stored: StoredJob) -> Record[StoredJob]:
+    return Record(
+        key=stored.uid,
+        uid=stored.uid,
+        generation=stored.generation,
+        version=stored.generation,
+        status=from_wire(stored.status),
+        stored=stored,
+        engine=stored.engine,
+        deleting=stored.deleting,
+    )

@@ -1,0 +1,301 @@
+"""The reconciler over the store, with an engine of which a test says what can be seen and done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oarsman import names
+from oarsman.control import reconciler as module
+from oarsman.control.admission import on_this_machine
+from oarsman.control.queue import WorkQueue
+from oarsman.control.reconciler import EngineSite, Reconciler
+from oarsman.control.store_records import StoreRecords
+from oarsman.engines.contract import Assignment
+from oarsman.errors import RetryableError
+from oarsman.job.observed import Observed
+from oarsman.job.state import Status
+from oarsman.plan.actions import Action, CreateWorker, DeleteJob
+from oarsman.plan.capacity.amounts import Capacity
+from oarsman.plan.capacity.placement import Machine
+from oarsman.status.codec import from_wire, to_wire
+from oarsman.store.jobs import JobStore, StoredJob
+from tests.builders import a_launcher, a_status, launched, workers
+
+NOW = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+class PlayedEngine:
+    """Sees what it is told to, and notes what it is asked for."""
+
+    name = "local"
+
+    def __init__(self) -> None:
+        self.trouble: RetryableError | None = None
+        self.seen: dict[str, Any] = {"prepared": False}
+        self.asked: list[Action] = []
+        self.adopted: list[Assignment] = []
+        self.forgotten: list[str] = []
+        self.at_once = self.most_at_once = 0
+
+    async def start(self, notify: Callable[[str], None]) -> None: ...
+
+    async def adopt(self, assignment: Assignment) -> None:
+        self.adopted.append(assignment)
+
+    async def observe(self, assignment: Assignment) -> Observed:
+        given = {"status": assignment.status, "admission": assignment.admission}
+        return Observed(**given, stop_requested=assignment.stop_requested, **self.seen)
+
+    async def apply(self, assignment: Assignment, action: Action) -> None:
+        self.asked.append(action)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        if self.trouble is not None:
+            raise self.trouble
+
+    async def forget(self, uid: str) -> None:
+        self.forgotten.append(uid)
+
+    async def close(self) -> None: ...
+
+
+class World:
+    def __init__(self, store: JobStore, runner: asyncio.Runner) -> None:
+        self.store = store
+        self.runner = runner
+        self.now = NOW
+        self.engine = PlayedEngine()
+        self.told: list[str] = []
+        self.start()
+
+    def start(self) -> None:
+        """Another supervisor, with no memory of this one's."""
+        queue = WorkQueue()
+        machine = Machine(name="", capacity=Capacity(cpu=Decimal(400), memory=Decimal(1 << 40)))
+        self.admission = on_this_machine(machine, queue.add)
+        records = StoreRecords(self.store, self.told.append, now=lambda: self.now)
+        self.reconciler = Reconciler(records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
+
+    def submit(self, uid: str = "u", workers: int = 1, **spec: Any) -> None:
+        self.store.add(
+            uid=uid,
+            namespace="default",
+            name="pi" if uid == "u" else uid,
+            engine="local",
+            owner="me",
+            folder="/",
+            document=document(workers, **spec),
+            environment={},
+            now=NOW,
+        )
+
+    def edit(self, changed: Mapping[str, Any]) -> None:
+        self.store.change_document("default/pi", changed, expected_generation=self.stored.generation)
+
+    def became(self, status: Status, *, finished: bool = False) -> None:
+        self.store.write_status("u", to_wire(status), finished=finished, now=NOW)
+
+    def turn(self, uid: str = "u") -> None:
+        self.runner.run(self.reconciler.turn(uid))
+
+    def adopt(self) -> None:
+        self.runner.run(self.reconciler.adopt("u"))
+
+    @property
+    def stored(self) -> StoredJob:
+        found = self.store.by_uid("u")
+        assert found is not None
+        return found
+
+    @property
+    def status(self) -> Status:
+        return from_wire(self.stored.status)
+
+
+def document(workers: int = 1, **spec: Any) -> dict[str, Any]:
+    container = {"name": "c", "command": ["mpirun", "-n", "1", "hostname"]}
+    replica = {"template": {"spec": {"containers": [container]}}}
+    return {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": "pi"},
+        "spec": {"mpiReplicaSpecs": {"Launcher": replica, "Worker": {"replicas": workers, **replica}}, **spec},
+    }
+
+
+INVALID = document(slotsPerWorker=-1)
+THEIRS = {"managedBy": "kueue.x-k8s.io/multikueue"}
+RUNNING = replace(launched(workers=1), observed_generation=1)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    store = JobStore(tmp_path / "oarsman.db")
+    with asyncio.Runner() as runner:
+        yield World(store, runner)
+    store.close()
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The name of every job that is built from its document."""
+    found: list[str] = []
+    build = module.job_from_document
+
+    def noted(document: Mapping[str, Any]) -> Any:
+        found.append(document["metadata"]["name"])
+        return build(document)
+
+    monkeypatch.setattr(module, "job_from_document", noted)
+    return found
+
+
+# -- trouble --------------------------------------------------------------------------------------------------
+def test_a_job_that_cannot_be_started_says_why_and_does_not_wait_for_ever(world: World) -> None:
+    world.submit()
+    world.engine.trouble = RetryableError("no space left on device")
+    for minute in (0, 1, 6):
+        assert not (world.stored.status and world.status.finished)
+        world.now = NOW + timedelta(minutes=minute)
+        with pytest.raises(RetryableError):
+            world.turn()
+        if minute == 1:
+            created, event = world.store.events("u")
+            assert (created.reason, created.count) == (names.REASON_CREATED, 1)
+            assert (event.reason, event.message, event.count) == (names.REASON_TROUBLE, "no space left on device", 2)
+    failed = world.status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_BARRIER
+
+
+# -- which form of a job counts -------------------------------------------------------------------------------
+def test_a_job_is_built_once_for_each_version_of_its_document(world: World, built: list[str]) -> None:
+    world.submit()
+    world.adopt()
+    for _ in range(3):
+        world.turn()
+    assert built == ["pi"]
+    world.edit(document(2))
+    for _ in range(3):
+        world.turn()
+    assert built == ["pi", "pi"]
+
+
+def test_an_edit_that_makes_no_sense_is_read_once_and_stops_nothing(world: World, built: list[str]) -> None:
+    world.submit()
+    world.turn()
+    world.edit(INVALID)
+    for _ in range(3):
+        world.turn()
+    assert built == ["pi", "pi"]
+    assert not world.status.finished
+
+
+def test_a_job_that_a_newer_release_finds_invalid_is_looked_after_to_its_end(world: World) -> None:
+    world.submit()
+    world.became(RUNNING)
+    world.edit(INVALID)
+    world.engine.seen = {"workers": workers(1), "launcher": a_launcher(), "prepared": True, "published_hosts": ()}
+    world.start()
+    world.adopt()
+    assert world.admission.holders == ("u",)
+    (adopted,) = world.engine.adopted
+    assert (adopted.job.uid, adopted.job.owner) == ("u", "me")
+    world.turn()
+    assert not world.status.finished
+
+
+def test_a_job_that_never_made_sense_is_rejected_and_settled(world: World) -> None:
+    world.submit(slotsPerWorker=-1)
+    world.turn()
+    failed = world.status.condition(names.FAILED)
+    assert failed is not None
+    assert failed.reason == names.REASON_INVALID
+    assert world.stored.finished
+    world.store.request_delete("default/pi")
+    world.turn()
+    assert world.store.by_uid("u") is None
+
+
+def test_jobs_that_ended_are_not_remembered_without_end(
+    world: World, built: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_ENDED_KEPT", 1)
+    for uid in ("u", "v"):
+        world.submit(uid)
+        world.store.write_status(uid, to_wire(a_status(true=(names.SUCCEEDED,))), finished=False, now=NOW)
+        for _ in range(2):
+            world.turn(uid)
+    assert built == ["pi", "pi"]
+    assert [world.reconciler.knows(uid) for uid in ("u", "v")] == [False, True]
+
+
+# -- jobs of others -------------------------------------------------------------------------------------------
+def test_a_job_of_another_controller_is_recorded_and_nothing_else(world: World) -> None:
+    world.submit(runPolicy=THEIRS)
+    world.turn()
+    assert world.stored.finished
+    assert (world.engine.asked, world.admission.holders) == ([], ())
+    world.store.request_delete("default/pi")
+    world.turn()
+    assert (world.store.by_uid("u"), world.engine.forgotten) == (None, ["u"])
+
+
+def test_who_has_taken_a_job_up_keeps_it(world: World) -> None:
+    world.submit()
+    world.turn()
+    world.edit(document(runPolicy=THEIRS))
+    world.turn()
+    pending = world.status.condition(names.OUTDATED)
+    assert pending is not None
+    assert "spec.runPolicy.managedBy" in pending.message
+
+
+# -- doing ----------------------------------------------------------------------------------------------------
+def test_workers_are_made_side_by_side_but_not_all_of_a_thousand(world: World) -> None:
+    world.submit(workers=100)
+    world.turn()
+    made = [action for action in world.engine.asked if isinstance(action, CreateWorker)]
+    assert made == [CreateWorker(index) for index in range(100)]
+    assert world.engine.most_at_once == 64
+
+
+# -- the end --------------------------------------------------------------------------------------------------
+def test_a_job_whose_time_is_over_is_removed_and_the_engine_asked_for_nothing_else(world: World) -> None:
+    world.submit(runPolicy={"ttlSecondsAfterFinished": 60})
+    world.became(replace(a_status(true=(names.SUCCEEDED,)), completion_time=NOW))
+    world.turn()
+    assert world.stored.finished
+    world.now += timedelta(seconds=60)
+    world.turn()
+    assert world.store.by_uid("u") is None
+    assert not any(isinstance(action, DeleteJob) for action in world.engine.asked)
+    assert world.engine.forgotten == ["u"]
+    assert world.told[-1] == "u"
+
+
+def test_what_is_left_of_a_job_without_a_record_is_removed(world: World) -> None:
+    world.turn("left")
+    assert world.engine.forgotten == ["left"]
+
+
+def test_a_job_that_is_to_go_gives_its_room_back(world: World) -> None:
+    world.submit()
+    world.turn()
+    assert world.admission.holders == ("u",)
+    world.store.request_delete("default/pi")
+    for _ in range(3):
+        if world.store.by_uid("u") is not None:
+            world.turn()
+    assert world.store.by_uid("u") is None
+    assert world.admission.holders == ()
