@@ -26,6 +26,7 @@ from oarsman.job.state import Status
 from oarsman.manifest import job_from_document, salvaged
 from oarsman.plan.actions import DeleteJob, Plan
 from oarsman.plan.reconcile import ours, reconcile, reject
+from oarsman.text.sentence import Text
 
 log = logging.getLogger("oarsman")
 _BUILD_SECONDS: Final = 1.0  # between two looks at an environment that is being built
@@ -274,7 +275,7 @@ class Reconciler(Generic[Stored]):
     def _check_office(self) -> None:
         """Who could not renew its lease must not act any more, whatever turn it is in."""
         if not self._may_act():
-            raise RetryableError("the lease was lost in the middle of a turn")
+            raise RetryableError(Text("the lease was lost in the middle of a turn"))
 
     # -- the end ----------------------------------------------------------------------------------------
     async def _remove(self, record: Record[Stored]) -> None:
