@@ -10,7 +10,7 @@ _ROOT = "/sys/fs/cgroup"
 _PERIOD_US = 100_000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Slices:
     """Folders under which groups can be made: one for version 2, one per controller for version 1."""
 

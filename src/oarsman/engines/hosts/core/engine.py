@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import shutil
 import signal
-import struct
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import framing, job_agent, prepare, process
-from oarsman.engines.hosts.core.job_spec import read_spec
-from oarsman.engines.hosts.core.journal import JournalReader, add_note
+from oarsman.engines.hosts.core import framing, job_agent, orders, process, shims
+from oarsman.engines.hosts.core.job_spec import find_spec, read_spec
+from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
 from oarsman.engines.hosts.core.transport import Transport
 from oarsman.engines.hosts.local.transport import LocalTransport
@@ -137,21 +133,21 @@ class HostsEngine:
                 case actions.Prepare():
                     await self._prepare(assignment, watched)
                 case actions.CreateWorker(index):
-                    await self._order(job, {"do": "start-host", "host": job.worker_host(index)})
+                    await self._order(job, orders.StartHost(job.worker_host(index)))
                 case actions.DeleteWorker(index):
                     await self._delete_worker(job, watched, index)
                 case actions.CreateLauncher(attempt):
-                    await self._order(job, {"do": "start-host", "host": job.launcher_host})
-                    await self._order(job, {"do": "start-launcher", "attempt": attempt})
+                    await self._order(job, orders.StartHost(job.launcher_host))
+                    await self._order(job, orders.StartLauncher(attempt))
                 case actions.DeleteLauncher(attempt):
-                    add_note(str(watched.folder), "launcher-gone", attempt=attempt)
+                    add_note(str(watched.folder), LauncherGone(attempt))
                     if watched.agent_alive:
-                        await self._order(job, {"do": "stop-launcher"})
+                        await self._order(job, orders.StopLauncher())
                 case actions.PublishHosts(hosts):
                     await self._publish(assignment, hosts)
                 case actions.Dismantle():
                     with contextlib.suppress(RetryableError):  # it is on its way out already
-                        await self._order(job, {"do": "end"})
+                        await self._order(job, orders.EndJob())
                 case actions.DeleteJob():
                     pass  # the runtime removes the record and calls forget()
         except UnsupportedError as error:  # only known now that its places are
@@ -169,30 +165,29 @@ class HostsEngine:
             assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid)
         )
         if not watched.agent_alive:
-            await prepare.start_agent(watched.folder)
+            await start_agent(watched.folder)
             watched.look()
         self._listen(uid, watched)
         if self._transport.far:
-            await self._order(assignment.job, {"do": "start-host", "host": assignment.job.launcher_host})
+            await self._order(assignment.job, orders.StartHost(assignment.job.launcher_host))
 
     async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
         name = job.worker_host(index)
         host = watched.seen.hosts.get(name)
         if watched.agent_alive and host is not None and host.down_at is None:
-            await self._order(job, {"do": "stop-host", "host": name})
+            await self._order(job, orders.StopHost(name))
         else:
-            note = partial(add_note, str(watched.folder))
             if host is not None and host.down_at is None:  # it died with its job agent, which could not say so
-                note("host-down", host=name, index=index, launcher=False, reason="its job agent died", memory=False)
-            note("host-gone", host=name)
+                add_note(str(watched.folder), HostDown(name, reason="its job agent died", memory=False))
+            add_note(str(watched.folder), HostGone(name))
 
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
         watched = self._of(assignment.job)
         files = self._transport.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
-        await self._order(assignment.job, {"do": "publish", "hosts": list(hosts), "files": files})
+        await self._order(assignment.job, orders.PublishHosts(hosts, files))
 
-    async def _order(self, job: Job, message: dict[str, object]) -> None:
-        await AgentControl(self._run_folder(job.uid) / job_agent.CONTROL).order(message)
+    async def _order(self, job: Job, order: orders.Order) -> None:
+        await AgentControl(self._run_folder(job.uid) / job_agent.CONTROL).order(order)
 
     async def forget(self, uid: str) -> None:
         watched = self._watched.pop(uid, None) or Watched(self._job_folder(uid))
@@ -218,10 +213,8 @@ class HostsEngine:
     def _taken_gpus(self, but: str) -> set[str]:
         taken: set[str] = set()
         for uid, watched in self._watched.items():
-            if uid != but and watched.agent_alive:
-                with contextlib.suppress(OSError, ValueError):
-                    for devices in read_spec(str(watched.folder))["gpus"].values():
-                        taken.update(devices)
+            if uid != but and watched.agent_alive and (spec := find_spec(watched.folder)) is not None:
+                taken.update(device for devices in spec.gpus.values() for device in devices)
         return taken
 
 
@@ -289,6 +282,22 @@ def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
     )
 
 
+async def start_agent(folder: Path) -> None:
+    """Of the job whose specification is in this folder."""
+    agent = await asyncio.create_subprocess_exec(
+        *shims.starter(),
+        "job-agent",
+        str(folder),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    _, trouble = await agent.communicate()
+    if agent.returncode != 0:
+        raise RetryableError(f"the job agent could not start: {trouble.decode(errors='replace')}")
+
+
 _ANSWER_WITHIN = 60.0
 
 
@@ -296,21 +305,21 @@ class AgentControl:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    async def order(self, message: dict[str, Any]) -> None:
+    async def order(self, order: orders.Order) -> None:
         """Have it done, or RetryableError with the job agent's words."""
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 reader, writer = await asyncio.open_unix_connection(self._path)
                 try:
-                    writer.write(framing.encode(message))
+                    writer.write(orders.ORDERS.encode(order))
                     await writer.drain()
                     answer = await _receive(reader)
                 finally:
                     writer.close()
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
             raise RetryableError(f"the job agent does not answer ({error!r})") from error
-        if "error" in answer:
-            raise RetryableError(f"the job agent could not {message['do']}: {answer['error']}")
+        if isinstance(answer, orders.Failed):
+            raise RetryableError(f"the job agent could not {answer.answer}: {answer.error}")
 
 
 async def listen_to(path: Path, changed: Callable[[], None]) -> None:
@@ -318,7 +327,7 @@ async def listen_to(path: Path, changed: Callable[[], None]) -> None:
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         reader, writer = await asyncio.open_unix_connection(path)
         try:
-            writer.write(framing.encode({"do": "listen"}))
+            writer.write(orders.ORDERS.encode(orders.Listen()))
             while True:
                 await _receive(reader)
                 changed()
@@ -327,7 +336,6 @@ async def listen_to(path: Path, changed: Callable[[], None]) -> None:
     changed()
 
 
-async def _receive(reader: asyncio.StreamReader) -> dict[str, Any]:
-    (size,) = struct.unpack("!I", await reader.readexactly(4))
-    message: dict[str, Any] = json.loads(await reader.readexactly(size))
-    return message
+async def _receive(reader: asyncio.StreamReader) -> orders.Answer | framing.Unknown:
+    (size,) = framing.LENGTH.unpack(await reader.readexactly(framing.LENGTH.size))
+    return orders.ANSWERS.decode(await reader.readexactly(size))

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 
 from oarsman.engines.hosts.core import framing, log_lines
 from oarsman.engines.hosts.core.launcher_output import Relayed, TaggedRecorder
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
+from oarsman.engines.hosts.core.orders import Said
 
 _READ_SIZE = 1 << 16
 _NOTICE_SECONDS = 5.0  # how long it may take to notice that a rank has failed
@@ -28,7 +30,7 @@ class Launcher:
     streams: dict[int, log_lines.Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
     relayed: Relayed | None = None  # where output goes that does not come through it
     lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
-    exit: framing.Message | None = None
+    exit: Exited | None = None
     drain_until: float = 0.0
     heard_at: float = 0.0  # when output was last relayed, or it ended
     end_by: float | None = None  # a rank has failed; the whole world ends with it
@@ -69,18 +71,18 @@ class Launcher:
         pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a shim knows where its output goes
         environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
         quiet = os.open(os.devnull, os.O_RDONLY)
-        framing.send(launcher.channel, {"argv": list(argv), "env": environment}, [quiet, *ends])
+        COMMANDS.send(launcher.channel, RunCommand(argv, environment), [quiet, *ends])
         for fd in (quiet, *ends):
             os.close(fd)
         return launcher
 
     def listen(self) -> bool:
         """Take its host's next word; True when that was its end."""
-        message, _ = framing.receive(self.channel)
-        if message is not None and "exit" not in message:
+        result, _ = RESULTS.receive(self.channel)
+        if isinstance(result, framing.Unknown):
             return False
         # No answer: the launcher's host died, and the launcher with it.
-        self.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
+        self.exit = result or Exited(128 + signal.SIGKILL, int(signal.SIGKILL))
         self.heard_at = time.monotonic()
         self.drain_until = self.heard_at + _DRAIN_SECONDS
         return True
@@ -88,7 +90,7 @@ class Launcher:
     def stop(self, grace: float) -> None:
         if self.exit is None and self.kill_at is None:
             with contextlib.suppress(OSError):
-                framing.send(self.channel, {"signal": int(signal.SIGTERM)})
+                COMMANDS.send(self.channel, SignalCommand(int(signal.SIGTERM)))
             self.kill_at = time.monotonic() + grace
 
     def result(self) -> tuple[int, int | None]:
@@ -96,7 +98,7 @@ class Launcher:
         assert self.exit is not None
         if self.gave_up or self.overdue:
             return (255 if self.gave_up else 0), None
-        return self.exit["exit"], self.exit["signal"]
+        return self.exit.exit, self.exit.signal
 
     def expect(self, hosts: Sequence[str], *, by_hydra: bool) -> None:
         """Elsewhere a launch line was composed; `hosts` says where each rank will be, as far as that is known."""
@@ -116,12 +118,11 @@ class Launcher:
             self.streams[fd].feed(chunk)
         return bool(chunk)
 
-    def take_down(self, message: framing.Message) -> None:
+    def take_down(self, said: Said) -> None:
         """What a rank wrote, which did not come through the launcher. OSError: the log cannot be written."""
         self.heard_at = time.monotonic()
         if self.relayed is not None:
-            data = binascii.a2b_base64(message["said"])
-            self.relayed.feed(message["world"], message["by"], message["stream"], data)
+            self.relayed.feed(said.world, said.rank, said.stream, binascii.a2b_base64(said.data))
 
     def close(self) -> None:
         """No more will come."""

@@ -9,14 +9,12 @@ import contextlib
 import json
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Separation:
     user: bool = False  # a user namespace is needed (not root) and can be had
     names: bool = False  # own host name: the one thing Open MPI cannot do without
@@ -73,7 +71,7 @@ def _try_everything() -> Separation:
     def works(step: Callable[[], None]) -> bool:
         try:
             step()
-        except (OSError, subprocess.SubprocessError) as error:
+        except OSError as error:
             trouble.append(str(error))
             return False
         return True
@@ -98,6 +96,8 @@ def _try_mounts() -> None:
 
 
 def _try_etc() -> None:
+    import tempfile
+
     from oarsman.engines.hosts.core import linux
 
     layer = tempfile.mkdtemp(prefix="oarsman-")

@@ -1,12 +1,12 @@
-"""What a host is: the one thing in which the bare engine's ways of running a job differ."""
+"""What a host is: the one thing in which the engine's ways of running a job differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from oarsman.engines.contract import Assignment
+from oarsman.engines.hosts.core.job_spec import JobSpec
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.job.job import Job
 
@@ -27,7 +27,7 @@ class Transport(Protocol):
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
         """Write what the job agent needs, all anew; RetryableError if it cannot be had now."""
 
-    def host_files(self, job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
+    def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """hostfile and its kin, for the hosts of this moment."""
 
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""The hosts of one job, where they are other machines: made like those of one machine, but for what they are."""
+"""The hosts of one job, where they are other machines: for each a process here, which speaks for it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import contextlib
 import os
 import resource
 import socket
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
 
-from oarsman.engines.hosts.core import framing
-from oarsman.engines.hosts.local.host_network import HostNetwork, RunningHost
+from oarsman.engines.hosts.core.cgroups import Group
+from oarsman.engines.hosts.core.host_network import HostNetwork, RunningHost, report_failure
+from oarsman.engines.hosts.core.job_spec import HostSpec, SshHostSpec
+from oarsman.engines.hosts.core.orders import PublishFiles
 from oarsman.engines.hosts.ssh.host import RemoteHost
 
 
@@ -27,11 +28,19 @@ class SshHostNetwork(HostNetwork):
     def publish(self, files: Mapping[str, str], hosts: Iterable[RunningHost]) -> None:
         super().publish(files, hosts)
         for host in hosts:
-            with contextlib.suppress(OSError):
-                framing.send(host.channel, {"do": "publish"})
+            host.tell(PublishFiles())
 
-    def _be_host(self, name: str, spec: Mapping[str, Any], _address: str, channel: socket.socket) -> NoReturn:
-        os.setsid()
-        RemoteHost(
-            name=name, spec=spec, socket_path=self._socket_path(name), run_folder=self.run_folder, agent=channel
-        ).run()
+    def _start(self, name: str, spec: HostSpec, channel: socket.socket, _group: Group, close: Sequence[int]) -> int:
+        assert isinstance(spec, SshHostSpec)
+        if pid := os.fork():
+            return pid
+        try:
+            for fd in close:
+                os.close(fd)
+            os.setsid()
+            RemoteHost(
+                name=name, spec=spec, socket_path=self.socket_path(name), run_folder=self.run_folder, agent=channel
+            ).run()
+        except BaseException as error:
+            report_failure(channel, error)
+        os._exit(1)

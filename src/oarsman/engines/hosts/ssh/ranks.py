@@ -9,6 +9,8 @@ import socket
 from collections.abc import Callable, Sequence
 
 from oarsman.engines.hosts.core import framing
+from oarsman.engines.hosts.core.messages import RANKS, Exited, RankEnded, RankStarted
+from oarsman.engines.hosts.core.orders import HostReport, Said
 
 _STREAMS = {"stdout": "out", "stderr": "err"}
 
@@ -17,9 +19,7 @@ class Ranks:
     """Each has a connection of its own to the job agent. Programs of the job can write into the host agent's pipe as
     well, so what makes no sense is ignored."""
 
-    def __init__(
-        self, members: Sequence[tuple[str, int]], run_folder: str, tell: Callable[[framing.Message], None]
-    ) -> None:
+    def __init__(self, members: Sequence[tuple[str, int]], run_folder: str, tell: Callable[[HostReport], None]) -> None:
         self._members = members
         self._agent = f"{run_folder}/k"
         self._tell = tell
@@ -30,19 +30,11 @@ class Ranks:
             label, rank, size, local, pid = facts.split()
             attempt, world, survives = label.split(":")
             teller = self.tellers[label, rank] = framing.connect(self._agent)
-            framing.send(
-                teller,
-                {
-                    "rank": int(rank),
-                    "size": int(size),
-                    "local": int(local),
-                    "pid": int(pid),
-                    "host": member_of(self._members, int(local)),
-                    "attempt": int(attempt),
-                    "world": world,
-                    "survives": survives == "1",
-                },
+            host = member_of(self._members, int(local))
+            told = RankStarted(
+                int(rank), int(size), int(local), host, int(attempt), world, survives == "1", pid=int(pid)
             )
+            RANKS.send(teller, told)
 
     def said(self, words: str) -> None:
         """What a rank wrote, out of the file that Open MPI keeps: WORLD/JOB/rank.NUMBER/STREAM BASE64."""
@@ -51,14 +43,14 @@ class Ranks:
             world, _job, rank, stream = path.split("/")
             attempt, number = int(world.partition("-")[0]), int(rank.removeprefix("rank."))
             binascii.a2b_base64(data)
-            self._tell({"said": data, "attempt": attempt, "world": world, "by": number, "stream": _STREAMS[stream]})
+            self._tell(Said(data, attempt, world, number, _STREAMS[stream]))
 
     def ended(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             label, rank, code = facts.split()
             if (teller := self.tellers.pop((label, rank), None)) is not None:
                 with teller:
-                    framing.send(teller, exit_told(int(code)))
+                    RANKS.send(teller, RankEnded(*exit_told(int(code))))
 
     def end_all(self) -> None:
         for teller in self.tellers.values():
@@ -75,9 +67,9 @@ def member_of(members: Sequence[tuple[str, int]], local: int) -> str:
     return members[-1][0]
 
 
-def exit_told(code: int) -> framing.Message:
+def exit_told(code: int) -> Exited:
     """As a shell tells it: above 128 a signal ended the command."""
     if code < 0:  # our own ssh was killed
         code = 128 - code
     number = code - 128 if 128 < code < 128 + signal.NSIG and code != 255 else None
-    return {"exit": code, "signal": number}
+    return Exited(code, number)

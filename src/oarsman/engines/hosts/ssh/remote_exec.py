@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from oarsman.engines.hosts.core import framing
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, RunCommand
 from oarsman.engines.hosts.ssh import scripts
 
 _PIECE = 4096  # bytes; packed they are five times as many at most, which a pipe takes at once
@@ -55,7 +56,7 @@ class RemoteCommands:
             return
         quiet = os.open(os.devnull, os.O_RDONLY)
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
-        framing.send(channel, {"argv": ["/bin/sh", "-c", command]}, [quiet, out_end, err_end])
+        COMMANDS.send(channel, RunCommand(["/bin/sh", "-c", command]), [quiet, out_end, err_end])
         for fd in (quiet, out_end, err_end):
             os.close(fd)
         remote_command = self._under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
@@ -102,10 +103,10 @@ class RemoteCommands:
         self._end_if_done(remote_command)
 
     def _hear(self, remote_command: RemoteCommand) -> None:
-        message, _ = framing.receive(remote_command.host)
-        if message is not None and "exit" not in message:
+        result, _ = RESULTS.receive(remote_command.host)
+        if isinstance(result, framing.Unknown):
             return
-        remote_command.exit = message["exit"] if message is not None else 255
+        remote_command.exit = result.exit if result is not None else 255
         self._forget(remote_command.host)
         remote_command.host.close()
         self._end_if_done(remote_command)
