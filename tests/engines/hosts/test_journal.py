@@ -53,11 +53,12 @@ def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_las
         MADE,
         notes.HostUp("x"),
         notes.HostTrouble("x", "silent"),
-        notes.HostDown("x", "killed", memory=False),
     ]
     for moment, fact in enumerate(told):
         seen.learn(Noted(float(moment), fact))
     found = seen.hosts["x"]
+    assert (found.up, found.trouble, found.down_at) == (False, "silent", datetime.fromtimestamp(2, UTC))
+    seen.learn(Noted(3.0, notes.HostDown("x", "killed", memory=False)))
     assert (found.trouble, found.down_at) == ("silent", datetime.fromtimestamp(2, UTC))
 
 

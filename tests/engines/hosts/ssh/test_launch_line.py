@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +24,7 @@ RANK = ["/bin/sh", "/tmp/x/rank.sh", "1:w:0", "10.0.0.1", "2222"]
 
 
 def composed(*words: str, own: str = "oe", name: str = "mpirun", **facts: Any) -> Composed:
-    return compose(name, words, replace(FACTS, **facts), attempt="1", world="w", port="2222", own=own)
+    return compose(name, words, FACTS._replace(**facts), attempt="1", world="w", port="2222", own=own)
 
 
 def test_every_rank_is_started_by_our_script_and_its_lines_are_tagged() -> None:

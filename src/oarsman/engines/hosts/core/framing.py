@@ -5,9 +5,8 @@ descriptors travel beside a message, so a command on another host has its caller
 pipes and files.
 
 Messages are named tuples: a shim is started for every rank, and `dataclasses` alone would be a fifth of its imports.
+Where they are, annotations are not postponed: as texts, named tuples would have to compile them.
 """
-
-from __future__ import annotations
 
 import array
 import contextlib
@@ -16,18 +15,12 @@ import os
 import socket
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 LENGTH = struct.Struct("!I")
 
 
-class Message(Protocol):
-    """A named tuple whose fields have the names that they have in JSON."""
-
-    def _asdict(self) -> dict[str, Any]: ...
-
-
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=tuple[Any, ...])  # named, with the names that its fields have in JSON
 
 
 class Unknown(NamedTuple):
@@ -54,7 +47,7 @@ class Codec(Generic[M]):
 
     def to_json(self, message: M) -> dict[str, Any]:
         name = self.name(message)
-        facts = message._asdict()
+        facts = dict(zip(type(message).__annotations__, message, strict=True))
         return facts if name in facts else {self._tag: name, **facts}
 
     def from_json(self, facts: Mapping[str, Any]) -> M | Unknown:

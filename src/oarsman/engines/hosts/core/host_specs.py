@@ -183,7 +183,8 @@ def hand_out_gpus(
     wanted = {member: role_of(job, member).container.resources.gpus for member in members_of(job)}
     if not any(wanted.values()):
         return {}
-    given = {member: tuple(kept[member]) for member, count in wanted.items() if len(kept.get(member, ())) == count}
+    had = {member: tuple(kept.get(member, ())) for member in wanted}
+    given = {member: devices for member, devices in had.items() if len(devices) == wanted[member]}
     used = {*taken, *(device for devices in given.values() for device in devices)}
     for member, count in wanted.items():
         if member not in given:

@@ -3,14 +3,10 @@
 Its form stays as it is: an agent of an earlier version reads what we write, and we read what an earlier version wrote.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from oarsman.engines.hosts.core.cgroups import Slices
 from oarsman.engines.hosts.core.separation import Separation
@@ -18,8 +14,7 @@ from oarsman.engines.hosts.core.separation import Separation
 _FILE = "spec.json"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Mount:
+class Mount(NamedTuple):
     source: str
     target: str
     read_only: bool
@@ -28,32 +23,26 @@ class Mount:
     make: bool  # the folder is made if it is not there
 
 
-@dataclass(frozen=True, kw_only=True)
-class HostSpec:
+class LocalHostSpec(NamedTuple):
     role: str
-    index: int
-    temp: str  # a folder here
+    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs
+    temp: str
     folder: str  # in which commands start
+    environment: Mapping[str, str]
+    own: Mapping[str, str]  # what of it differs from host to host
+    umask: int  # the user's own; ours lets nobody else read
+    mounts: Sequence[Mount]
     memory: int | None = None
     cpus: float | None = None
-    machine: str = ""  # where it is, if it is not a machine of its own
-    hands_on: bool = False  # what its ranks write comes from itself, not through the launcher
+    machine: str = ""
+    hands_on: bool = False
 
     @property
     def launcher(self) -> bool:
         return self.role == "launcher"
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalHostSpec(HostSpec):
-    environment: Mapping[str, str]
-    own: Mapping[str, str]  # what of it differs from host to host
-    umask: int  # the user's own; ours lets nobody else read
-    mounts: Sequence[Mount]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SshAddress:
+class SshAddress(NamedTuple):
     """A host as the inventory has it."""
 
     name: str
@@ -63,8 +52,7 @@ class SshAddress:
     jump: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class SshWay:
+class SshWay(NamedTuple):
     """How ssh is called for one host."""
 
     control: str
@@ -75,8 +63,7 @@ class SshWay:
     config: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LaunchFacts:
+class LaunchFacts(NamedTuple):
     """What is to be known to make a launch line right."""
 
     family: str
@@ -90,8 +77,12 @@ class LaunchFacts:
     output: str  # the folder on each machine from which output is handed on; empty: it comes through the launcher
 
 
-@dataclass(frozen=True, kw_only=True)
-class SshHostSpec(HostSpec):
+class SshHostSpec(NamedTuple):
+    role: str
+    index: int  # type: ignore[assignment]
+    temp: str  # a folder here
+    folder: str  # on its machine, in which commands start
+    machine: str
     way: SshAddress
     ssh: SshWay
     host_agent: str  # a script
@@ -99,11 +90,20 @@ class SshHostSpec(HostSpec):
     usage_every: int  # pings
     members: Sequence[tuple[str, int]]  # all hosts of the job on its machine, with their slots; the first one leads
     launch: LaunchFacts | None = None  # None: no launcher
-    aliases: Mapping[str, str] = field(default_factory=dict)  # whatever a launcher may call a machine -> host
+    aliases: Mapping[str, str] = {}  # whatever a launcher may call a machine -> host
+    memory: int | None = None
+    cpus: float | None = None
+    hands_on: bool = False  # what its ranks write comes from itself, not through the launcher
+
+    @property
+    def launcher(self) -> bool:
+        return self.role == "launcher"
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobSpec:
+HostSpec = LocalHostSpec | SshHostSpec
+
+
+class JobSpec(NamedTuple):
     uid: str
     job: str
     run_folder: str
@@ -115,7 +115,7 @@ class JobSpec:
     grace: float
     silence: float
     hosts: Mapping[str, HostSpec]
-    gpus: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by host
+    gpus: Mapping[str, Sequence[str]] = {}  # by host
     transport: str = "local"
     # on this machine
     separation: Separation = Separation()
@@ -124,9 +124,9 @@ class JobSpec:
     cgroups: Slices = Slices(0)
     master_port: int = 0
     # on others
-    placement: Mapping[str, str] = field(default_factory=dict)  # host -> machine
-    addresses: Mapping[str, str] = field(default_factory=dict)  # by machine
-    cleanup: Mapping[str, Sequence[str]] = field(default_factory=dict)  # machine -> how ssh is called
+    placement: Mapping[str, str] = {}  # host -> machine
+    addresses: Mapping[str, str] = {}  # by machine
+    cleanup: Mapping[str, Sequence[str]] = {}  # machine -> how ssh is called
 
     @property
     def elsewhere(self) -> bool:
@@ -150,7 +150,7 @@ def read_spec(folder: str) -> JobSpec:
         raise ValueError(f"{folder}/{_FILE}: {error!r}") from error
 
 
-def find_spec(folder: Path) -> JobSpec | None:
+def find_spec(folder: os.PathLike[str]) -> JobSpec | None:
     """None if the job was not prepared yet."""
     try:
         return read_spec(str(folder))
@@ -158,14 +158,15 @@ def find_spec(folder: Path) -> JobSpec | None:
         return None
 
 
-def write_spec(folder: Path, spec: JobSpec) -> None:
-    replace_file(folder / _FILE, json.dumps(spec, default=vars))
+def write_spec(folder: os.PathLike[str], spec: JobSpec) -> None:
+    replace_file(f"{os.fspath(folder)}/{_FILE}", json.dumps(_plain(spec)))
 
 
-def replace_file(path: Path, text: str, *, mode: int = 0o600) -> None:
-    new = path.with_name(path.name + ".new")
-    new.write_text(text)
-    new.chmod(mode)
+def replace_file(path: str, text: str, *, mode: int = 0o600) -> None:
+    new = f"{path}.new"
+    with open(new, "w") as file:
+        file.write(text)
+    os.chmod(new, mode)
     os.replace(new, path)
 
 
@@ -174,8 +175,16 @@ _T = TypeVar("_T")
 
 def _known(kind: type[_T], facts: Mapping[str, Any], **typed: Any) -> _T:
     """What an earlier version did not write has a default, what a later one adds is passed over."""
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{name: facts[name] for name in names if name in facts} | typed)
+    return kind(**{name: facts[name] for name in kind.__annotations__ if name in facts} | typed)
+
+
+def _plain(value: Any) -> Any:
+    """With mappings in place of named tuples, which would become lists."""
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def _host(facts: Mapping[str, Any], transport: str | None) -> HostSpec:

@@ -4,8 +4,6 @@ It is the truth about a running job. The supervisor reads it, may die, and reads
 the job agent noted is lost with either of them. Journals of earlier versions are read, too.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import json

@@ -67,7 +67,7 @@ class Seen:
                 host = self.hosts[fact.host]
                 host.up, host.trouble, host.trouble_at = True, "", None  # it may have taken several tries
             case journal.HostTrouble() if fact.host in self.hosts:
-                self.hosts[fact.host].trouble, self.hosts[fact.host].trouble_at = fact.reason, when
+                self._host_trouble(self.hosts[fact.host], fact, when)
             case journal.HostDown() if fact.host in self.hosts:
                 self._host_down(self.hosts[fact.host], fact, when)
             case journal.HostGone() if fact.host in self.hosts and self.hosts[fact.host].down_at is not None:
@@ -103,6 +103,11 @@ class Seen:
             machine=fact.machine,
         )
         self.unset_limits.update(fact.unset)
+
+    def _host_trouble(self, host: HostSeen, fact: journal.HostTrouble, when: datetime) -> None:
+        host.trouble, host.trouble_at = fact.reason, when
+        if host.up:  # it is ended for it, which may take longer than all that follows from it
+            host.up, host.down_at = False, when
 
     def _host_down(self, host: HostSeen, fact: journal.HostDown, when: datetime) -> None:
         host.trouble = host.trouble or fact.reason

@@ -1,7 +1,5 @@
 """What shims say and hear. Those of one version may meet a job agent of another: the form in JSON stays."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ Supervisor and job agent may be of different versions: the form of their message
 job agent and are always of its version.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 

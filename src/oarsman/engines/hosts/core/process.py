@@ -4,8 +4,6 @@ A process is named by its pid and its start time together; a pid alone may belon
 by the time it is signalled.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

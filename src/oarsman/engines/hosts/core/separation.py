@@ -3,19 +3,16 @@
 The trial runs in a child process, so that nothing of it stays.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Separation:
+class Separation(NamedTuple):
     user: bool = False  # a user namespace is needed (not root) and can be had
     names: bool = False  # own host name: the one thing Open MPI cannot do without
     processes: bool = False  # own process numbers: nothing outlives its host
@@ -50,7 +47,7 @@ def probe() -> Separation:
         result = Separation(trouble="the trial itself failed")
         with contextlib.suppress(BaseException):
             result = _try_everything()
-        os.write(write, json.dumps(asdict(result)).encode())
+        os.write(write, json.dumps(result._asdict()).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as file:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
@@ -126,13 +126,16 @@ class LocalHostSpecs(HostSpecs):
     master_port: int = PRIVATE_MASTER_PORT
 
     def specification(self) -> JobSpec:
-        return replace(
-            super().specification(),
-            separation=self.separation,
-            network="private" if self.private else "host",
-            ip=ip_command(),
-            cgroups=self.slices,
-            master_port=self.master_port,
+        return (
+            super()
+            .specification()
+            ._replace(
+                separation=self.separation,
+                network="private" if self.private else "host",
+                ip=ip_command(),
+                cgroups=self.slices,
+                master_port=self.master_port,
+            )
         )
 
     @cached_property

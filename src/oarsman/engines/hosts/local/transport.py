@@ -115,15 +115,15 @@ def _write(spec: JobSpec, folder: Path, run_folder: Path) -> None:
         needed.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, host in spec.hosts.items():
         assert isinstance(host, LocalHostSpec)
-        replace_file(run_folder / "e" / name, json.dumps(host.own))
+        replace_file(f"{run_folder}/e/{name}", json.dumps(host.own))
         for mount in host.mounts:
             if mount.make:
                 Path(mount.source).mkdir(parents=True, exist_ok=True)
     start = shlex.join(shims.starter())
     for name in ("ssh", "rsh"):
-        replace_file(run_folder / "bin" / name, f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
+        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
     for name in SHIMMED:
-        replace_file(run_folder / "bin" / name, f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
+        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
     write_spec(folder, spec)
 
 

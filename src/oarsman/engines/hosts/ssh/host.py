@@ -108,7 +108,7 @@ class RemoteHost(Host[SshCommand]):
         self.connection = self.up_by = None
         if self.ending_by is not None:
             self._end_now()
-        host, ssh = SshHost(**vars(self.spec.way)), self.spec.ssh
+        host, ssh = SshHost(**self.spec.way._asdict()), self.spec.ssh
         self._tell(Trouble(str(trouble(host, code, self.unfit or words, typed=ssh.typed, config=ssh.config))))
         if self.up:
             self._end_now()

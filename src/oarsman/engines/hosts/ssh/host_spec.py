@@ -6,7 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -101,12 +101,15 @@ class SshHostSpecs(HostSpecs):
 
     # -- the whole -----------------------------------------------------------------------------------------
     def specification(self) -> JobSpec:
-        return replace(
-            super().specification(),
-            transport="ssh",
-            placement={member: host.name for member, host in self.places.items()},
-            addresses={machine: end.address for machine, end in self.networks.ends.items()},
-            cleanup={host.name: self.ssh.argv(host) for host in self.places.values()},
+        return (
+            super()
+            .specification()
+            ._replace(
+                transport="ssh",
+                placement={member: host.name for member, host in self.places.items()},
+                addresses={machine: end.address for machine, end in self.networks.ends.items()},
+                cleanup={host.name: self.ssh.argv(host) for host in self.places.values()},
+            )
         )
 
     def _host(self, member: str) -> SshHostSpec:

@@ -12,8 +12,6 @@ user's program. The third keeps the output, in a session of its own: a launcher 
 first two (Hydra does so the moment a rank calls MPI_Abort) takes not a byte of what they wrote.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools
