@@ -17,7 +17,7 @@ import pytest
 
 from oarsman.engines.hosts.core import orders
 from oarsman.engines.hosts.core.cgroups import Group
-from oarsman.engines.hosts.core.host_network import HostNetwork, RunningHost
+from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.journal import (
     Fact,
@@ -28,8 +28,7 @@ from oarsman.engines.hosts.core.journal import (
     OutputBegan,
     RankEnd,
 )
-from oarsman.engines.hosts.core.launcher import Launcher
-from oarsman.engines.hosts.core.launcher_output import Relayed
+from oarsman.engines.hosts.core.launcher import Launcher, Relayed
 from oarsman.engines.hosts.core.log_lines import Recorder
 from oarsman.engines.hosts.core.messages import RANKS, RESULTS, Exited, RankEnded, RankStarted
 from oarsman.engines.hosts.core.process import ProcessId

@@ -301,7 +301,7 @@ FILES = [
     "backends/kube/environment_builds.py",
     "backends/kube/lookups.py",
     "engines/kube/environments.py",
-    "engines/hosts/core/host_spec.py",
+    "engines/hosts/local/host_spec.py",
     "service/preview.py",
     "service/rights.py",
     "manifest/check.py",

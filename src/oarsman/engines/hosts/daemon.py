@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 
-from oarsman.engines.hosts.core.host_network import HostNetwork
+from oarsman.engines.hosts.core.host import HostNetwork
 from oarsman.engines.hosts.core.job_agent import JobAgent
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Journal
-from oarsman.engines.hosts.local.host_network import LocalHostNetwork
+from oarsman.engines.hosts.local.host import LocalHostNetwork
 
 
 def hosts_of(spec: JobSpec) -> HostNetwork:
     if spec.elsewhere:
-        from oarsman.engines.hosts.ssh.host_network import SshHostNetwork
+        from oarsman.engines.hosts.ssh.host import SshHostNetwork
 
         return SshHostNetwork(spec)
     return LocalHostNetwork(spec)
@@ -51,4 +50,6 @@ def main(folder: str) -> None:
     try:
         agent.run(ready_write)
     finally:
+        import shutil  # it brings much along that nobody needs before a job's end
+
         shutil.rmtree(spec.run_folder, ignore_errors=True)

@@ -21,6 +21,7 @@ SENTENCES = {
     "it is still starting": "它还在启动",
     "the job agent died while starting": "守护进程在启动时终止",
     "the job agent does not answer ({why})": "守护进程没有应答（{why}）",
+    "the job agent could not start: {why}": "守护进程无法启动：{why}",
     "the job agent could not {do:word}: {why}": "守护进程无法执行 {do}：{why}",
     "{key:word}: the job agent could not start: {why}": "{key}：守护进程无法启动：{why}",
     "no {mpi} was found on PATH. Install one ({own}, or your system's package), or name it with --mpi; "

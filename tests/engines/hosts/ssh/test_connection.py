@@ -14,8 +14,7 @@ import pytest
 
 from oarsman.engines.hosts.core import framing
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited
-from oarsman.engines.hosts.ssh.connection import Connection
-from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
+from oarsman.engines.hosts.ssh.connection import Connection, RemoteCommands
 
 pytestmark = pytest.mark.timeout(60)
 

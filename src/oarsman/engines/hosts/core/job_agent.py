@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oarsman.engines.hosts.core import framing, log_lines, orders, process
-from oarsman.engines.hosts.core.host_network import HostNetwork, RunningHost
+from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import (
     AgentEnded,
@@ -137,7 +137,7 @@ class JobAgent:
             case RankEnded():
                 self._rank_ended(caller, message)
             case framing.Unknown():
-                self._answer(caller, orders.Failed(message.name, "a job agent of this version does not know that"))
+                self._answer(caller, orders.Failed(message.name, repr(KeyError(message.name))))
             case _:
                 self._obey(caller, message)
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 from oarsman.engines.hosts.core import log_lines
-from oarsman.engines.hosts.core.host_network import RunningHost
+from oarsman.engines.hosts.core.host import RunningHost
 from oarsman.engines.hosts.core.journal import Journal, RankLines
 from oarsman.engines.hosts.core.messages import RankStarted
 from oarsman.engines.hosts.core.orders import EndHost, Sweep

@@ -6,7 +6,6 @@ The trial runs in a child process, so that nothing of it stays.
 import contextlib
 import json
 import os
-import shutil
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -32,6 +31,8 @@ def only_loopback() -> bool:
 
 
 def ip_command() -> str | None:
+    import shutil  # job agents get here, too, and have no use for it
+
     return shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 

@@ -1,8 +1,11 @@
-"""One host of a job: the process that is `<job>-worker-0`, seen from inside.
+"""Hosts of a job that are processes of this machine: namespaces, addresses, mounts and limits.
 
-It is the first process of its host. It accepts commands from the shim for ssh, starts them
-with the caller's own input and output, reaps every orphan, and ends with everything that runs on
-it when told so or when its job agent is gone. Seen by mpirun it is a machine.
+Runs inside the job agent. `LocalHostNetwork` forks twice for each host: the first child enters new namespaces and waits
+for its network cable, the second is the host's first process. No other program is needed but `ip`.
+
+That process accepts commands from the shim for ssh, starts them with the caller's own input and output, reaps every
+orphan, and ends with everything that runs on it when told so or when its job agent is gone. Seen by mpirun it is a
+machine.
 """
 
 from __future__ import annotations
@@ -13,15 +16,186 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.host import Command, Host
-from oarsman.engines.hosts.core.job_spec import LocalHostSpec
+from oarsman.engines.hosts.core.cgroups import Group
+from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
+from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, LocalHostSpec
 from oarsman.engines.hosts.core.messages import Exited, RunCommand
 from oarsman.engines.hosts.core.orders import Alive, Up
+from oarsman.engines.hosts.core.separation import run_ip
+
+_BRIDGE = "rack0"
+_BRIDGE_ADDRESS = "10.77.0.1"
+_HEARTBEAT_PORT = 4077
+
+
+def address_of(index: int, *, launcher: bool, private: bool) -> str:
+    """The launcher is .0.2, workers follow from .1.1 on, 250 in each block.
+
+    On the machine's own network hosts get loopback addresses, each a different one: Open MPI 4 takes a name that
+    resolves to the address of an interface for itself, and would run every rank on the launcher.
+    """
+    net = "10.77" if private else "127.77"
+    return f"{net}.0.2" if launcher else f"{net}.{index // 250 + 1}.{index % 250 + 1}"
+
+
+class LocalHostNetwork(HostNetwork):
+    def __init__(self, spec: JobSpec) -> None:
+        super().__init__(spec)
+        self.separation = spec.separation
+        self.private_network = spec.network == "private" and self.separation.network
+        self._ip = spec.ip or ""
+
+    def open(self) -> None:
+        """Enter the job's own network; from now on this process is its switch."""
+        from oarsman.engines.hosts.core import linux
+
+        super().open()
+        self._prepare_layer()
+        if self.separation.names and self.separation.user:
+            linux.enter_own_user_namespace()
+        if self.private_network:
+            linux.unshare(linux.CLONE_NEWNET)
+            lines = [
+                "link set lo up",
+                f"link add {_BRIDGE} type bridge",
+                f"addr add {_BRIDGE_ADDRESS}/16 dev {_BRIDGE}",
+            ]
+            run_ip(self._ip, [*lines, f"link set {_BRIDGE} up"])
+            self.heartbeat = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.heartbeat.bind((_BRIDGE_ADDRESS, 0))
+            self.heartbeat.setblocking(False)
+
+    def _prepare_layer(self) -> None:
+        """The layer over /etc: an empty mpi folder and a hosts file, to bind over."""
+        os.makedirs(f"{self.run_folder}/layer/mpi", exist_ok=True)
+        for path in (f"{self.run_folder}/layer/hosts", f"{self.run_folder}/etc/hosts"):
+            open(path, "a").close()
+
+    def address(self, spec: HostSpec) -> str:
+        return address_of(spec.index, launcher=spec.launcher, private=self.private_network)
+
+    def ping(self, host: RunningHost) -> None:
+        if self.heartbeat is None:
+            super().ping(host)
+            return
+        with contextlib.suppress(OSError):
+            self.heartbeat.sendto(b"?", (self.address(host.spec), _HEARTBEAT_PORT))
+
+    def publish(self, files: Mapping[str, str], hosts: Iterable[RunningHost]) -> None:
+        with open(f"{self.run_folder}/etc/hosts", "w") as file:  # in place: this very file is mounted
+            file.write(files["hosts"])
+        super().publish({name: text for name, text in files.items() if name != "hosts"}, hosts)
+
+    def _start(self, name: str, spec: HostSpec, channel: socket.socket, group: Group, close: Sequence[int]) -> int:
+        assert isinstance(spec, LocalHostSpec)
+        ready_read, ready_write = os.pipe()
+        go_read, go_write = os.pipe()
+        first = os.fork()
+        if first == 0:
+            for fd in (ready_read, go_write, *close):
+                os.close(fd)
+            group.join()
+            self._first_child(name, spec, channel, ready_write, go_read)
+        os.close(ready_write)
+        os.close(go_read)
+        pid = self._plug_in(first, spec, ready_read, go_write)
+        os.waitpid(first, 0)
+        return pid
+
+    def _plug_in(self, child: int, spec: LocalHostSpec, ready_read: int, go_write: int) -> int:
+        """Give the new host its cable, let it go on, and learn its process number."""
+        with os.fdopen(ready_read, "rb") as ready:
+            if ready.read(1) == b"r" and self.private_network:
+                cable = "cl" if spec.launcher else f"c{spec.index}"
+                with contextlib.suppress(OSError):  # the host will say that it has no network
+                    run_ip(
+                        self._ip,
+                        [
+                            f"link add {cable} type veth peer name eth0 netns {child}",
+                            f"link set {cable} master {_BRIDGE} up",
+                        ],
+                    )
+            with contextlib.suppress(BrokenPipeError):
+                os.write(go_write, b"g")
+            os.close(go_write)
+            answer = ready.read()
+        return int(answer or 0)
+
+    # -- in the children ------------------------------------------------------------------------
+    def _first_child(self, name: str, spec: LocalHostSpec, channel: socket.socket, ready: int, go: int) -> NoReturn:
+        from oarsman.engines.hosts.core import linux
+
+        have = self.separation
+        try:
+            if have.names:
+                flags = linux.CLONE_NEWUTS | linux.CLONE_NEWIPC
+                flags |= linux.CLONE_NEWNS if have.mounts else 0
+                flags |= linux.CLONE_NEWNET if self.private_network else 0
+                linux.unshare(flags)
+                socket.sethostname(name)
+            os.write(ready, b"r")
+            os.read(go, 1)
+            if self.private_network:
+                run_ip(self._ip, ["link set lo up", f"addr add {self.address(spec)}/16 dev eth0", "link set eth0 up"])
+            if have.processes:
+                linux.unshare(linux.CLONE_NEWPID)  # last, because the next child becomes the host's process 1
+            second = os.fork()
+            if second:
+                os.write(ready, str(second).encode())
+                os._exit(0)
+            os.close(ready)
+            os.close(go)
+            self._be_host(name, spec, channel)
+        except BaseException as error:
+            report_failure(channel, error)
+            os._exit(1)
+
+    def _be_host(self, name: str, spec: LocalHostSpec, channel: socket.socket) -> NoReturn:
+        from oarsman.engines.hosts.core import linux
+
+        os.setsid()
+        if sys.platform == "linux":
+            linux.become_subreaper()
+        self._mount(spec)
+        heartbeat = None
+        if self.private_network:
+            heartbeat = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            heartbeat.bind((self.address(spec), _HEARTBEAT_PORT))
+        LocalHost(
+            name=name,
+            socket_path=self.socket_path(name),
+            agent=channel,
+            spec=spec,
+            owns_pids=self.separation.processes,
+            heartbeat=heartbeat,
+        ).run()
+
+    def _mount(self, spec: LocalHostSpec) -> None:
+        from oarsman.engines.hosts.core import linux
+
+        have = self.separation
+        if not have.mounts:
+            return
+        linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+        if have.etc:
+            layer = f"{self.run_folder}/layer"
+            linux.mount("overlay", "/etc", "overlay", linux.MS_RDONLY, f"lowerdir={layer}:/etc")
+            # Bound over the layer, because an overlay does not notice files replaced below it.
+            linux.bind(f"{self.run_folder}/etc/mpi", "/etc/mpi", read_only=True)
+            linux.bind(f"{self.run_folder}/etc/hosts", "/etc/hosts")
+        linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
+        for volume in spec.mounts:
+            if volume.memory:
+                linux.mount("tmpfs", volume.target, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, volume.options)
+            else:
+                linux.bind(volume.source, volume.target, read_only=volume.read_only)
+        if have.processes:
+            linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
 
 
 @dataclass(kw_only=True)

@@ -21,7 +21,7 @@ from oarsman.engines.hosts.core.host_specs import HostSpecs
 from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount
 from oarsman.engines.hosts.core.separation import Separation, ip_command, only_loopback
 from oarsman.engines.hosts.local import capacity
-from oarsman.engines.hosts.local.host_network import address_of
+from oarsman.engines.hosts.local.host import address_of
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import launcher_variables
 from oarsman.job.role import Container, Role, Volume, VolumeMount

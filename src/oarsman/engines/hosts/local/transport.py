@@ -27,7 +27,7 @@ from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, find_spec, replace_file, write_spec
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local import capacity, host_spec
-from oarsman.engines.hosts.local.host_network import address_of
+from oarsman.engines.hosts.local.host import address_of
 from oarsman.errors import RetryableError
 from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile

@@ -10,24 +10,24 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import resource
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NoReturn
 
-from oarsman.engines.hosts.core.host import Command, Host
-from oarsman.engines.hosts.core.job_spec import SshHostSpec
+from oarsman.engines.hosts.core.cgroups import Group
+from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
+from oarsman.engines.hosts.core.job_spec import HostSpec, SshHostSpec
 from oarsman.engines.hosts.core.messages import RunCommand
-from oarsman.engines.hosts.core.orders import Alive, Emptied, Launching, Trouble, Up
+from oarsman.engines.hosts.core.orders import Alive, Emptied, Launching, PublishFiles, Trouble, Up
 from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.connection import Connection, start_ssh
+from oarsman.engines.hosts.ssh.connection import Connection, Ranks, RemoteCommands, exit_told, member_of, start_ssh
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.launch_line import compose
-from oarsman.engines.hosts.ssh.ranks import Ranks, exit_told, member_of
-from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
 from oarsman.engines.hosts.ssh.trouble import trouble
 
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
@@ -319,3 +319,34 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "more": lambda host, asker: host.remote_commands.go_on(asker),
     "drop": lambda host, asker: host.remote_commands.drop(asker),
 }
+
+
+class SshHostNetwork(HostNetwork):
+    elsewhere = True
+
+    def open(self) -> None:
+        """Each rank has a connection and its logs, and all are open here: as many as we may have, not as is usual."""
+        super().open()
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    def publish(self, files: Mapping[str, str], hosts: Iterable[RunningHost]) -> None:
+        super().publish(files, hosts)
+        for host in hosts:
+            host.tell(PublishFiles())
+
+    def _start(self, name: str, spec: HostSpec, channel: socket.socket, _group: Group, close: Sequence[int]) -> int:
+        assert isinstance(spec, SshHostSpec)
+        if pid := os.fork():
+            return pid
+        try:
+            for fd in close:
+                os.close(fd)
+            os.setsid()
+            RemoteHost(
+                name=name, spec=spec, socket_path=self.socket_path(name), run_folder=self.run_folder, agent=channel
+            ).run()
+        except BaseException as error:
+            report_failure(channel, error)
+        os._exit(1)
