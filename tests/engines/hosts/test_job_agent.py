@@ -133,7 +133,7 @@ def far(stage: Stage) -> Iterator[socket.socket]:
 
 def test_a_launcher_is_not_done_before_its_hosts_have_handed_on_all_output(stage: Stage, far: socket.socket) -> None:
     order, _ = orders.HOST_ORDERS.receive(far)
-    assert isinstance(order, orders.Sweep)
+    assert isinstance(order, orders.EndCommands)
     assert order.number == 1
     orders.HOST_REPORTS.send(far, orders.Said("bGFzdCB3b3Jkcw==", 1, "1-7", 0, "out"))
     stage.turn()

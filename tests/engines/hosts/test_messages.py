@@ -32,7 +32,7 @@ FORMS: list[tuple[Codec[Any], Any, dict[str, Any]]] = [
     (orders.ORDERS, orders.StopHost("x"), {"do": "stop-host", "host": "x"}),
     (orders.ORDERS, orders.StartLauncher(2), {"do": "start-launcher", "attempt": 2}),
     (orders.ORDERS, orders.StopLauncher(), {"do": "stop-launcher"}),
-    (orders.ORDERS, orders.PublishHosts(["x"], {"f": ""}), {"do": "publish", "hosts": ["x"], "files": {"f": ""}}),
+    (orders.ORDERS, orders.Publish(["x"], {"f": ""}), {"do": "publish", "hosts": ["x"], "files": {"f": ""}}),
     (orders.ORDERS, orders.EndJob(), {"do": "end"}),
     (orders.ORDERS, orders.Listen(), {"do": "listen"}),
     (orders.ANSWERS, orders.Done("end"), {"answer": "end"}),

@@ -49,7 +49,7 @@ class JobAgent:
 
     def hears_of_trouble(self) -> str:
         trouble = self.hears()
-        assert isinstance(trouble, orders.Trouble)
+        assert isinstance(trouble, orders.InTrouble)
         return trouble.reason
 
     def close(self) -> None:

@@ -26,6 +26,8 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase
 from oarsman.plan import actions
 
+_ANSWER_WITHIN = 60.0
+
 
 class Transport(Protocol):
     """What a host is: the one thing in which this engine's ways of running a job differ."""
@@ -209,10 +211,23 @@ class HostsEngine:
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
         watched = self._of(assignment.job)
         files = self._transport.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
-        await self._order(assignment.job, orders.PublishHosts(hosts, files))
+        await self._order(assignment.job, orders.Publish(hosts, files))
 
     async def _order(self, job: Job, order: orders.Order) -> None:
-        await AgentControl(self._run_folder(job.uid) / job_agent.CONTROL).order(order)
+        """Have it done, or RetryableError with the job agent's words."""
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                reader, writer = await asyncio.open_unix_connection(self._run_folder(job.uid) / job_agent.CONTROL)
+                try:
+                    writer.write(orders.ORDERS.encode(order))
+                    await writer.drain()
+                    answer = await _receive(reader)
+                finally:
+                    writer.close()
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+            raise RetryableError(f"the job agent does not answer ({error!r})") from error
+        if isinstance(answer, orders.Failed):
+            raise RetryableError(f"the job agent could not {answer.answer}: {answer.error}")
 
     async def forget(self, uid: str) -> None:
         watched = self._watched.pop(uid, None) or Watched(self._job_folder(uid))
@@ -321,30 +336,6 @@ async def start_agent(folder: Path) -> None:
     _, trouble = await agent.communicate()
     if agent.returncode != 0:
         raise RetryableError(f"the job agent could not start: {trouble.decode(errors='replace')}")
-
-
-_ANSWER_WITHIN = 60.0
-
-
-class AgentControl:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    async def order(self, order: orders.Order) -> None:
-        """Have it done, or RetryableError with the job agent's words."""
-        try:
-            async with asyncio.timeout(_ANSWER_WITHIN):
-                reader, writer = await asyncio.open_unix_connection(self._path)
-                try:
-                    writer.write(orders.ORDERS.encode(order))
-                    await writer.drain()
-                    answer = await _receive(reader)
-                finally:
-                    writer.close()
-        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
-            raise RetryableError(f"the job agent does not answer ({error!r})") from error
-        if isinstance(answer, orders.Failed):
-            raise RetryableError(f"the job agent could not {answer.answer}: {answer.error}")
 
 
 async def listen_to(path: Path, changed: Callable[[], None]) -> None:

@@ -20,13 +20,13 @@ from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCo
 from oarsman.engines.hosts.core.orders import (
     HOST_ORDERS,
     HOST_REPORTS,
+    EndCommands,
     EndHost,
     HostOrder,
     HostReport,
+    InTrouble,
     Ping,
     PublishFiles,
-    Sweep,
-    Trouble,
 )
 
 
@@ -130,7 +130,7 @@ def report(channel: socket.socket, what: HostReport) -> None:
 
 
 def report_failure(channel: socket.socket, error: BaseException) -> None:
-    report(channel, Trouble(str(error) or repr(error)))
+    report(channel, InTrouble(str(error) or repr(error)))
 
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
@@ -190,7 +190,7 @@ class Host(Generic[C]):
                 self._pong()
             case PublishFiles():
                 self._take_files()
-            case Sweep(number):
+            case EndCommands(number):
                 self._sweep(number)
             case EndHost(grace):
                 self._end(grace)

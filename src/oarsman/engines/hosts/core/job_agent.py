@@ -164,7 +164,7 @@ class JobAgent:
                     self._start_launcher(attempt)
                 case orders.StopLauncher():
                     self._stop_launcher()
-                case orders.PublishHosts(hosts, files):
+                case orders.Publish(hosts, files):
                     self.network.publish(files, self.hosts.values())
                     self._note(Published(hosts))
                 case orders.EndJob():
@@ -210,7 +210,7 @@ class JobAgent:
                 self._note(HostUp(host.name))
                 if host.spec.launcher and self.waiting_attempt is not None:
                     self._start_launcher(self.waiting_attempt)
-            case orders.Trouble(reason):
+            case orders.InTrouble(reason):
                 self._note(HostTrouble(host.name, reason))
             case orders.Launching(hosts, by_hydra) if self.launcher is not None:
                 self.launcher.expect(hosts, by_hydra=by_hydra)

@@ -17,7 +17,6 @@ class HostSeen:
     index: int
     launcher: bool
     process: ProcessId
-    address: str
     made_at: datetime
     up: bool = False
     down_at: datetime | None = None
@@ -98,7 +97,6 @@ class Seen:
             fact.index,
             fact.launcher,
             ProcessId(fact.pid, fact.started),
-            fact.address,
             made_at=when,
             machine=fact.machine,
         )

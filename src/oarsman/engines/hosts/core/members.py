@@ -12,7 +12,7 @@ from oarsman.engines.hosts.core import log_lines
 from oarsman.engines.hosts.core.host import RunningHost
 from oarsman.engines.hosts.core.journal import Journal, RankLines
 from oarsman.engines.hosts.core.messages import RankStarted
-from oarsman.engines.hosts.core.orders import EndHost, Sweep
+from oarsman.engines.hosts.core.orders import EndCommands, EndHost
 
 
 class Hosts(dict[str, RunningHost]):
@@ -24,7 +24,7 @@ class Hosts(dict[str, RunningHost]):
         """Whatever commands still run on any host end now; the hosts stay."""
         self.sweeps += 1
         for host in self.values():
-            host.tell(Sweep(self.sweeps))
+            host.tell(EndCommands(self.sweeps))
 
     def output_awaited(self) -> bool:
         """Whether a host may have output of ranks that is not here yet. One that is lost has none."""

@@ -28,7 +28,7 @@ class StopLauncher(NamedTuple):
     pass
 
 
-class PublishHosts(NamedTuple):
+class Publish(NamedTuple):
     hosts: Sequence[str]
     files: Mapping[str, str]  # hostfile and its kin
 
@@ -41,13 +41,13 @@ class Listen(NamedTuple):
     """From now on be told of every change."""
 
 
-Order = StartHost | StopHost | StartLauncher | StopLauncher | PublishHosts | EndJob | Listen
+Order = StartHost | StopHost | StartLauncher | StopLauncher | Publish | EndJob | Listen
 _ORDER_KINDS: Mapping[str, type[Order]] = {
     "start-host": StartHost,
     "stop-host": StopHost,
     "start-launcher": StartLauncher,
     "stop-launcher": StopLauncher,
-    "publish": PublishHosts,
+    "publish": Publish,
     "end": EndJob,
     "listen": Listen,
 }
@@ -80,10 +80,8 @@ class Ping(NamedTuple):
     pass
 
 
-class Sweep(NamedTuple):
-    """End all commands."""
-
-    number: int
+class EndCommands(NamedTuple):
+    number: int  # of this sweep
 
 
 class PublishFiles(NamedTuple):
@@ -94,8 +92,8 @@ class EndHost(NamedTuple):
     grace: float
 
 
-HostOrder = Ping | Sweep | PublishFiles | EndHost
-HOST_ORDERS = Codec[HostOrder]({"ping": Ping, "sweep": Sweep, "publish": PublishFiles, "end": EndHost})
+HostOrder = Ping | EndCommands | PublishFiles | EndHost
+HOST_ORDERS = Codec[HostOrder]({"ping": Ping, "sweep": EndCommands, "publish": PublishFiles, "end": EndHost})
 
 
 # -- host to job agent --------------------------------------------------------------------------------------------
@@ -103,7 +101,7 @@ class Up(NamedTuple):
     pass
 
 
-class Trouble(NamedTuple):
+class InTrouble(NamedTuple):
     reason: str
 
 
@@ -134,7 +132,7 @@ class Emptied(NamedTuple):
     sweep: int
 
 
-HostReport = Up | Trouble | Alive | Launching | Said | Emptied
+HostReport = Up | InTrouble | Alive | Launching | Said | Emptied
 HOST_REPORTS = Codec[HostReport](
-    {"up": Up, "trouble": Trouble, "alive": Alive, "launching": Launching, "said": Said, "emptied": Emptied}, tag="is"
+    {"up": Up, "trouble": InTrouble, "alive": Alive, "launching": Launching, "said": Said, "emptied": Emptied}, tag="is"
 )

@@ -244,7 +244,7 @@ class RemoteCommands:
 _STREAMS = {"stdout": "out", "stderr": "err"}
 
 
-class Ranks:
+class RemoteRanks:
     """Each has a connection of its own to the job agent. Programs of the job can write into the host agent's pipe as
     well, so what makes no sense is ignored."""
 

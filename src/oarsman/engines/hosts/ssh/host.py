@@ -23,9 +23,16 @@ from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
 from oarsman.engines.hosts.core.job_spec import HostSpec, SshHostSpec
 from oarsman.engines.hosts.core.messages import RunCommand
-from oarsman.engines.hosts.core.orders import Alive, Emptied, Launching, PublishFiles, Trouble, Up
+from oarsman.engines.hosts.core.orders import Alive, Emptied, InTrouble, Launching, PublishFiles, Up
 from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.connection import Connection, Ranks, RemoteCommands, exit_told, member_of, start_ssh
+from oarsman.engines.hosts.ssh.connection import (
+    Connection,
+    RemoteCommands,
+    RemoteRanks,
+    exit_told,
+    member_of,
+    start_ssh,
+)
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.launch_line import compose
 from oarsman.engines.hosts.ssh.trouble import trouble
@@ -62,10 +69,10 @@ class RemoteHost(Host[SshCommand]):
     parts: dict[str, str] = field(default_factory=dict)
     beat: int = 0
     remote_commands: RemoteCommands = field(init=False)
-    ranks: Ranks = field(init=False)
+    ranks: RemoteRanks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ranks = Ranks(self.spec.members, self.run_folder, self._tell)
+        self.ranks = RemoteRanks(self.spec.members, self.run_folder, self._tell)
         self.remote_commands = RemoteCommands(
             self.spec.aliases, self.run_folder, self.selector, lambda *words: self._order("answer", *words)
         )
@@ -109,7 +116,7 @@ class RemoteHost(Host[SshCommand]):
         if self.ending_by is not None:
             self._end_now()
         host, ssh = SshHost(**self.spec.way._asdict()), self.spec.ssh
-        self._tell(Trouble(str(trouble(host, code, self.unfit or words, typed=ssh.typed, config=ssh.config))))
+        self._tell(InTrouble(str(trouble(host, code, self.unfit or words, typed=ssh.typed, config=ssh.config))))
         if self.up:
             self._end_now()
         pause = _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
@@ -168,7 +175,7 @@ class RemoteHost(Host[SshCommand]):
 
     def _has_trouble(self, words: str) -> None:
         """Without its files a launcher would wait for ever."""
-        self._tell(Trouble(f"{self.spec.machine}: {words}"))
+        self._tell(InTrouble(f"{self.spec.machine}: {words}"))
         self._end_now()
 
     def _used(self, figures: str) -> None:
