@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,10 +11,11 @@ import pytest
 from oarsman.control import usage
 from oarsman.control.sampler import Sampler
 from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.job_spec import FILE
-from oarsman.engines.hosts.core.journal import JournalReader, add_note
+from oarsman.engines.hosts.core.job_spec import write_spec
+from oarsman.engines.hosts.core.journal import HostMade, JournalReader, add_note
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.store import samples
+from tests.engines.hosts.specs import a_spec, an_ssh_host
 
 LAUNCHER, FIRST, SECOND, THIRD = "pi-launcher", "pi-worker-0", "pi-worker-1", "pi-worker-2"
 # The launcher and two workers share a machine, the third worker has one to itself.
@@ -30,24 +30,13 @@ class Job:
         self.run = folder / "run"
         self.folder.mkdir()
         (self.run / "u").mkdir(parents=True)
-        hosts = {name: {"memory": None, "members": [[lead, 2]]} for name, lead in MEMBERS.items()}
-        spec = {"transport": "ssh", "run_folder": str(self.run), "hosts": hosts, "gpus": {THIRD: ["node2:1"]}}
-        (self.folder / FILE).write_text(json.dumps(spec))
+        hosts = {name: an_ssh_host(members=[(lead, 2)]) for name, lead in MEMBERS.items()}
+        gpus = {THIRD: ["node2:1"]}
+        write_spec(self.folder, a_spec(transport="ssh", run_folder=str(self.run), hosts=hosts, gpus=gpus))
         for index, (name, lead) in enumerate(MEMBERS.items()):
             identity = process.identify(os.getpid() if lead == FIRST else os.getppid())
             assert identity is not None
-            add_note(
-                str(self.folder),
-                "host-made",
-                host=name,
-                index=index,
-                launcher=name == LAUNCHER,
-                pid=identity.pid,
-                started=identity.started,
-                address="",
-                unset=[],
-                machine="node1",
-            )
+            add_note(str(self.folder), HostMade(name, index, name == LAUNCHER, *identity, "", [], machine="node1"))
         seen = Seen()
         for fact in JournalReader(str(self.folder)).news():
             seen.learn(fact)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,10 @@ import pytest
 
 from oarsman.control.sampler import Sampler
 from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.journal import add_note
+from oarsman.engines.hosts.core.job_spec import write_spec
+from oarsman.engines.hosts.core.journal import HostMade, add_note
 from oarsman.store import samples
+from tests.engines.hosts.specs import a_spec
 
 NVIDIA_SMI = "#!/bin/sh\necho '0, 10, 100'; echo '1, 30, 200'; echo '2, [N/A], [N/A]'\n"
 
@@ -45,17 +46,8 @@ def a_job(folder: Path, host: subprocess.Popen[bytes]) -> None:
     folder.mkdir()
     identity = process.identify(host.pid)
     assert identity is not None
-    add_note(
-        str(folder),
-        "host-made",
-        host="pi-worker-0",
-        index=0,
-        launcher=False,
-        pid=identity.pid,
-        started=identity.started,
-        address="",
-        unset=[],
-    )
+    made = HostMade("pi-worker-0", 0, False, pid=identity.pid, started=identity.started, address="", unset=[])
+    add_note(str(folder), made)
 
 
 def test_every_look_adds_a_moment(tmp_path: Path, host: subprocess.Popen[bytes]) -> None:
@@ -90,7 +82,7 @@ def test_devices_are_those_the_host_holds(
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     a_job(tmp_path / "a", host)
-    (tmp_path / "a" / "spec.json").write_text(json.dumps({"gpus": {"pi-worker-0": ["0", "1", "2"]}}))
+    write_spec(tmp_path / "a", a_spec(gpus={"pi-worker-0": ["0", "1", "2"]}))
     Sampler(tmp_path.joinpath, now=Clock()).look(["a"])
     (moment,) = samples.read(tmp_path / "a")
     assert moment.hosts["pi-worker-0"].gpu_percent == 20.0

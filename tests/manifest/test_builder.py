@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oarsman.engines.hosts.core.host_spec import expand
+from oarsman.engines.hosts.core.host_specs import expand
 from oarsman.manifest.builder import JobSettings, Shape, document, for_ssh_hosts
 
 

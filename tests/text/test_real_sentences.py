@@ -11,7 +11,7 @@ import pytest
 from for_every import for_every
 
 from oarsman import names
-from oarsman.engines.hosts.core import host_spec
+from oarsman.engines.hosts.local import host_spec
 from oarsman.errors import ManifestError
 from oarsman.job.observed import Admission, Exit, Observed, Phase
 from oarsman.manifest import job_from_document, load

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from oarsman.engines.contract import HostUsage
+from oarsman.engines.hosts.core.job_spec import JobSpec, SshHostSpec
 from oarsman.engines.hosts.core.journal_state import HostSeen
 from oarsman.store import samples
 
@@ -23,18 +24,14 @@ class Figures(NamedTuple):
     sent: int
 
 
-def is_elsewhere(spec: Mapping[str, Any]) -> bool:
-    return spec.get("transport") == "ssh"
-
-
-def told(spec: Mapping[str, Any]) -> dict[str, Figures]:
+def told(spec: JobSpec) -> dict[str, Figures]:
     """By host. Hosts that share a machine tell the same, and only the one in whose name all runs there counts."""
     found = {}
-    for name, host in spec["hosts"].items():
-        leads = host["members"][0][0] == name
+    for name, host in spec.hosts.items():
+        leads = isinstance(host, SshHostSpec) and host.members[0][0] == name
         with contextlib.suppress(OSError, ValueError, TypeError):  # not told yet, or not all of it
             if leads:
-                found[name] = _read(Path(spec["run_folder"], "u", name).read_text())
+                found[name] = _read(Path(spec.run_folder, "u", name).read_text())
     return found
 
 
@@ -43,7 +40,7 @@ def _read(line: str) -> Figures:
     return Figures(float(time), float(seconds), int(memory), int(processes), int(received), int(sent))
 
 
-def of_job(folder: Path, spec: Mapping[str, Any], living: Sequence[HostSeen]) -> list[HostUsage]:
+def of_job(folder: Path, spec: JobSpec, living: Sequence[HostSeen]) -> list[HostUsage]:
     """As last told; how busy processors are takes two looks, and those are the supervisor's."""
     figures = told(spec)
     lately = _newest(folder)
@@ -52,7 +49,7 @@ def of_job(folder: Path, spec: Mapping[str, Any], living: Sequence[HostSeen]) ->
         if (now := figures.get(host.name)) is None:
             continue
         since_start = 100 * now.seconds / max(now.time - host.made_at.timestamp(), 1.0)
-        devices = (str(device).rpartition(":")[2] for device in spec.get("gpus", {}).get(host.name, ()))
+        devices = (device.rpartition(":")[2] for device in spec.gpus.get(host.name, ()))
         found.append(
             HostUsage(
                 host=host.name,

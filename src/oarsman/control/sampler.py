@@ -12,12 +12,11 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from oarsman.control import remote_usage
 from oarsman.control.remote_usage import Figures
 from oarsman.control.usage import GpuUse, ProcessTable, gpus_in_use, living_hosts, traffic
-from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
 from oarsman.engines.hosts.core.process import ProcessId
@@ -81,8 +80,9 @@ class Sampler:
                     due[uid] = hosts
         if not due:
             return
-        specs = {uid: self._spec(uid) for uid in due}
-        here = [uid for uid in due if not remote_usage.is_elsewhere(specs[uid])]
+        specs = {uid: find_spec(self._job_folder(uid)) for uid in due}
+        elsewhere = {uid: spec for uid, spec in specs.items() if spec is not None and spec.elsewhere}
+        here = [uid for uid in due if uid not in elsewhere]
         held = {uid: _gpus(specs[uid]) for uid in here}
         table = ProcessTable() if here else None
         gpus = gpus_in_use() if any(held.values()) else {}
@@ -91,7 +91,7 @@ class Sampler:
                 if table is not None and uid in held:
                     self._sample(self._jobs[uid], hosts, now, table, held[uid], gpus)
                 else:
-                    self._note(self._jobs[uid], hosts, now, remote_usage.told(specs[uid]))
+                    self._note(self._jobs[uid], hosts, now, remote_usage.told(elsewhere[uid]))
             except OSError as error:  # a full disk, or the job was deleted this moment
                 log.warning("%s: its usage is not noted: %s", uid, error)
 
@@ -145,16 +145,10 @@ class Sampler:
         if samples:
             job.series.add(Moment(now, samples))
 
-    def _spec(self, uid: str) -> Mapping[str, Any]:
-        with contextlib.suppress(OSError, ValueError):
-            found: Mapping[str, Any] = read_spec(str(self._job_folder(uid)))
-            return found
-        return {}
 
-
-def _gpus(spec: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-    held = spec.get("gpus", {})
-    return {host: [str(device) for device in devices] for host, devices in held.items() if devices}
+def _gpus(spec: JobSpec | None) -> Mapping[str, Sequence[str]]:
+    held = spec.gpus if spec is not None else {}
+    return {host: devices for host, devices in held.items() if devices}
 
 
 def _sample(before: _Counters, now: _Counters, memory: int, gpus: Sequence[GpuUse]) -> Sample:

@@ -6,13 +6,12 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 from oarsman.control import host_state
 from oarsman.control.admission import AdmissionControl
 from oarsman.control.environments import Attaching
 from oarsman.engines.hosts.core.engine import HostsEngine
-from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.job_spec import find_spec
 from oarsman.engines.hosts.ssh.host_facts import KnownInventories, Recalled
 from oarsman.engines.hosts.ssh.inventory import Inventory
 from oarsman.engines.hosts.ssh.probe import HostFacts
@@ -32,11 +31,8 @@ def ssh_hosts(
     known = known_inventories(paths)
 
     def placed(job: Job) -> Mapping[str, str]:
-        try:
-            spec: Mapping[str, Any] = read_spec(str(paths.job(job.uid)))
-        except (OSError, ValueError):
-            return {}
-        return dict(spec.get("placement", {}))
+        spec = find_spec(paths.job(job.uid))
+        return spec.placement if spec is not None else {}
 
     engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=SshTransport(known))
     return engine, AdmissionControl(hosts, known.of, concerned, placed, environments)

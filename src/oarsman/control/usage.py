@@ -10,14 +10,14 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import psutil
 
 from oarsman.control import remote_usage
 from oarsman.engines.contract import HostUsage
 from oarsman.engines.hosts.core import process
-from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
 
@@ -116,8 +116,8 @@ def of_job(folder: Path) -> Sequence[HostUsage]:
     living = living_hosts(seen)
     if not living:
         return []
-    spec = _spec(folder)
-    if remote_usage.is_elsewhere(spec):
+    spec = find_spec(folder)
+    if spec is not None and spec.elsewhere:
         return remote_usage.of_job(folder, spec, living)
     before = ProcessTable()
     time.sleep(_INTERVAL)
@@ -184,17 +184,10 @@ def _gpu_lines(lines: Iterable[str]) -> Iterator[tuple[str, GpuUse]]:
             yield index, GpuUse(float(percent), int(float(mebibytes) * (1 << 20)))
 
 
-def _spec(folder: Path) -> Mapping[str, Any]:
-    try:
-        found: Mapping[str, Any] = read_spec(str(folder))
-    except (OSError, ValueError):
+def _limits(spec: JobSpec | None) -> dict[str, tuple[int | None, tuple[int, ...]]]:
+    if spec is None:
         return {}
-    return found
-
-
-def _limits(spec: Mapping[str, Any]) -> dict[str, tuple[int | None, tuple[int, ...]]]:
-    gpus = spec.get("gpus", {})
     return {
-        name: (host["memory"], tuple(int(device) for device in gpus.get(name, ()) if str(device).isdigit()))
-        for name, host in spec.get("hosts", {}).items()
+        name: (host.memory, tuple(int(device) for device in spec.gpus.get(name, ()) if device.isdigit()))
+        for name, host in spec.hosts.items()
     }

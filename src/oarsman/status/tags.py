@@ -9,8 +9,6 @@ the pieces are put together again per rank and stream. With --timestamp-output t
 part of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import NamedTuple

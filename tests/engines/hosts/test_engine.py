@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from oarsman.engines.contract import Assignment
 from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.core.engine import HostsEngine
-from oarsman.engines.hosts.core.journal import add_note
+from oarsman.engines.hosts.core.journal import LauncherEnded, LauncherStarted, add_note
 from oarsman.job.observed import Observed, Phase
 from oarsman.job.state import Status
 from oarsman.manifest import job_from_document
@@ -28,11 +29,11 @@ def observe(tmp_path: Path) -> Observed:
 def test_the_last_words_of_a_job_agent_count_even_if_it_dies_while_it_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, called: str
 ) -> None:
-    add_note(str(tmp_path), called, pid=1, started="never")
-    add_note(str(tmp_path), "launcher-start", attempt=1)
+    (tmp_path / "journal.jsonl").write_text(json.dumps({"t": 0.0, "e": called, "pid": 1, "started": "never"}) + "\n")
+    add_note(str(tmp_path), LauncherStarted(1))
 
     def it_just_died(_process: process.ProcessId) -> bool:
-        add_note(str(tmp_path), "launcher-end", attempt=1, code=0, signal=None, memory=False, lines=[])
+        add_note(str(tmp_path), LauncherEnded(1, code=0, signal=None, memory=False, lines=[]))
         return False
 
     monkeypatch.setattr(process, "alive", it_just_died)

@@ -15,15 +15,25 @@ from typing import cast
 
 import pytest
 
-from oarsman.engines.hosts.core import framing
+from oarsman.engines.hosts.core import orders
 from oarsman.engines.hosts.core.cgroups import Group
+from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_agent import JobAgent
-from oarsman.engines.hosts.core.journal import Journal, JournalReader
-from oarsman.engines.hosts.core.launcher import Launcher
-from oarsman.engines.hosts.core.launcher_output import Relayed
+from oarsman.engines.hosts.core.journal import (
+    Fact,
+    Journal,
+    JournalReader,
+    LauncherEnded,
+    LogTrouble,
+    OutputBegan,
+    RankEnd,
+)
+from oarsman.engines.hosts.core.launcher import Launcher, Relayed
 from oarsman.engines.hosts.core.log_lines import Recorder
+from oarsman.engines.hosts.core.messages import RANKS, RESULTS, Exited, RankEnded, RankStarted
 from oarsman.engines.hosts.core.process import ProcessId
-from oarsman.engines.hosts.local.host_network import HostNetwork, RunningHost
+
+from .specs import a_spec, an_ssh_host
 
 
 class Stage:
@@ -31,10 +41,9 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        spec = {"launcher_host": "a-launcher", "launcher_is_mpirun": True, "grace": 1, "silence": 10}
         self.agent = JobAgent(
             str(folder),
-            spec,
+            a_spec(),
             cast(HostNetwork, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
             Journal(str(folder)),
         )
@@ -44,8 +53,7 @@ class Stage:
         ours, self.rank = socket.socketpair()
         self.agent.connections.add(ours)
         self.agent._watch(ours, self.agent._serve)
-        facts = {"rank": 0, "size": 1, "local": 0, "host": "a-worker-0", "attempt": 1, "world": "1", "survives": False}
-        framing.send(self.rank, facts)
+        RANKS.send(self.rank, RankStarted(0, 1, 0, "a-worker-0", 1, "1"))
         self.turn()
 
     def turn(self) -> None:
@@ -55,8 +63,11 @@ class Stage:
         self.agent._reap()
         self.agent._tick()
 
-    def facts(self) -> list[str]:
-        return [fact["e"] for fact in JournalReader(str(self.folder)).news()]
+    def facts(self) -> list[Fact]:
+        return [noted.fact for noted in JournalReader(str(self.folder)).news()]
+
+    def kinds(self) -> list[type]:
+        return [type(fact) for fact in self.facts()]
 
     def close(self) -> None:
         self.agent.selector.close()
@@ -74,20 +85,20 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def test_a_rank_that_ends_together_with_its_launcher_is_heard_once(stage: Stage) -> None:
-    framing.send(stage.launcher, {"exit": 1, "signal": None})
-    framing.send(stage.rank, {"exit": 1, "signal": None, "lines": [], "reason": ""})
+    RESULTS.send(stage.launcher, Exited(1))
+    RANKS.send(stage.rank, RankEnded(1))
     stage.rank.close()
     stage.turn()
     stage.turn()
-    assert stage.facts() == ["rank-start", "rank-end", "launcher-end"]
+    assert stage.kinds() == [RankStarted, RankEnd, LauncherEnded]
 
 
 def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickles_in(stage: Stage) -> None:
     launcher = stage.agent.launcher
     assert launcher is not None
-    framing.send(stage.rank, {"exit": 3, "signal": None, "lines": [], "reason": ""})
+    RANKS.send(stage.rank, RankEnded(3))
     stage.turn()
-    framing.send(stage.launcher, {"exit": 3, "signal": None})
+    RESULTS.send(stage.launcher, Exited(3))
     read, write = os.pipe()
     launcher.streams[read] = Recorder(str(stage.folder), rank="-", host="a-launcher", stream="out", merge=False)
     stage.agent._watch(read, stage.agent._pump)
@@ -96,8 +107,8 @@ def test_a_launcher_that_ended_by_itself_keeps_its_exit_while_its_output_trickle
     stage.turn()
     os.close(write)
     stage.turn()
-    (end,) = [fact for fact in JournalReader(str(stage.folder)).news() if fact["e"] == "launcher-end"]
-    assert end["code"] == 3
+    (end,) = [fact for fact in stage.facts() if isinstance(fact, LauncherEnded)]
+    assert end.code == 3
 
 
 @pytest.fixture
@@ -106,15 +117,14 @@ def far(stage: Stage) -> Iterator[socket.socket]:
     ours, theirs = socket.socketpair()
     group = cast(Group, SimpleNamespace(out_of_memory_kills=lambda: 0))
     now = time.monotonic()
-    host = RunningHost("a-worker-0", 0, False, ProcessId(0, ""), ours, "", group, "", last_seen=now, up=True)
-    host.hands_on = True
+    host = RunningHost("a-worker-0", an_ssh_host(hands_on=True), ProcessId(0, ""), ours, group, last_seen=now, up=True)
     stage.agent.hosts[host.name] = host
     stage.agent._watch(ours, lambda _: stage.agent._hear(host))
     assert stage.agent.launcher is not None
     stage.agent.launcher.relayed = Relayed(str(stage.folder), str)
-    framing.send(stage.rank, {"exit": 0, "signal": None})
+    RANKS.send(stage.rank, RankEnded(0))
     stage.turn()
-    framing.send(stage.launcher, {"exit": 0, "signal": None})
+    RESULTS.send(stage.launcher, Exited(0))
     stage.turn()
     yield theirs
     for sock in (ours, theirs):
@@ -122,14 +132,15 @@ def far(stage: Stage) -> Iterator[socket.socket]:
 
 
 def test_a_launcher_is_not_done_before_its_hosts_have_handed_on_all_output(stage: Stage, far: socket.socket) -> None:
-    message, _ = framing.receive(far)
-    assert message == {"do": "sweep", "number": 1}
-    framing.send(far, {"said": "bGFzdCB3b3Jkcw==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+    order, _ = orders.HOST_ORDERS.receive(far)
+    assert isinstance(order, orders.EndCommands)
+    assert order.number == 1
+    orders.HOST_REPORTS.send(far, orders.Said("bGFzdCB3b3Jkcw==", 1, "1-7", 0, "out"))
     stage.turn()
-    assert "launcher-end" not in stage.facts()
-    framing.send(far, {"emptied": 1})
+    assert LauncherEnded not in stage.kinds()
+    orders.HOST_REPORTS.send(far, orders.Emptied(1))
     stage.turn()
-    assert "launcher-end" in stage.facts()
+    assert LauncherEnded in stage.kinds()
     assert (stage.folder / "rank-0.out").read_text() == "last words"
 
 
@@ -141,17 +152,17 @@ def test_a_log_that_cannot_be_written_is_said_once_however_much_comes(
 
     monkeypatch.setattr(Relayed, "feed", full)
     for _ in range(50):
-        framing.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+        orders.HOST_REPORTS.send(far, orders.Said("eA==", 1, "1-7", 0, "out"))
         stage.turn()
-    assert stage.facts().count("log-trouble") == 1
+    assert stage.kinds().count(LogTrouble) == 1
     assert stage.agent.hosts.sweeps == 2  # one is that of the launcher's end
 
 
 def test_what_a_host_says_before_it_is_lost_counts(stage: Stage, far: socket.socket) -> None:
-    framing.send(far, {"said": "eA==", "attempt": 1, "world": "1-7", "by": 0, "stream": "out"})
+    orders.HOST_REPORTS.send(far, orders.Said("eA==", 1, "1-7", 0, "out"))
     stage.agent._lost(stage.agent.hosts["a-worker-0"], "all its processes were killed")
     stage.turn()
-    assert "launcher-end" in stage.facts()
+    assert LauncherEnded in stage.kinds()
     assert (stage.folder / "rank-0.out").read_text() == "x"
 
 
@@ -159,7 +170,7 @@ def test_a_host_that_falls_silent_is_not_waited_for(stage: Stage, far: socket.so
     assert stage.agent.launcher is not None
     stage.agent.launcher.heard_at = stage.agent.launcher.drain_until = 0.0
     stage.turn()
-    assert "launcher-end" in stage.facts()
+    assert LauncherEnded in stage.kinds()
 
 
 def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -> None:
@@ -169,7 +180,7 @@ def test_a_supervisor_that_does_not_listen_does_not_halt_the_job(stage: Stage) -
     signal.alarm(120)
     try:
         for attempt in range(3000):
-            stage.agent._note("first-output", attempt=attempt)
+            stage.agent._note(OutputBegan(attempt))
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
@@ -194,8 +205,8 @@ def test_hosts_on_which_nothing_runs_are_kept_for_a_supervisor_but_not_for_ever(
         if listens:
             stage.agent.listeners.add(ours)
         if not runs:
-            framing.send(stage.launcher, {"exit": 0, "signal": None})
-            framing.send(stage.rank, {"exit": 0, "signal": None, "lines": [], "reason": ""})
+            RESULTS.send(stage.launcher, Exited(0))
+            RANKS.send(stage.rank, RankEnded(0))
         for turn in range(200):
             stage.turn()
             assert turn > 3 or not stage.agent.ending

@@ -8,30 +8,33 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core.journal import Journal, JournalReader, add_note
+from oarsman.engines.hosts.core import journal as notes
+from oarsman.engines.hosts.core.journal import Fact, Journal, JournalReader, Noted, add_note
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.text.sentence import Text, dump
 
+MADE = notes.HostMade("x", index=0, launcher=False, pid=1, started="", address="", unset=[])
 
-def noted(folder: Path) -> list[str]:
-    return [fact["e"] for fact in JournalReader(str(folder)).news()]
+
+def noted(folder: Path) -> list[Fact]:
+    return [noted.fact for noted in JournalReader(str(folder)).news()]
 
 
 def test_the_reserve_is_there_while_the_journal_is_open_and_no_longer(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path))
     assert (tmp_path / "reserve").stat().st_size == 1 << 20
-    journal.note("end")
+    journal.note(notes.AgentEnded())
     journal.close()
     assert [path.name for path in tmp_path.iterdir()] == ["journal.jsonl"]
-    assert noted(tmp_path) == ["end"]
+    assert noted(tmp_path) == [notes.AgentEnded()]
 
 
 def test_a_note_from_outside_leaves_no_file_open(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
-        add_note(str(tmp_path), "launcher-gone", attempt=1)
+        add_note(str(tmp_path), notes.LauncherGone(1))
     assert len(os.listdir("/proc/self/fd")) == len(before)
-    assert noted(tmp_path) == ["launcher-gone"] * 3
+    assert noted(tmp_path) == [notes.LauncherGone(1)] * 3
     assert not (tmp_path / "reserve").exists()
 
 
@@ -39,9 +42,9 @@ def test_a_note_that_the_full_disk_cut_short_is_written_again(tmp_path: Path, mo
     journal = Journal(str(tmp_path))
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:7] if (tmp_path / "reserve").exists() else data))
-    journal.note("launcher-end", attempt=1)
-    journal.note("end")
-    assert noted(tmp_path) == ["launcher-end", "end"]
+    journal.note(notes.LauncherGone(1))
+    journal.note(notes.AgentEnded())
+    assert noted(tmp_path) == [notes.LauncherGone(1), notes.AgentEnded()]
 
 
 def test_why_a_host_was_lost_is_noted_with_what_it_is_made_of(tmp_path: Path) -> None:
@@ -60,17 +63,16 @@ def test_why_a_host_was_lost_is_noted_with_what_it_is_made_of(tmp_path: Path) ->
 def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_last_process_was_gone() -> None:
     """Its ranks are killed in between: they must not look like what came first."""
     seen = Seen()
-    made = {"pid": 1, "started": "", "host": "x", "index": 0, "launcher": False, "address": "", "unset": []}
-    for moment, fact in enumerate(
-        (
-            {"e": "host-made", **made},
-            {"e": "host-up", "host": "x"},
-            {"e": "host-trouble", "host": "x", "reason": "silent"},
-            {"e": "host-down", "host": "x", "reason": "killed", "memory": False},
-        )
-    ):
-        seen.learn({"t": float(moment), **fact})
+    told: list[Fact] = [
+        MADE,
+        notes.HostUp("x"),
+        notes.HostTrouble("x", "silent"),
+    ]
+    for moment, fact in enumerate(told):
+        seen.learn(Noted(float(moment), fact))
     found = seen.hosts["x"]
+    assert (found.up, found.trouble, found.down_at) == (False, "silent", datetime.fromtimestamp(2, UTC))
+    seen.learn(Noted(3.0, notes.HostDown("x", "killed", memory=False)))
     assert (found.trouble, found.down_at) == ("silent", datetime.fromtimestamp(2, UTC))
 
 
@@ -78,20 +80,44 @@ def test_a_host_is_lost_from_the_moment_it_was_found_silent_and_not_when_its_las
 def test_hosts_that_ended_after_their_launcher_are_remembered_as_they_were_then(lost: bool) -> None:
     """A job agent that nobody comes back to ends them; only what went before was lost."""
     seen = Seen()
-    made = {"pid": 1, "started": "", "host": "x", "index": 0, "launcher": False, "address": "", "unset": []}
-    down = {"e": "host-down", "host": "x", "reason": "silent", "memory": False}
-    for moment, fact in enumerate(
-        (
-            {"e": "host-made", **made},
-            {"e": "host-up", "host": "x"},
-            {"e": "launcher-start", "attempt": 1},
-            *([down] if lost else []),
-            {"e": "launcher-end", "attempt": 1, "code": 3, "signal": None, "memory": False, "lines": []},
-            *([] if lost else [down]),
-            {"e": "end"},
-        )
-    ):
-        seen.learn({"t": float(moment), **fact})
+    down = notes.HostDown("x", "silent", memory=False)
+    told: list[Fact] = [
+        MADE,
+        notes.HostUp("x"),
+        notes.LauncherStarted(1),
+        *([down] if lost else []),
+        notes.LauncherEnded(1, code=3, signal=None, memory=False, lines=[]),
+        *([] if lost else [down]),
+        notes.AgentEnded(),
+    ]
+    for moment, fact in enumerate(told):
+        seen.learn(Noted(float(moment), fact))
     assert not seen.hosts
     assert seen.launcher is not None
     assert [(host.name, host.down_at is not None) for host in seen.launcher.workers] == [("x", lost)]
+
+
+JOURNAL_BEFORE = """\
+{"t":1.0,"e":"keeper","pid":7,"started":"5@boot"}
+{"t":2.0,"e":"host-made","host":"x","index":0,"launcher":false,"pid":8,"started":"6@boot","address":"","unset":["CPU"]}
+{"t":3.0,"e":"host-up","host":"x"}
+{"t":3.5,"e":"what a later version may say","host":"x"}
+{"t":4.0,"e":"launcher-start","attempt":1}
+{"t":5.0,"e":"rank-start","rank":0,"size":1,"local":0,"host":"x","attempt":1,"world":"w","pid":9}
+{"t":6.0,"e":"rank-end","attempt":1,"world":"w","rank":0,"host":"x","code":3,"signal":null,"memory":false,"lines":["bye"],"reason":""}
+{"t":7.0,"e":"host-down","host":"x","index":0,"launcher":false,"reason":"silent","memory":true}
+"""
+
+
+def test_a_journal_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text(JOURNAL_BEFORE)
+    seen = Seen()
+    for fact in JournalReader(str(tmp_path)).news():
+        seen.learn(fact)
+    assert seen.agent == (7, "5@boot")
+    assert seen.unset_limits == {"CPU"}
+    host = seen.hosts["x"]
+    assert (host.machine, host.trouble, host.memory_limit_hit) == ("", "silent", True)
+    rank = seen.ranks[0]
+    assert (rank.pid, rank.last_lines, rank.finished_at) == (9, ("bye",), datetime.fromtimestamp(6, UTC))
+    assert not seen.ranks_may_fail

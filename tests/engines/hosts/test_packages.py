@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from oarsman.client.mpijob import MPIJob
-from oarsman.engines.hosts.core.host_spec import LocalHostSpecs
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
+from oarsman.engines.hosts.core.job_spec import LocalHostSpec
 from oarsman.engines.hosts.core.separation import Separation
+from oarsman.engines.hosts.local.host_spec import LocalHostSpecs
 from oarsman.job.mpi import Family
 from oarsman.manifest import job_from_document
 
@@ -26,20 +27,18 @@ def test_the_programs_of_an_environment_come_first_whichever_mpi_is_chosen(
 ) -> None:
     job = job_from_document(MPIJob("pi", command=["true"], workers=1, implementation=chosen).to_dict())
     host_specs = LocalHostSpecs(
-        job,
+        job=job,
         environment={"PATH": "/usr/bin"},
         folder=Path("/"),
         mpi=FoundMpi(Family.OPENMPI5, "5", "/opt/mpi/bin/mpirun"),
         separation=Separation(),
         job_folder="/jobs/x",
         run_folder="/run/x",
-        starter=["start"],
-        master_port=1,
-        ranks_share_cores=False,
-        private=False,
         gpus={},
-        packages=Path("/envs/t"),
+        packages="/envs/t",
     )
-    hosts = host_specs.hosts()
-    assert hosts["pi-launcher"]["environment"]["PATH"] == hosts["pi-launcher"]["own"]["PATH"] == launcher
-    assert hosts["pi-worker-0"]["environment"]["PATH"] == hosts["pi-worker-0"]["own"]["PATH"] == worker
+    hosts = host_specs.specification().hosts
+    for name, path in (("pi-launcher", launcher), ("pi-worker-0", worker)):
+        host = hosts[name]
+        assert isinstance(host, LocalHostSpec)
+        assert host.environment["PATH"] == host.own["PATH"] == path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core.launcher_output import Relayed
+from oarsman.engines.hosts.core.launcher import Relayed
 from oarsman.engines.hosts.core.log_lines import MERGED
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core import host_spec, installed_mpi, prepare, process
+from oarsman.engines.hosts.core import host_specs, installed_mpi, process, shims
 from oarsman.engines.hosts.core.shims import mpirun, rank, ssh
 from oarsman.job.mpi import Family
 
@@ -130,7 +130,7 @@ def test_an_mpi_is_known_by_its_own_words(text: str) -> None:
     ],
 )
 def test_references_are_expanded_as_kubernetes_does(text: str, expected: str) -> None:
-    assert host_spec.expand(text, {"A": "1", "B": "2"}) == expected
+    assert host_specs.expand(text, {"A": "1", "B": "2"}) == expected
 
 
 def test_a_process_is_known_by_its_start_not_its_number_alone() -> None:
@@ -153,4 +153,4 @@ def test_a_dead_process_is_not_alive() -> None:
 
 
 def test_stand_ins_start_without_site_packages() -> None:
-    assert prepare.starter()[1:3] == ["-I", "-S"]
+    assert shims.starter()[1:3] == ["-I", "-S"]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from oarsman import names
 from oarsman.backends.base import Fit
-from oarsman.engines.hosts.core import cgroups, host_spec, installed_mpi, prepare
-from oarsman.engines.hosts.core.host_spec import LocalHostSpecs
+from oarsman.engines.hosts.core import cgroups, installed_mpi
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.separation import probe
-from oarsman.engines.hosts.local import capacity
+from oarsman.engines.hosts.local import host_spec
+from oarsman.engines.hosts.local.host_spec import LocalHostSpecs
 from oarsman.job import launch
 from oarsman.job.job import Job
 from oarsman.job.mpi import Family, discover_hosts, hostfile
@@ -45,20 +45,16 @@ def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:
     found = installed_mpi.choose(environment, wanted=job.annotation(names.ANNOTATION_MPI), stated=stated)
     mpi = found or FoundMpi(Family.OPENMPI5, "", os.path.join(os.defpath.split(os.pathsep)[-1], "mpirun"))
     host_specs = LocalHostSpecs(
-        replace(job, uid="<uid>"),
+        job=replace(job, uid="<uid>"),
         environment=environment,
         folder=folder,
         mpi=mpi,
         separation=separation,
         job_folder=_FOLDER,
         run_folder=_RUN,
-        starter=prepare.starter(),
-        master_port=prepare.PRIVATE_MASTER_PORT,
-        ranks_share_cores=job.slots > capacity.cpu_count(),
         gpus={},
-        private=host_spec.wants_private_network(job, separation),
     )
-    given = host_specs.environment(job.launcher, job.launcher_host, "launcher")
+    given = host_specs.given_to(job.launcher_host)
     placement = (
         launch.expected_placement(job.launch, job.hosts, job.slots_per_worker) if job.launch is not None else None
     )

@@ -10,7 +10,7 @@ from typing import Any
 from oarsman.backends.base import Amounts, Fit, Holding, HostFinding, HostRecord, JobRecord
 from oarsman.backends.local.capacity import running_and_waiting
 from oarsman.control.host_state import last_check
-from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.job_spec import find_spec
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, WARN, Finding
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.job.job import Job
@@ -94,8 +94,6 @@ def _placed(records: Sequence[JobRecord], now: datetime, paths: Paths) -> list[P
 
 
 def _placement(paths: Paths, uid: str) -> tuple[Place, ...]:
-    try:
-        known = read_spec(str(paths.job(uid))).get("placement", {})
-    except (OSError, ValueError):
-        return ()
+    spec = find_spec(paths.job(uid))
+    known = spec.placement if spec is not None else {}
     return tuple(Place(member=member, machine=machine) for member, machine in known.items())

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from typing import Any
 
+from oarsman.engines.hosts.core.host import HostNetwork
 from oarsman.engines.hosts.core.job_agent import JobAgent
-from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Journal
-from oarsman.engines.hosts.local.host_network import HostNetwork, prepare_layer
+from oarsman.engines.hosts.local.host import LocalHostNetwork
 from oarsman.text.sentence import Text
 
 
-def hosts_of(spec: dict[str, Any]) -> HostNetwork:
-    if spec.get("transport") == "ssh":
-        from oarsman.engines.hosts.ssh.host_network import SshHostNetwork
+def hosts_of(spec: JobSpec) -> HostNetwork:
+    if spec.elsewhere:
+        from oarsman.engines.hosts.ssh.host import SshHostNetwork
 
         return SshHostNetwork(spec)
-    return HostNetwork(spec)
+    return LocalHostNetwork(spec)
 
 
 def main(folder: str) -> None:
@@ -42,8 +41,7 @@ def main(folder: str) -> None:
     for source, target in ((null, 0), (log, 1), (log, 2)):
         os.dup2(source, target)
     try:
-        os.makedirs(spec["run_folder"], mode=0o700, exist_ok=True)
-        prepare_layer(spec["run_folder"])
+        os.makedirs(spec.run_folder, mode=0o700, exist_ok=True)
         network = hosts_of(spec)
         network.open()
         agent = JobAgent(folder, spec, network, Journal(folder))
@@ -53,4 +51,6 @@ def main(folder: str) -> None:
     try:
         agent.run(ready_write)
     finally:
-        shutil.rmtree(spec["run_folder"], ignore_errors=True)
+        import shutil  # it brings much along that nobody needs before a job's end
+
+        shutil.rmtree(spec.run_folder, ignore_errors=True)

@@ -62,7 +62,7 @@ class SshMachine(Machine):
 
     def machine_of(self, key: str) -> dict[str, str]:
         """Member -> host of the rack, as the job was placed."""
-        return dict(read_spec(str(self.paths.job(self.uid(key))))["placement"])
+        return dict(read_spec(str(self.paths.job(self.uid(key)))).placement)
 
     # -- what is left ----------------------------------------------------------------------------------
     def left(self, hosts: Sequence[Host] | None = None) -> list[str]:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from oarsman.engines.hosts.core import framing
-from oarsman.engines.hosts.ssh.connection import Connection
-from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited
+from oarsman.engines.hosts.ssh.connection import Connection, RemoteCommands
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -57,7 +57,7 @@ class Elsewhere:
 
     def asked(self) -> tuple[socket.socket, list[int]]:
         caller, _ = self.server.accept()
-        _, fds = framing.receive(caller)
+        _, fds = COMMANDS.receive(caller)
         return caller, fds
 
 
@@ -78,7 +78,7 @@ def test_who_asks_for_more_than_once_is_told_everything_once(
     elsewhere.remote_commands.go_on("5")
     os.write(out, b"node2\n")
     serve(selector)
-    framing.send(caller, {"exit": 3})
+    RESULTS.send(caller, Exited(3))
     for fd in (quiet, out, err):
         os.close(fd)
     caller.close()
@@ -94,7 +94,7 @@ def test_a_number_that_is_used_again_ends_the_command_of_the_one_who_had_it(else
     elsewhere.remote_commands.start("5", "w-1", "sleep 600")
     first, fds = elsewhere.asked()
     elsewhere.remote_commands.start("5", "w-1", "hostname")
-    assert framing.receive(first) == (None, [])
+    assert COMMANDS.receive(first) == (None, [])
     second, more = elsewhere.asked()
     for fd in (*fds, *more):
         os.close(fd)

@@ -8,40 +8,49 @@ import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from oarsman.engines.hosts.core import framing
+from oarsman.engines.hosts.core import framing, orders
+from oarsman.engines.hosts.core.job_spec import SshWay
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
 from oarsman.engines.hosts.ssh import host as module
 from oarsman.engines.hosts.ssh.host import RemoteHost
 
+from ..specs import an_ssh_host
+
 pytestmark = pytest.mark.timeout(60)
-ASKED = {"argv": ["true"]}
 
 
 class JobAgent:
     """With one host, which is connected to nothing yet."""
 
-    def __init__(self, folder: Path, ssh: list[str]) -> None:
+    def __init__(self, folder: Path) -> None:
         self.channel, other = socket.socketpair()
-        way = {"name": "node1", "address": "", "user": "", "port": None, "jump": ""}
-        spec: dict[str, Any] = {
-            "run": "/tmp/oarsman-0/0",
-            "folder": "/",
-            "machine": "node1",
-            "way": way,
-            "host_agent": "",
-            "aliases": {},
-            "ssh": {"control": str(folder / "c"), "follows": False, "host_agent": ssh, "command": ssh},
-            "members": [("w-0", 1)],
-        }
-        self.host = RemoteHost("w-0", spec, str(folder / "s"), str(folder), other)
+        waits = ["sh", "-c", "exec sleep 600"]
+        ssh = SshWay(
+            control=str(folder / "c"),
+            follows=False,
+            host_agent=waits,
+            command=waits,
+            typed="ssh -F ours node1",
+            config="ours",
+        )
+        self.host = RemoteHost(
+            name="w-0",
+            spec=an_ssh_host(ssh=ssh),
+            socket_path=str(folder / "s"),
+            run_folder=str(folder),
+            agent=other,
+        )
 
-    def hears(self) -> framing.Message:
-        message, _ = framing.receive(self.channel)
-        assert message is not None
-        return message
+    def hears(self) -> orders.HostReport | framing.Unknown | None:
+        return orders.HOST_REPORTS.receive(self.channel)[0]
+
+    def hears_of_trouble(self) -> str:
+        trouble = self.hears()
+        assert isinstance(trouble, orders.InTrouble)
+        return trouble.reason
 
     def close(self) -> None:
         self.channel.close()
@@ -51,8 +60,7 @@ class JobAgent:
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Iterator[JobAgent]:
-    agent = JobAgent(tmp_path, ["sleep", "600"])
-    agent.host.spec["ssh"]["host_agent"] = ["sh", "-c", "exec sleep 600"]
+    agent = JobAgent(tmp_path)
     yield agent
     agent.close()
 
@@ -61,7 +69,7 @@ def ask(host: RemoteHost) -> tuple[socket.socket, int]:
     """A command, before the machine is up; and the end of the pipe that its output would come from."""
     caller, other = socket.socketpair()
     output, end = os.pipe()
-    framing.send(caller, ASKED, [end, end, end])
+    COMMANDS.send(caller, RunCommand(["true"]), [end, end, end])
     os.close(end)
     host._watch(other, host._serve)
     host._serve(other)
@@ -75,9 +83,8 @@ def serve(host: RemoteHost) -> None:
 
 
 def test_a_hint_to_try_ssh_goes_the_way_that_was_gone(agent: JobAgent) -> None:
-    agent.host.spec["ssh"] |= {"typed": "ssh -F ours node1", "config": "ours"}
     agent.host._connection_ended(255, "what nobody has heard of")
-    assert "try 'ssh -F ours node1'" in agent.hears()["failed"]
+    assert "try 'ssh -F ours node1'" in agent.hears_of_trouble()
 
 
 def test_a_command_whose_caller_left_before_it_began_never_begins(agent: JobAgent) -> None:
@@ -91,9 +98,9 @@ def test_a_command_whose_caller_left_before_it_began_never_begins(agent: JobAgen
 
 def test_a_command_that_is_stopped_before_it_began_has_ended_by_that_signal(agent: JobAgent) -> None:
     caller, output = ask(agent.host)
-    framing.send(caller, {"signal": int(signal.SIGTERM)})
+    COMMANDS.send(caller, SignalCommand(int(signal.SIGTERM)))
     serve(agent.host)
-    assert framing.receive(caller)[0] == {"exit": 143, "signal": 15}
+    assert RESULTS.receive(caller)[0] == Exited(143, 15)
     caller.close()
     serve(agent.host)
     os.close(output)
@@ -110,7 +117,7 @@ def test_a_host_that_lets_us_in_and_begins_nothing_is_named_and_tried_again(
     while host.connection is not None:
         assert time.monotonic() < deadline
         host._reap()
-    assert agent.hears() == {"failed": "node1: nothing began there within 0 seconds"}
+    assert agent.hears_of_trouble() == "node1: nothing began there within 0 seconds"
     assert host.connect_at is not None
 
 
@@ -136,15 +143,15 @@ def test_a_file_that_cannot_be_written_there_ends_the_host_with_the_reason(
     agent.host.up = True
     with pytest.raises(SystemExit):
         agent.host._hear("trouble", "printf: No space left on device")
-    assert agent.hears() == {"failed": "node1: printf: No space left on device"}
+    assert agent.hears_of_trouble() == "node1: printf: No space left on device"
 
 
 def test_what_ranks_wrote_is_told_with_rank_and_stream(agent: JobAgent) -> None:
     agent.host.up = True
     agent.host._hear("said", "2-77/1/rank.03/stderr aGVsbG8=")
-    assert agent.hears() == {"said": "aGVsbG8=", "attempt": 2, "world": "2-77", "by": 3, "stream": "err"}
+    assert agent.hears() == orders.Said("aGVsbG8=", 2, "2-77", rank=3, stream="err")
     agent.host._hear("emptied", "5")
-    assert agent.hears() == {"emptied": 5}
+    assert agent.hears() == orders.Emptied(5)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +161,7 @@ def test_what_no_host_agent_would_hand_on_is_passed_over(agent: JobAgent, words:
     agent.host.up = True
     agent.host._hear("said", words)
     agent.host._hear("emptied", "1")
-    assert agent.hears() == {"emptied": 1}
+    assert agent.hears() == orders.Emptied(1)
 
 
 @pytest.mark.parametrize(

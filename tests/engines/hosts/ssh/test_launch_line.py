@@ -6,23 +6,25 @@ from typing import Any
 
 import pytest
 
+from oarsman.engines.hosts.core.job_spec import LaunchFacts
 from oarsman.engines.hosts.ssh.launch_line import Composed, compose
 
-FACTS: dict[str, Any] = {
-    "family": "Open MPI 4",
-    "rewrite": True,
-    "machines": ["10.0.0.1", "10.0.0.2"],
-    "slots": [2, 2],
-    "rank": ["/bin/sh", "/tmp/x/rank.sh"],
-    "etc": "/tmp/x/l/etc/mpi",
-    "names": {"j-worker-1": "10.0.0.2"},
-    "output": "/tmp/x/run/o",
-}
+FACTS = LaunchFacts(
+    family="Open MPI 4",
+    rewrite=True,
+    machines=["10.0.0.1", "10.0.0.2"],
+    slots=[2, 2],
+    members={},
+    rank=["/bin/sh", "/tmp/x/rank.sh"],
+    etc="/tmp/x/l/etc/mpi",
+    names={"j-worker-1": "10.0.0.2"},
+    output="/tmp/x/run/o",
+)
 RANK = ["/bin/sh", "/tmp/x/rank.sh", "1:w:0", "10.0.0.1", "2222"]
 
 
 def composed(*words: str, own: str = "oe", name: str = "mpirun", **facts: Any) -> Composed:
-    return compose(name, words, {**FACTS, **facts}, attempt="1", world="w", port="2222", own=own)
+    return compose(name, words, FACTS._replace(**facts), attempt="1", world="w", port="2222", own=own)
 
 
 def test_every_rank_is_started_by_our_script_and_its_lines_are_tagged() -> None:

@@ -128,8 +128,8 @@ def test_variables_that_the_launch_line_names_reach_all_ranks(submitter: SshMach
 
 
 def file_of_launcher(submitter: SshMachine, name: str, file: str) -> list[str]:
-    host = read_spec(str(submitter.paths.job(submitter.uid(f"default/{name}"))))["hosts"][f"{name}-launcher"]
-    return submitter.rack.host(host["machine"]).path(f"{host['folder']}/{file}").read_text().splitlines()
+    host = read_spec(str(submitter.paths.job(submitter.uid(f"default/{name}")))).hosts[f"{name}-launcher"]
+    return submitter.rack.host(host.machine).path(f"{host.folder}/{file}").read_text().splitlines()
 
 
 def two_by_two(submitter: SshMachine, name: str) -> list[str]:

@@ -1,17 +1,14 @@
 """Limits of a host, where the machine lets us set them: control groups, version 1 or 2."""
 
-from __future__ import annotations
-
 import contextlib
 import os
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _ROOT = "/sys/fs/cgroup"
 _PERIOD_US = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class Slices:
+class Slices(NamedTuple):
     """Folders under which groups can be made: one for version 2, one per controller for version 1."""
 
     version: int  # 0: none
@@ -48,8 +45,7 @@ def _own_groups() -> dict[str, str]:
     return groups
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """The group of one host. Every method is harmless where no group could be made."""
 
     slices: Slices

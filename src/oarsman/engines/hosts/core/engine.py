@@ -8,28 +8,51 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import shutil
 import signal
-import struct
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import framing, job_agent, prepare, process
-from oarsman.engines.hosts.core.job_spec import read_spec
-from oarsman.engines.hosts.core.journal import JournalReader, add_note
+from oarsman.engines.hosts.core import framing, job_agent, orders, process, shims
+from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, read_spec
+from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
-from oarsman.engines.hosts.core.transport import Transport
 from oarsman.engines.hosts.local.transport import LocalTransport
 from oarsman.errors import RetryableError, UnsupportedError
 from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase
 from oarsman.plan import actions
 from oarsman.text.sentence import Text
+
+_ANSWER_WITHIN = 60.0
+
+
+class Transport(Protocol):
+    """What a host is: the one thing in which this engine's ways of running a job differ."""
+
+    name: str  # of the engine
+    far: bool  # its hosts take a while to reach: the launcher's is made with the others
+
+    async def start(self) -> None:
+        """Find out what can be had here."""
+
+    def refusal(self, assignment: Assignment) -> str | None:
+        """What of this job cannot be honoured, found before anything starts. May take its time."""
+
+    def remarks(self, job: Job) -> list[str]:
+        """What is done differently, each in one plain sentence."""
+
+    async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
+        """Write what the job agent needs, all anew; RetryableError if it cannot be had now."""
+
+    def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
+        """hostfile and its kin, for the hosts of this moment."""
+
+    def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
+        """After a job agent was killed: nothing of its job stays."""
 
 
 class Watched:
@@ -138,21 +161,21 @@ class HostsEngine:
                 case actions.Prepare():
                     await self._prepare(assignment, watched)
                 case actions.CreateWorker(index):
-                    await self._order(job, {"do": "start-host", "host": job.worker_host(index)})
+                    await self._order(job, orders.StartHost(job.worker_host(index)))
                 case actions.DeleteWorker(index):
                     await self._delete_worker(job, watched, index)
                 case actions.CreateLauncher(attempt):
-                    await self._order(job, {"do": "start-host", "host": job.launcher_host})
-                    await self._order(job, {"do": "start-launcher", "attempt": attempt})
+                    await self._order(job, orders.StartHost(job.launcher_host))
+                    await self._order(job, orders.StartLauncher(attempt))
                 case actions.DeleteLauncher(attempt):
-                    add_note(str(watched.folder), "launcher-gone", attempt=attempt)
+                    add_note(str(watched.folder), LauncherGone(attempt))
                     if watched.agent_alive:
-                        await self._order(job, {"do": "stop-launcher"})
+                        await self._order(job, orders.StopLauncher())
                 case actions.PublishHosts(hosts):
                     await self._publish(assignment, hosts)
                 case actions.Dismantle():
                     with contextlib.suppress(RetryableError):  # it is on its way out already
-                        await self._order(job, {"do": "end"})
+                        await self._order(job, orders.EndJob())
                 case actions.DeleteJob():
                     pass  # the runtime removes the record and calls forget()
         except UnsupportedError as error:  # only known now that its places are
@@ -172,32 +195,42 @@ class HostsEngine:
             assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid)
         )
         if not watched.agent_alive:
-            await prepare.start_agent(watched.folder)
+            await start_agent(watched.folder)
             watched.look()
         self._listen(uid, watched)
         if self._transport.far:
-            await self._order(assignment.job, {"do": "start-host", "host": assignment.job.launcher_host})
+            await self._order(assignment.job, orders.StartHost(assignment.job.launcher_host))
 
     async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
         name = job.worker_host(index)
         host = watched.seen.hosts.get(name)
         if watched.agent_alive and host is not None and host.down_at is None:
-            await self._order(job, {"do": "stop-host", "host": name})
+            await self._order(job, orders.StopHost(name))
         else:
-            note = partial(add_note, str(watched.folder))
             if host is not None and host.down_at is None:  # it died with its job agent, which could not say so
-                note(
-                    "host-down", host=name, index=index, launcher=False, reason=Text("its job agent died"), memory=False
-                )
-            note("host-gone", host=name)
+                add_note(str(watched.folder), HostDown(name, reason=Text("its job agent died"), memory=False))
+            add_note(str(watched.folder), HostGone(name))
 
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
         watched = self._of(assignment.job)
         files = self._transport.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
-        await self._order(assignment.job, {"do": "publish", "hosts": list(hosts), "files": files})
+        await self._order(assignment.job, orders.Publish(hosts, files))
 
-    async def _order(self, job: Job, message: dict[str, object]) -> None:
-        await AgentControl(self._run_folder(job.uid) / job_agent.CONTROL).order(message)
+    async def _order(self, job: Job, order: orders.Order) -> None:
+        """Have it done, or RetryableError with the job agent's words."""
+        try:
+            async with asyncio.timeout(_ANSWER_WITHIN):
+                reader, writer = await asyncio.open_unix_connection(self._run_folder(job.uid) / job_agent.CONTROL)
+                try:
+                    writer.write(orders.ORDERS.encode(order))
+                    await writer.drain()
+                    answer = await _receive(reader)
+                finally:
+                    writer.close()
+        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
+            raise RetryableError(Text("the job agent does not answer ({why})", why=f"{error!r}")) from error
+        if isinstance(answer, orders.Failed):
+            raise RetryableError(Text("the job agent could not {do}: {why}", do=answer.answer, why=answer.error))
 
     async def forget(self, uid: str) -> None:
         watched = self._watched.pop(uid, None) or Watched(self._job_folder(uid))
@@ -223,10 +256,8 @@ class HostsEngine:
     def _taken_gpus(self, but: str) -> set[str]:
         taken: set[str] = set()
         for uid, watched in self._watched.items():
-            if uid != but and watched.agent_alive:
-                with contextlib.suppress(OSError, ValueError):
-                    for devices in read_spec(str(watched.folder))["gpus"].values():
-                        taken.update(devices)
+            if uid != but and watched.agent_alive and (spec := find_spec(watched.folder)) is not None:
+                taken.update(device for devices in spec.gpus.values() for device in devices)
         return taken
 
 
@@ -294,28 +325,20 @@ def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
     )
 
 
-_ANSWER_WITHIN = 60.0
-
-
-class AgentControl:
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    async def order(self, message: dict[str, Any]) -> None:
-        """Have it done, or RetryableError with the job agent's words."""
-        try:
-            async with asyncio.timeout(_ANSWER_WITHIN):
-                reader, writer = await asyncio.open_unix_connection(self._path)
-                try:
-                    writer.write(framing.encode(message))
-                    await writer.drain()
-                    answer = await _receive(reader)
-                finally:
-                    writer.close()
-        except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
-            raise RetryableError(Text("the job agent does not answer ({why})", why=f"{error!r}")) from error
-        if "error" in answer:
-            raise RetryableError(Text("the job agent could not {do}: {why}", do=message["do"], why=answer["error"]))
+async def start_agent(folder: Path) -> None:
+    """Of the job whose specification is in this folder."""
+    agent = await asyncio.create_subprocess_exec(
+        *shims.starter(),
+        "job-agent",
+        str(folder),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    _, trouble = await agent.communicate()
+    if agent.returncode != 0:
+        raise RetryableError(Text("the job agent could not start: {why}", why=trouble.decode(errors="replace")))
 
 
 async def listen_to(path: Path, changed: Callable[[], None]) -> None:
@@ -323,7 +346,7 @@ async def listen_to(path: Path, changed: Callable[[], None]) -> None:
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         reader, writer = await asyncio.open_unix_connection(path)
         try:
-            writer.write(framing.encode({"do": "listen"}))
+            writer.write(orders.ORDERS.encode(orders.Listen()))
             while True:
                 await _receive(reader)
                 changed()
@@ -332,7 +355,6 @@ async def listen_to(path: Path, changed: Callable[[], None]) -> None:
     changed()
 
 
-async def _receive(reader: asyncio.StreamReader) -> dict[str, Any]:
-    (size,) = struct.unpack("!I", await reader.readexactly(4))
-    message: dict[str, Any] = json.loads(await reader.readexactly(size))
-    return message
+async def _receive(reader: asyncio.StreamReader) -> orders.Answer | framing.Unknown:
+    (size,) = framing.LENGTH.unpack(await reader.readexactly(framing.LENGTH.size))
+    return orders.ANSWERS.decode(await reader.readexactly(size))

@@ -20,12 +20,28 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oarsman.engines.hosts.core import framing, log_lines, process
-from oarsman.engines.hosts.core.job_spec import read_spec
-from oarsman.engines.hosts.core.journal import Journal
+from oarsman.engines.hosts.core import framing, log_lines, orders, process
+from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
+from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
+from oarsman.engines.hosts.core.journal import (
+    AgentEnded,
+    AgentStarted,
+    Fact,
+    HostDown,
+    HostMade,
+    HostTrouble,
+    HostUp,
+    Journal,
+    LauncherEnded,
+    LauncherStarted,
+    LogTrouble,
+    OutputBegan,
+    Published,
+    RankEnd,
+)
 from oarsman.engines.hosts.core.launcher import Launcher
-from oarsman.engines.hosts.core.members import Hosts, Ranks, has_news
-from oarsman.engines.hosts.local.host_network import HostNetwork, RunningHost
+from oarsman.engines.hosts.core.members import Hosts, Ranks
+from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStarted
 from oarsman.text.sentence import Text
 
 CONTROL = "k"  # name of the control socket in the run folder
@@ -36,13 +52,13 @@ _ALONE_SECONDS = 60.0  # how long hosts are kept for a supervisor to come back, 
 @dataclass(slots=True)
 class JobAgent:
     folder: str
-    spec: dict[str, Any]
+    spec: JobSpec
     network: HostNetwork
     journal: Journal
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     hosts: Hosts = field(default_factory=Hosts)
     launcher: Launcher | None = None
-    waiting_launcher: framing.Message | None = None  # ordered before its host was up
+    waiting_attempt: int | None = None  # of a launcher that was ordered before its host was up
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
     connections: set[socket.socket] = field(default_factory=set)
     output_seen: int = 0  # newest attempt that has written something
@@ -67,7 +83,7 @@ class JobAgent:
         if self.network.heartbeat is not None:
             self._watch(self.network.heartbeat, self.hosts.take_heartbeats)
         me = process.identify(os.getpid())
-        self.journal.note("agent", pid=os.getpid(), started=me.started if me else "")
+        self.journal.note(AgentStarted(os.getpid(), me.started if me else ""))
         os.write(ready, b"ok")
         os.close(ready)
         self.last_pulse = self.needed_at = time.monotonic()
@@ -76,9 +92,9 @@ class JobAgent:
                 key.data(key.fileobj)
             self._reap()
             self._tick()
-        self.journal.note("end")
+        self.journal.note(AgentEnded())
         self.journal.close()
-        self._tell({"changed": True})
+        self._tell_change()
 
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
         self.selector.register(thing, selectors.EVENT_READ, callback)
@@ -89,14 +105,14 @@ class JobAgent:
             pulse = min(pulse, self.launcher.patience(self.hosts.output_awaited()))
         return max(0.0, pulse)
 
-    def _note(self, event: str, **facts: Any) -> None:
-        self.journal.note(event, **facts)
-        self._tell({"changed": True})
+    def _note(self, fact: Fact) -> None:
+        self.journal.note(fact)
+        self._tell_change()
 
-    def _tell(self, message: framing.Message) -> None:
+    def _tell_change(self) -> None:
         for listener in list(self.listeners):
             try:
-                listener.send(framing.encode(message), socket.MSG_DONTWAIT)
+                listener.send(orders.ANSWERS.encode(orders.Changed()), socket.MSG_DONTWAIT)
             except BlockingIOError:
                 pass  # a halted supervisor must not halt the job; it has unread news, which say the same
             except OSError:
@@ -109,72 +125,71 @@ class JobAgent:
         self._watch(caller, self._serve)
 
     def _serve(self, caller: socket.socket) -> None:
-        message, fds = framing.receive(caller)
+        message, fds = orders.CALLS.receive(caller)
         for fd in fds:
             os.close(fd)
-        if message is None:
-            self._hang_up(caller)
-        elif "do" in message:
-            self._obey(caller, message)
-        elif "rank" in message:
-            self.ranks.started(caller, message)
-            self._note("rank-start", **message)
-        elif "output" in message:
-            self._saw_output(message["attempt"])
-        elif "exit" in message:
-            self._rank_ended(caller, message)
+        match message:
+            case None:
+                self._hang_up(caller)
+            case RankStarted():
+                self._note(self.ranks.started(caller, message))
+            case FirstOutput():
+                self._saw_output(message.attempt)
+            case RankEnded():
+                self._rank_ended(caller, message)
+            case framing.Unknown():
+                self._answer(caller, orders.Failed(message.name, repr(KeyError(message.name))))
+            case _:
+                self._obey(caller, message)
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose shim was killed says nothing more; that silence is its end.
         lines = self.ranks.last_lines(caller)
-        self._rank_ended(caller, {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL), "lines": lines})
+        self._rank_ended(caller, RankEnded(128 + signal.SIGKILL, int(signal.SIGKILL), lines))
         self.selector.unregister(caller)
         self.listeners.discard(caller)
         self.connections.discard(caller)
         caller.close()
 
-    def _obey(self, caller: socket.socket, message: framing.Message) -> None:
-        orders: dict[str, Callable[[framing.Message], None]] = {
-            "start-host": self._start_host,
-            "stop-host": lambda order: self.hosts.stop(order["host"], self.spec["grace"]),
-            "start-launcher": self._start_launcher,
-            "stop-launcher": self._stop_launcher,
-            "publish": self._publish,
-            "end": lambda _: self.end(),
-        }
-        answer: framing.Message = {"answer": message["do"]}
-        if message["do"] == "listen":
-            self.listeners.add(caller)
+    def _obey(self, caller: socket.socket, order: orders.Order) -> None:
+        name = orders.ORDERS.name(order)
+        try:
+            match order:
+                case orders.Listen():
+                    self.listeners.add(caller)
+                case orders.StartHost(host):
+                    self._start_host(host)
+                case orders.StopHost(host):
+                    self.hosts.stop(host, self.spec.grace)
+                case orders.StartLauncher(attempt):
+                    self._start_launcher(attempt)
+                case orders.StopLauncher():
+                    self._stop_launcher()
+                case orders.Publish(hosts, files):
+                    self.network.publish(files, self.hosts.values())
+                    self._note(Published(hosts))
+                case orders.EndJob():
+                    self.end()
+        except Exception as error:
+            self._answer(caller, orders.Failed(name, f"{type(error).__name__}: {error}"))
         else:
-            try:
-                orders[message["do"]](message)
-            except Exception as error:
-                answer["error"] = f"{type(error).__name__}: {error}"
+            self._answer(caller, orders.Done(name))
+
+    def _answer(self, caller: socket.socket, answer: orders.Done | orders.Failed) -> None:
         with contextlib.suppress(OSError):
-            framing.send(caller, answer)
+            orders.ANSWERS.send(caller, answer)
 
     # -- hosts ------------------------------------------------------------------------------------
-    def _start_host(self, message: framing.Message) -> None:
-        name: str = message["host"]
+    def _start_host(self, name: str) -> None:
         if name in self.hosts or self.ending:
             return
         self.spec = read_spec(self.folder)
-        host, unset = self.network.add(
-            name, self.spec["hosts"][name], now=time.monotonic(), close=self._private_descriptors()
-        )
-        host.hands_on = self.spec["hosts"][name].get("hands_on", False)
+        spec = self.spec.hosts[name]
+        host, unset = self.network.add(name, spec, now=time.monotonic(), close=self._private_descriptors())
         self.hosts[name] = host
         self._watch(host.channel, lambda _: self._hear(host))
         self.journal.note(
-            "host-made",
-            host=name,
-            index=host.index,
-            launcher=host.launcher,
-            pid=host.process.pid,
-            started=host.process.started,
-            address=host.address,
-            unset=unset,
-            machine=self.spec["hosts"][name].get("machine", ""),
+            HostMade(name, spec.index, spec.launcher, *host.process, self.network.address(spec), unset, spec.machine)
         )
 
     def _private_descriptors(self) -> list[int]:
@@ -185,27 +200,30 @@ class JobAgent:
         return [fd for fd in fds if fd >= 0]
 
     def _hear(self, host: RunningHost) -> None:
-        message, _ = framing.receive(host.channel)
-        if message is None:
-            self.selector.unregister(host.channel)
-            host.channel.close()
-            host.dying = not host.ending
-        elif "up" in message:
-            host.up, host.last_seen = True, time.monotonic()
-            self._note("host-up", host=host.name)
-            if host.launcher and self.waiting_launcher is not None:
-                self._start_launcher(self.waiting_launcher)
-        elif "failed" in message:
-            self._note("host-trouble", host=host.name, reason=message["failed"])
-        elif "launching" in message and self.launcher is not None:
-            self.launcher.expect(message["hosts"], by_hydra=message["launching"])
-        elif "said" in message:
-            host.last_seen = time.monotonic()  # over a slow connection its answer to a ping comes behind much output
-            self._take_down(message)
-        elif "emptied" in message:
-            host.emptied = message["emptied"]
-        elif "pong" in message:
-            host.last_seen = time.monotonic()
+        said, _ = orders.HOST_REPORTS.receive(host.channel)
+        match said:
+            case None:
+                self.selector.unregister(host.channel)
+                host.channel.close()
+                host.dying = not host.ending
+            case orders.Up():
+                host.up, host.last_seen = True, time.monotonic()
+                self._note(HostUp(host.name))
+                if host.spec.launcher and self.waiting_attempt is not None:
+                    self._start_launcher(self.waiting_attempt)
+            case orders.InTrouble(reason):
+                self._note(HostTrouble(host.name, reason))
+            case orders.Launching(hosts, by_hydra) if self.launcher is not None:
+                self.launcher.expect(hosts, by_hydra=by_hydra)
+            case orders.Said():
+                host.last_seen = (
+                    time.monotonic()
+                )  # over a slow connection its answer to a ping comes behind much output
+                self._take_down(said)
+            case orders.Emptied(sweep):
+                host.emptied = sweep
+            case orders.Alive():
+                host.last_seen = time.monotonic()
 
     def _reap(self) -> None:
         for host in list(self.hosts.values()):
@@ -224,7 +242,7 @@ class JobAgent:
             self.selector.unregister(host.channel)
         memory = host.group.out_of_memory_kills() > host.kills_seen
         self.network.remove(host)
-        self._note("host-down", host=host.name, index=host.index, launcher=host.launcher, reason=reason, memory=memory)
+        self._note(HostDown(host.name, reason, memory))
 
     # -- the pulse ---------------------------------------------------------------------------------
     def _tick(self) -> None:
@@ -244,23 +262,20 @@ class JobAgent:
         for host in list(self.hosts.values()):
             if slept:
                 host.last_seen = now
-            elif host.up and not host.ending and now - host.last_seen > self.spec["silence"]:
+            elif host.up and not host.ending and now - host.last_seen > self.spec.silence:
                 self._silent(host)
             self.network.ping(host)
         if self.launcher is not None and self.launcher.exit is None:  # one that ended by itself has its own word
             if self.launcher.is_late(now):
-                self._stop_launcher({})
+                self._stop_launcher()
             if self.launcher.must_be_killed(now):
                 self.hosts.sweep()
 
     def _silent(self, host: RunningHost) -> None:
-        seconds = self.spec["silence"]
-        who = self.spec["hosts"][host.name].get("machine") or Text("it")
-        self.journal.note(
-            "host-trouble",
-            host=host.name,
-            reason=Text("{who} gave no sign of life for {seconds} seconds", who=who, seconds=seconds),
-        )
+        seconds = self.spec.silence
+        who = host.spec.machine or Text("it")
+        reason = Text("{who} gave no sign of life for {seconds} seconds", who=who, seconds=seconds)
+        self.journal.note(HostTrouble(host.name, reason))
         host.ending = True
         process.send_signal(host.process, signal.SIGKILL)
 
@@ -271,33 +286,32 @@ class JobAgent:
             self.hosts.sweep()
 
     # -- the launcher ------------------------------------------------------------------------------
-    def _start_launcher(self, message: framing.Message) -> None:
+    def _start_launcher(self, attempt: int) -> None:
         if self.launcher is not None:
             return
-        attempt: int = message["attempt"]
         self.spec = read_spec(self.folder)
-        name: str = self.spec["launcher_host"]
+        name = self.spec.launcher_host
         if name not in self.hosts or not self.hosts[name].up:
-            self.waiting_launcher = message
+            self.waiting_attempt = attempt
             return
         try:
             self.launcher = Launcher.start(
                 attempt,
-                self.spec["launcher_argv"],
+                self.spec.launcher_argv,
                 host=name,
-                socket_path=f"{self.network.run_folder}/h/{name}",
+                socket_path=self.network.socket_path(name),
                 logs=log_lines.attempt_folder(f"{self.folder}/logs", attempt),
                 host_of=self._host_of if self.network.elsewhere else None,
             )
         except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
-            self.waiting_launcher = message
+            self.waiting_attempt = attempt
             return
-        self.waiting_launcher = None
+        self.waiting_attempt = None
         self.ranks.clear()
         self._watch(self.launcher.channel, self._launcher_says)
         for fd in self.launcher.streams:
             self._watch(fd, self._pump)
-        self._note("launcher-start", attempt=attempt)
+        self._note(LauncherStarted(attempt))
 
     def _pump(self, fd: int) -> None:
         assert self.launcher is not None
@@ -309,12 +323,12 @@ class JobAgent:
             self._log_trouble(error)
         self._saw_output(self.launcher.attempt)
 
-    def _take_down(self, message: framing.Message) -> None:
+    def _take_down(self, said: orders.Said) -> None:
         """What a rank elsewhere wrote, if it did not come through the launcher."""
-        if self.launcher is None or self.launcher.attempt != message["attempt"]:
+        if self.launcher is None or self.launcher.attempt != said.attempt:
             return
         try:
-            self.launcher.take_down(message)
+            self.launcher.take_down(said)
         except OSError as error:
             self._log_trouble(error)
         self._saw_output(self.launcher.attempt)
@@ -322,7 +336,7 @@ class JobAgent:
     def _log_trouble(self, error: OSError) -> None:
         if self.launcher is not None and not self.launcher.unrecorded:  # once, however much comes
             self.launcher.unrecorded = True
-            self.journal.note("log-trouble", reason=Text("the log could not be written: {why}", why=error.strerror))
+            self.journal.note(LogTrouble(Text("the log could not be written: {why}", why=error.strerror)))
             self.hosts.sweep()
 
     def _close_stream(self, fd: int) -> None:
@@ -345,7 +359,7 @@ class JobAgent:
                 key.data(key.fileobj)
 
     def _hear_out(self, host: RunningHost) -> None:
-        while has_news(host):
+        while host.has_news():
             self._hear(host)
 
     def _bury_the_dying(self) -> None:
@@ -368,64 +382,56 @@ class JobAgent:
             self.ranks.note_last_lines(self.journal)
         self.launcher = None
         code, number = launcher.result()
-        memory = self.hosts.memory_killed(self.spec["launcher_host"])
-        self._note(
-            "launcher-end",
-            attempt=launcher.attempt,
-            code=code,
-            signal=number,
-            memory=memory,
-            lines=launcher.lines[-40:],
-        )
+        memory = self.hosts.memory_killed(self.spec.launcher_host)
+        self._note(LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-40:]))
 
-    def _stop_launcher(self, _message: framing.Message) -> None:
-        self.waiting_launcher = None
+    def _stop_launcher(self) -> None:
+        self.waiting_attempt = None
         if self.launcher is not None:
-            self.launcher.stop(self.spec["grace"])
+            self.launcher.stop(self.spec.grace)
 
     # -- ranks -------------------------------------------------------------------------------------
-    def _rank_ended(self, caller: socket.socket, message: framing.Message) -> None:
-        rank = self.ranks.ended(caller, message["exit"])
+    def _rank_ended(self, caller: socket.socket, end: RankEnded) -> None:
+        rank = self.ranks.ended(caller, end.exit)
         if rank is None:
             return
         if self.launcher is not None:
             if rank.ends_the_others:
                 self.launcher.rank_failed()
-            if self.spec["launcher_is_mpirun"]:
+            if self.spec.launcher_is_mpirun:
                 self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
-        facts = {key: rank.facts[key] for key in ("attempt", "world", "rank", "host")}
-        memory = message["signal"] == signal.SIGKILL and self.hosts.memory_killed(rank.facts["host"])
+        facts = rank.facts
+        memory = end.signal == signal.SIGKILL and self.hosts.memory_killed(facts.host)
         self._note(
-            "rank-end",
-            **facts,
-            code=message["exit"],
-            signal=message["signal"],
-            memory=memory,
-            lines=message.get("lines", []),
-            reason=message.get("reason", ""),
-            at=message.get("at"),
+            RankEnd(
+                facts.attempt,
+                facts.world,
+                facts.rank,
+                code=end.exit,
+                signal=end.signal,
+                memory=memory,
+                lines=end.lines,
+                reason=end.reason,
+                at=end.at,
+            )
         )
 
     def _host_of(self, number: int) -> str:
         """Of a rank elsewhere; its lines may be here before its own word is."""
         planned = self.launcher.hosts[number : number + 1] if self.launcher is not None else ()
-        return str([self.spec["launcher_host"], *planned, *self.ranks.hosts_of(number)][-1])
+        return str([self.spec.launcher_host, *planned, *self.ranks.hosts_of(number)][-1])
 
     def _saw_output(self, attempt: int) -> None:
         if attempt > self.output_seen:
             self.output_seen = attempt
-            self._note("first-output", attempt=attempt)
+            self._note(OutputBegan(attempt))
 
-    # -- files and the end -------------------------------------------------------------------------
-    def _publish(self, message: framing.Message) -> None:
-        self.network.publish(message["files"], self.hosts.values())
-        self._note("published", hosts=message["hosts"])
-
+    # -- the end ---------------------------------------------------------------------------------
     def end(self) -> None:
         """Everything ends: the launcher gets its grace, then the hosts theirs."""
         if self.ending:
             return
         self.ending = True
-        self._stop_launcher({})
+        self._stop_launcher()
         for name in list(self.hosts):
-            self.hosts.stop(name, self.spec["grace"])
+            self.hosts.stop(name, self.spec.grace)

@@ -1,31 +1,168 @@
 """The journal of a job: what its job agent saw, one JSON line per fact, only ever added to.
 
 It is the truth about a running job. The supervisor reads it, may die, and reads it again; nothing
-the job agent noted is lost with either of them.
+the job agent noted is lost with either of them. Journals of earlier versions are read, too.
 """
-
-from __future__ import annotations
 
 import contextlib
 import errno
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from oarsman.text.sentence import Text, dump
+from oarsman.engines.hosts.core.framing import Codec, Unknown
+from oarsman.engines.hosts.core.messages import RankStarted
 
 RESERVE_BYTES = 1 << 20
+
+
+class AgentStarted(NamedTuple):
+    pid: int
+    started: str  # as in ProcessId
+
+
+class AgentEnded(NamedTuple):
+    pass
+
+
+class HostMade(NamedTuple):
+    host: str
+    index: int  # type: ignore[assignment]  # hides a method of tuples that nobody needs
+    launcher: bool
+    pid: int
+    started: str
+    address: str
+    unset: Sequence[str]  # limits that could not be set
+    machine: str = ""  # where it is, if it is not a machine of its own
+
+
+class HostUp(NamedTuple):
+    host: str
+
+
+class HostTrouble(NamedTuple):
+    host: str
+    reason: str
+
+
+class HostDown(NamedTuple):
+    host: str
+    reason: str  # empty: it was asked to end
+    memory: bool  # its memory limit was hit
+
+
+class HostGone(NamedTuple):
+    """The plan has dealt with its end."""
+
+    host: str
+
+
+class LauncherStarted(NamedTuple):
+    attempt: int
+
+
+class LauncherEnded(NamedTuple):
+    attempt: int
+    code: int
+    signal: int | None
+    memory: bool
+    lines: Sequence[str]
+
+
+class LauncherGone(NamedTuple):
+    """The plan has dealt with its end."""
+
+    attempt: int
+
+
+class RankEnd(NamedTuple):
+    attempt: int
+    world: str
+    rank: int
+    code: int
+    signal: int | None
+    memory: bool
+    lines: Sequence[str]
+    reason: str
+    at: float | None = None  # when it ended, if the rank could tell
+
+
+class RankLines(NamedTuple):
+    """The last lines of a rank whose end was told before they were here."""
+
+    attempt: int
+    world: str
+    rank: int
+    lines: Sequence[str]
+
+
+class Published(NamedTuple):
+    hosts: Sequence[str]
+
+
+class OutputBegan(NamedTuple):
+    attempt: int
+
+
+class LogTrouble(NamedTuple):
+    reason: str
+
+
+Fact = (
+    AgentStarted
+    | AgentEnded
+    | HostMade
+    | HostUp
+    | HostTrouble
+    | HostDown
+    | HostGone
+    | LauncherStarted
+    | LauncherEnded
+    | LauncherGone
+    | RankStarted
+    | RankEnd
+    | RankLines
+    | Published
+    | OutputBegan
+    | LogTrouble
+)
+_FACTS = Codec[Fact](
+    {
+        "keeper": AgentStarted,  # what the agent of a job was called that may still run
+        "agent": AgentStarted,
+        "end": AgentEnded,
+        "host-made": HostMade,
+        "host-up": HostUp,
+        "host-trouble": HostTrouble,
+        "host-down": HostDown,
+        "host-gone": HostGone,
+        "launcher-start": LauncherStarted,
+        "launcher-end": LauncherEnded,
+        "launcher-gone": LauncherGone,
+        "rank-start": RankStarted,
+        "rank-end": RankEnd,
+        "rank-lines": RankLines,
+        "published": Published,
+        "first-output": OutputBegan,
+        "log-trouble": LogTrouble,
+    },
+    tag="e",
+)
+
+
+class Noted(NamedTuple):
+    at: float
+    fact: Fact
 
 
 class Journal:
     """The writing side. While it is open a reserve is kept on the disk, so that a full disk can still be reported."""
 
     def __init__(self, folder: str) -> None:
-        self._path = os.path.join(folder, "journal.jsonl")
         self._reserve = os.path.join(folder, "reserve")
-        self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._fd = _open(folder)
         if not os.path.exists(self._reserve):
             with contextlib.suppress(OSError), open(self._reserve, "wb") as file:
                 file.write(bytes(RESERVE_BYTES))
@@ -35,8 +172,8 @@ class Journal:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self._reserve)
 
-    def note(self, event: str, **facts: Any) -> None:
-        line = _line(event, facts)
+    def note(self, fact: Fact) -> None:
+        line = _line(fact)
         try:
             if os.write(self._fd, line) == len(line):
                 return
@@ -49,29 +186,35 @@ class Journal:
         os.write(self._fd, line)
 
 
-def add_note(folder: str, event: str, **facts: Any) -> None:
+def add_note(folder: str, fact: Fact) -> None:
     """One fact from somebody other than the job agent."""
-    path = os.path.join(folder, "journal.jsonl")
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = _open(folder)
     try:
-        os.write(fd, _line(event, facts))
+        os.write(fd, _line(fact))
     finally:
         os.close(fd)
 
 
-def _line(event: str, facts: Mapping[str, Any]) -> bytes:
-    told = {name: dump(fact) if isinstance(fact, Text) else fact for name, fact in facts.items()}
-    return json.dumps({"t": time.time(), "e": event, **told}, separators=(",", ":")).encode() + b"\n"
+def _path(folder: str) -> str:
+    return os.path.join(folder, "journal.jsonl")
+
+
+def _open(folder: str) -> int:
+    return os.open(_path(folder), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _line(fact: Fact) -> bytes:
+    return json.dumps({"t": time.time(), **_FACTS.to_json(fact)}, separators=(",", ":")).encode() + b"\n"
 
 
 class JournalReader:
     """The reading side: what was added since the last look. A half-written line waits for its end."""
 
     def __init__(self, folder: str) -> None:
-        self._path = os.path.join(folder, "journal.jsonl")
+        self._path = _path(folder)
         self._offset = 0
 
-    def news(self) -> Iterator[dict[str, Any]]:
+    def news(self) -> Iterator[Noted]:
         try:
             with open(self._path, "rb") as file:
                 file.seek(self._offset)
@@ -82,4 +225,7 @@ class JournalReader:
         self._offset += len(complete)
         for line in complete.splitlines():
             with contextlib.suppress(ValueError):  # a line torn by a full disk
-                yield json.loads(line)
+                facts = json.loads(line)
+                fact = _FACTS.from_json(facts)
+                if not isinstance(fact, Unknown):
+                    yield Noted(facts["t"], fact)

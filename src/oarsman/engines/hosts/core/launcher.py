@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import contextlib
 import os
+import resource
 import signal
 import socket
 import time
@@ -12,7 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from oarsman.engines.hosts.core import framing, log_lines
-from oarsman.engines.hosts.core.launcher_output import Relayed, TaggedRecorder
+from oarsman.engines.hosts.core.log_lines import Recorder
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
+from oarsman.engines.hosts.core.orders import Said
+from oarsman.status.tags import Spoken, Tags
 
 _READ_SIZE = 1 << 16
 _NOTICE_SECONDS = 5.0  # how long it may take to notice that a rank has failed
@@ -28,7 +32,7 @@ class Launcher:
     streams: dict[int, log_lines.Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
     relayed: Relayed | None = None  # where output goes that does not come through it
     lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
-    exit: framing.Message | None = None
+    exit: Exited | None = None
     drain_until: float = 0.0
     heard_at: float = 0.0  # when output was last relayed, or it ended
     end_by: float | None = None  # a rank has failed; the whole world ends with it
@@ -69,18 +73,18 @@ class Launcher:
         pipes = ":".join(str(os.fstat(end).st_ino) for end in ends)  # how a shim knows where its output goes
         environment = {"OARSMAN_ATTEMPT": str(attempt), "OARSMAN_LAUNCHER_PIPES": pipes}
         quiet = os.open(os.devnull, os.O_RDONLY)
-        framing.send(launcher.channel, {"argv": list(argv), "env": environment}, [quiet, *ends])
+        COMMANDS.send(launcher.channel, RunCommand(argv, environment), [quiet, *ends])
         for fd in (quiet, *ends):
             os.close(fd)
         return launcher
 
     def listen(self) -> bool:
         """Take its host's next word; True when that was its end."""
-        message, _ = framing.receive(self.channel)
-        if message is not None and "exit" not in message:
+        result, _ = RESULTS.receive(self.channel)
+        if isinstance(result, framing.Unknown):
             return False
         # No answer: the launcher's host died, and the launcher with it.
-        self.exit = message or {"exit": 128 + signal.SIGKILL, "signal": int(signal.SIGKILL)}
+        self.exit = result or Exited(128 + signal.SIGKILL, int(signal.SIGKILL))
         self.heard_at = time.monotonic()
         self.drain_until = self.heard_at + _DRAIN_SECONDS
         return True
@@ -88,7 +92,7 @@ class Launcher:
     def stop(self, grace: float) -> None:
         if self.exit is None and self.kill_at is None:
             with contextlib.suppress(OSError):
-                framing.send(self.channel, {"signal": int(signal.SIGTERM)})
+                COMMANDS.send(self.channel, SignalCommand(int(signal.SIGTERM)))
             self.kill_at = time.monotonic() + grace
 
     def result(self) -> tuple[int, int | None]:
@@ -96,7 +100,7 @@ class Launcher:
         assert self.exit is not None
         if self.gave_up or self.overdue:
             return (255 if self.gave_up else 0), None
-        return self.exit["exit"], self.exit["signal"]
+        return self.exit.exit, self.exit.signal
 
     def expect(self, hosts: Sequence[str], *, by_hydra: bool) -> None:
         """Elsewhere a launch line was composed; `hosts` says where each rank will be, as far as that is known."""
@@ -116,12 +120,11 @@ class Launcher:
             self.streams[fd].feed(chunk)
         return bool(chunk)
 
-    def take_down(self, message: framing.Message) -> None:
+    def take_down(self, said: Said) -> None:
         """What a rank wrote, which did not come through the launcher. OSError: the log cannot be written."""
         self.heard_at = time.monotonic()
         if self.relayed is not None:
-            data = binascii.a2b_base64(message["said"])
-            self.relayed.feed(message["world"], message["by"], message["stream"], data)
+            self.relayed.feed(said.world, said.rank, said.stream, binascii.a2b_base64(said.data))
 
     def close(self) -> None:
         """No more will come."""
@@ -172,3 +175,100 @@ class Launcher:
 
     def _drained_by(self, awaited: bool) -> float:
         return max(self.drain_until, self.heard_at + _QUIET_SECONDS) if awaited else self.drain_until
+
+
+class Relayed:
+    """`host_of` knows where a rank runs. A script may launch more than once: each launch makes a world."""
+
+    def __init__(self, folder: str, host_of: Callable[[int], str]) -> None:
+        self._folder = folder
+        self._host_of = host_of
+        self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        self._recorders: dict[tuple[str, int, str], Recorder] = {}
+
+    def feed(self, world: str, rank: int, stream: str, data: bytes) -> None:
+        recorder = self._recorders.get((world, rank, stream))
+        if recorder is None:
+            self._make_room()
+            first = next(iter(self._recorders.values()), None)
+            recorder = self._recorders[world, rank, stream] = Recorder(
+                self._folder, rank=str(rank), host=self._host_of(rank), stream=stream, merge=True, beside=first
+            )
+        recorder.feed(data)
+
+    def _make_room(self) -> None:
+        """Of a thousand worlds in one script most are over. One that is not goes on in the same files."""
+        if len(self._recorders) > self._most:
+            oldest = list(self._recorders)[1]  # the first has open what the others share
+            self._recorders.pop(oldest).finish()
+
+    def finish(self) -> None:
+        for recorder in reversed(self._recorders.values()):
+            with contextlib.suppress(OSError):  # what one could not write, others may
+                recorder.finish()
+        self._recorders.clear()
+
+
+_LONGEST_LINE = 1 << 16
+
+
+class TaggedRecorder:
+    """One stream of the launcher. `host_of` knows where a rank runs."""
+
+    def __init__(self, folder: str, *, host: str, stream: str, host_of: Callable[[int], str]) -> None:
+        self._folder = folder
+        self._stream = stream
+        self._host_of = host_of
+        self._own = Recorder(folder, rank="-", host=host, stream=stream, merge=True)
+        self._ranks: dict[tuple[int, str], Recorder] = {}
+        self._tags = Tags()
+        self._by_hydra = False
+        self._partial = b""
+
+    def expect_hydra(self) -> None:
+        """From now on tags say nothing about the stream: MPICH's and Intel's launchers have one pattern for both."""
+        self._by_hydra = True
+
+    def feed(self, chunk: bytes) -> None:
+        data = self._partial + chunk
+        cut = data.rfind(b"\n") + 1
+        if not cut and len(data) > _LONGEST_LINE:
+            data, cut = data + b"\n", len(data) + 1
+        self._partial = data[cut:]
+        for line in data[:cut].split(b"\n")[:-1]:  # progress bars have carriage returns in their lines
+            self._hear(line)
+
+    def finish(self) -> None:
+        if self._partial:
+            self._hear(self._partial)
+        for spoken in self._tags.rest():
+            self._record(spoken)
+        for recorder in (*self._ranks.values(), self._own):
+            recorder.finish()
+
+    def last_lines(self) -> list[str]:
+        """The launcher's own."""
+        return self._own.last_lines()
+
+    def _hear(self, line: bytes) -> None:
+        spoken = self._tags.read(line.decode("utf-8", "surrogateescape"))
+        if spoken is not None:
+            self._record(spoken)
+
+    def _record(self, spoken: Spoken) -> None:
+        text = spoken.text.encode("utf-8", "surrogateescape") + b"\n"
+        if spoken.rank is None:
+            self._own.feed(text)
+            return
+        stream = self._stream if self._by_hydra else spoken.stream
+        recorder = self._ranks.get((spoken.rank, stream))
+        if recorder is None:
+            recorder = self._ranks[spoken.rank, stream] = Recorder(
+                self._folder,
+                rank=str(spoken.rank),
+                host=self._host_of(spoken.rank),
+                stream=stream,
+                merge=True,
+                beside=self._own,
+            )
+        recorder.feed(text)

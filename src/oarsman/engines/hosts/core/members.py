@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
 import struct
 import time
 from dataclasses import dataclass
-from typing import Any
 
-from oarsman.engines.hosts.core import framing, log_lines
-from oarsman.engines.hosts.core.journal import Journal
-from oarsman.engines.hosts.local.host_network import RunningHost
+from oarsman.engines.hosts.core import log_lines
+from oarsman.engines.hosts.core.host import RunningHost
+from oarsman.engines.hosts.core.journal import Journal, RankLines
+from oarsman.engines.hosts.core.messages import RankStarted
+from oarsman.engines.hosts.core.orders import EndCommands, EndHost
 
 
 class Hosts(dict[str, RunningHost]):
@@ -24,17 +24,17 @@ class Hosts(dict[str, RunningHost]):
         """Whatever commands still run on any host end now; the hosts stay."""
         self.sweeps += 1
         for host in self.values():
-            _tell(host, {"do": "sweep", "number": self.sweeps})
+            host.tell(EndCommands(self.sweeps))
 
     def output_awaited(self) -> bool:
         """Whether a host may have output of ranks that is not here yet. One that is lost has none."""
-        return any(host.hands_on and host.up and host.emptied < self.sweeps for host in self.values())
+        return any(host.spec.hands_on and host.up and host.emptied < self.sweeps for host in self.values())
 
     def stop(self, name: str, grace: float) -> None:
         host = self.get(name)
         if host is not None and not host.ending:
             host.ending = True
-            _tell(host, {"do": "end", "grace": grace})
+            host.tell(EndHost(grace))
 
     def take_heartbeats(self, heartbeat: socket.socket) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -55,29 +55,15 @@ class Hosts(dict[str, RunningHost]):
         return hit
 
 
-def has_news(host: RunningHost) -> bool:
-    """With poll: select() knows no descriptor above 1023, and a job of many ranks has those."""
-    if host.channel.fileno() < 0:
-        return False
-    poll = select.poll()
-    poll.register(host.channel, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def _tell(host: RunningHost, message: framing.Message) -> None:
-    with contextlib.suppress(OSError):
-        framing.send(host.channel, message)
-
-
 @dataclass(slots=True)
 class Rank:
-    facts: dict[str, Any]
+    facts: RankStarted
     ended: bool = False
     failed: bool = False
 
     @property
     def ends_the_others(self) -> bool:
-        return self.failed and not self.facts["survives"]
+        return self.failed and not self.facts.survives
 
 
 class Ranks:
@@ -94,12 +80,13 @@ class Ranks:
     def clear(self) -> None:
         self._by_caller.clear()
 
-    def started(self, caller: socket.socket, message: framing.Message) -> None:
-        # The kernel tells the true process number; inside its host the rank knows only its own.
-        peer = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12) if hasattr(socket, "SO_PEERCRED") else b""
-        if not self._elsewhere:
-            message["pid"] = struct.unpack("3i", peer)[0] if peer else message.get("pid", 0)
-        self._by_caller[caller] = Rank(message)
+    def started(self, caller: socket.socket, facts: RankStarted) -> RankStarted:
+        """With its true process number, which the kernel tells; inside its host the rank knows only its own."""
+        if not self._elsewhere and hasattr(socket, "SO_PEERCRED"):
+            peer = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            facts = facts._replace(pid=struct.unpack("3i", peer)[0])
+        self._by_caller[caller] = Rank(facts)
+        return facts
 
     def ended(self, caller: socket.socket, code: int) -> Rank | None:
         """The rank that ended just now; None if nobody did."""
@@ -113,12 +100,12 @@ class Ranks:
         return all(rank.ended for rank in self._by_caller.values())
 
     def world_ended(self, last: Rank) -> bool:
-        world = [rank for rank in self._by_caller.values() if rank.facts["world"] == last.facts["world"]]
-        return len(world) == last.facts["size"] and all(rank.ended for rank in world)
+        world = [rank for rank in self._by_caller.values() if rank.facts.world == last.facts.world]
+        return len(world) == last.facts.size and all(rank.ended for rank in world)
 
     def hosts_of(self, number: int) -> list[str]:
         """Those of all ranks with this number, the newest last: a script may launch more than once."""
-        return [rank.facts["host"] for rank in self._by_caller.values() if rank.facts["rank"] == number]
+        return [rank.facts.host for rank in self._by_caller.values() if rank.facts.rank == number]
 
     def last_lines(self, caller: socket.socket) -> list[str]:
         rank = self._by_caller.get(caller)
@@ -128,9 +115,9 @@ class Ranks:
         """Of ranks that failed elsewhere: their ends are told at once, what they wrote before comes later."""
         for rank in self._by_caller.values():
             if rank.failed and (lines := self._lines(rank)):
-                facts = {key: rank.facts[key] for key in ("attempt", "world", "rank")}
-                journal.note("rank-lines", **facts, lines=lines[-40:])
+                facts = rank.facts
+                journal.note(RankLines(facts.attempt, facts.world, facts.rank, lines[-40:]))
 
     def _lines(self, rank: Rank) -> list[str]:
-        base = f"{log_lines.attempt_folder(self._logs, rank.facts['attempt'])}/rank-{rank.facts['rank']}"
+        base = f"{log_lines.attempt_folder(self._logs, rank.facts.attempt)}/rank-{rank.facts.rank}"
         return log_lines.tail(f"{base}.out") + log_lines.tail(f"{base}.err")

@@ -4,19 +4,15 @@ A process is named by its pid and its start time together; a pid alone may belon
 by the time it is signalled.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessId:
+class ProcessId(NamedTuple):
     pid: int
     started: str  # kernel ticks since boot, and the boot; opaque
 
@@ -31,8 +27,7 @@ def exit_of(wait_status: int) -> tuple[int, int | None]:
 def identify(pid: int) -> ProcessId | None:
     """The process that has this pid now, unless it is gone or only waits to be reaped."""
     if sys.platform != "linux":
-        answer = subprocess.run(["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True)
-        state, _, started = answer.stdout.strip().partition(" ")
+        state, _, started = _ps("-o", "stat=,lstart=", "-p", str(pid)).strip().partition(" ")
         return ProcessId(pid, started.strip()) if started and not state.startswith("Z") else None
     fields = _stat(pid)
     if fields is None or fields[0] in ("Z", "X"):
@@ -122,10 +117,16 @@ def kill_all(pids: Iterable[int], number: int) -> None:
 
 def _parents() -> list[tuple[int, int]]:
     if not os.path.isdir("/proc/self"):
-        listing = subprocess.run(["ps", "-axo", "pid=,ppid="], capture_output=True, text=True).stdout
-        return [(int(pid), int(parent)) for pid, parent in map(str.split, listing.splitlines())]
+        listing = _ps("-axo", "pid=,ppid=").splitlines()
+        return [(int(pid), int(parent)) for pid, parent in map(str.split, listing)]
     stats = ((int(name), _stat(int(name))) for name in os.listdir("/proc") if name.isdigit())
     return [(pid, int(fields[1])) for pid, fields in stats if fields is not None]
+
+
+def _ps(*words: str) -> str:
+    import subprocess  # not on Linux, and every rank would pay for it
+
+    return subprocess.run(["ps", *words], capture_output=True, text=True).stdout
 
 
 def _stat(pid: int) -> list[str] | None:

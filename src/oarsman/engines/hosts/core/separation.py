@@ -3,23 +3,17 @@
 The trial runs in a child process, so that nothing of it stays.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from typing import NamedTuple
 
 from oarsman.text.sentence import Text
 
 
-@dataclass(frozen=True, slots=True)
-class Separation:
+class Separation(NamedTuple):
     user: bool = False  # a user namespace is needed (not root) and can be had
     names: bool = False  # own host name: the one thing Open MPI cannot do without
     processes: bool = False  # own process numbers: nothing outlives its host
@@ -39,6 +33,8 @@ def only_loopback() -> bool:
 
 
 def ip_command() -> str | None:
+    import shutil  # job agents get here, too, and have no use for it
+
     return shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
@@ -54,7 +50,7 @@ def probe() -> Separation:
         result = Separation(trouble=Text("the trial itself failed"))
         with contextlib.suppress(BaseException):
             result = _try_everything()
-        os.write(write, json.dumps(asdict(result)).encode())
+        os.write(write, json.dumps(result._asdict()).encode())
         os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as file:
@@ -75,7 +71,7 @@ def _try_everything() -> Separation:
     def works(step: Callable[[], None]) -> bool:
         try:
             step()
-        except (OSError, subprocess.SubprocessError) as error:
+        except OSError as error:
             trouble.append(str(error))
             return False
         return True
@@ -100,6 +96,8 @@ def _try_mounts() -> None:
 
 
 def _try_etc() -> None:
+    import tempfile
+
     from oarsman.engines.hosts.core import linux
 
     layer = tempfile.mkdtemp(prefix="oarsman-")

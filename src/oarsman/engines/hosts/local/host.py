@@ -1,150 +1,260 @@
-"""One host of a job: the process that is `<job>-worker-0`, seen from inside.
+"""Hosts of a job that are processes of this machine: namespaces, addresses, mounts and limits.
 
-It is the first process of its host. It accepts commands from the shim for ssh, starts them
-with the caller's own input and output, reaps every orphan, and ends with everything that runs on
-it when told so or when its job agent is gone. Seen by mpirun it is a machine.
+Runs inside the job agent. `LocalHostNetwork` forks twice for each host: the first child enters new namespaces and waits
+for its network cable, the second is the host's first process. No other program is needed but `ip`.
+
+That process accepts commands from the shim for ssh, starts them with the caller's own input and output, reaps every
+orphan, and ends with everything that runs on it when told so or when its job agent is gone. Seen by mpirun it is a
+machine.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import selectors
 import signal
 import socket
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NoReturn
 
-from oarsman.engines.hosts.core import framing, process
+from oarsman.engines.hosts.core import process
+from oarsman.engines.hosts.core.cgroups import Group
+from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
+from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, LocalHostSpec
+from oarsman.engines.hosts.core.messages import Exited, RunCommand
+from oarsman.engines.hosts.core.orders import Alive, Up
+from oarsman.engines.hosts.core.separation import run_ip
 
-_HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
+_BRIDGE = "rack0"
+_BRIDGE_ADDRESS = "10.77.0.1"
+_HEARTBEAT_PORT = 4077
 
 
-@dataclass(slots=True)
-class Command:
-    pid: int
-    caller: socket.socket
+def address_of(index: int, *, launcher: bool, private: bool) -> str:
+    """The launcher is .0.2, workers follow from .1.1 on, 250 in each block.
+
+    On the machine's own network hosts get loopback addresses, each a different one: Open MPI 4 takes a name that
+    resolves to the address of an interface for itself, and would run every rank on the launcher.
+    """
+    net = "10.77" if private else "127.77"
+    return f"{net}.0.2" if launcher else f"{net}.{index // 250 + 1}.{index % 250 + 1}"
 
 
-@dataclass(slots=True)
-class Host:
-    name: str
-    socket_path: str
-    environment: Mapping[str, str]
-    folder: str
-    umask: int  # the user's own; ours lets nobody else read
-    agent: socket.socket  # end of file here means the job agent is dead
+class LocalHostNetwork(HostNetwork):
+    def __init__(self, spec: JobSpec) -> None:
+        super().__init__(spec)
+        self.separation = spec.separation
+        self.private_network = spec.network == "private" and self.separation.network
+        self._ip = spec.ip or ""
+
+    def open(self) -> None:
+        """Enter the job's own network; from now on this process is its switch."""
+        from oarsman.engines.hosts.core import linux
+
+        super().open()
+        self._prepare_layer()
+        if self.separation.names and self.separation.user:
+            linux.enter_own_user_namespace()
+        if self.private_network:
+            linux.unshare(linux.CLONE_NEWNET)
+            lines = [
+                "link set lo up",
+                f"link add {_BRIDGE} type bridge",
+                f"addr add {_BRIDGE_ADDRESS}/16 dev {_BRIDGE}",
+            ]
+            run_ip(self._ip, [*lines, f"link set {_BRIDGE} up"])
+            self.heartbeat = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            self.heartbeat.bind((_BRIDGE_ADDRESS, 0))
+            self.heartbeat.setblocking(False)
+
+    def _prepare_layer(self) -> None:
+        """The layer over /etc: an empty mpi folder and a hosts file, to bind over."""
+        os.makedirs(f"{self.run_folder}/layer/mpi", exist_ok=True)
+        for path in (f"{self.run_folder}/layer/hosts", f"{self.run_folder}/etc/hosts"):
+            open(path, "a").close()
+
+    def address(self, spec: HostSpec) -> str:
+        return address_of(spec.index, launcher=spec.launcher, private=self.private_network)
+
+    def ping(self, host: RunningHost) -> None:
+        if self.heartbeat is None:
+            super().ping(host)
+            return
+        with contextlib.suppress(OSError):
+            self.heartbeat.sendto(b"?", (self.address(host.spec), _HEARTBEAT_PORT))
+
+    def publish(self, files: Mapping[str, str], hosts: Iterable[RunningHost]) -> None:
+        with open(f"{self.run_folder}/etc/hosts", "w") as file:  # in place: this very file is mounted
+            file.write(files["hosts"])
+        super().publish({name: text for name, text in files.items() if name != "hosts"}, hosts)
+
+    def _start(self, name: str, spec: HostSpec, channel: socket.socket, group: Group, close: Sequence[int]) -> int:
+        assert isinstance(spec, LocalHostSpec)
+        ready_read, ready_write = os.pipe()
+        go_read, go_write = os.pipe()
+        first = os.fork()
+        if first == 0:
+            for fd in (ready_read, go_write, *close):
+                os.close(fd)
+            group.join()
+            self._first_child(name, spec, channel, ready_write, go_read)
+        os.close(ready_write)
+        os.close(go_read)
+        pid = self._plug_in(first, spec, ready_read, go_write)
+        os.waitpid(first, 0)
+        return pid
+
+    def _plug_in(self, child: int, spec: LocalHostSpec, ready_read: int, go_write: int) -> int:
+        """Give the new host its cable, let it go on, and learn its process number."""
+        with os.fdopen(ready_read, "rb") as ready:
+            if ready.read(1) == b"r" and self.private_network:
+                cable = "cl" if spec.launcher else f"c{spec.index}"
+                with contextlib.suppress(OSError):  # the host will say that it has no network
+                    run_ip(
+                        self._ip,
+                        [
+                            f"link add {cable} type veth peer name eth0 netns {child}",
+                            f"link set {cable} master {_BRIDGE} up",
+                        ],
+                    )
+            with contextlib.suppress(BrokenPipeError):
+                os.write(go_write, b"g")
+            os.close(go_write)
+            answer = ready.read()
+        return int(answer or 0)
+
+    # -- in the children ------------------------------------------------------------------------
+    def _first_child(self, name: str, spec: LocalHostSpec, channel: socket.socket, ready: int, go: int) -> NoReturn:
+        from oarsman.engines.hosts.core import linux
+
+        have = self.separation
+        try:
+            if have.names:
+                flags = linux.CLONE_NEWUTS | linux.CLONE_NEWIPC
+                flags |= linux.CLONE_NEWNS if have.mounts else 0
+                flags |= linux.CLONE_NEWNET if self.private_network else 0
+                linux.unshare(flags)
+                socket.sethostname(name)
+            os.write(ready, b"r")
+            os.read(go, 1)
+            if self.private_network:
+                run_ip(self._ip, ["link set lo up", f"addr add {self.address(spec)}/16 dev eth0", "link set eth0 up"])
+            if have.processes:
+                linux.unshare(linux.CLONE_NEWPID)  # last, because the next child becomes the host's process 1
+            second = os.fork()
+            if second:
+                os.write(ready, str(second).encode())
+                os._exit(0)
+            os.close(ready)
+            os.close(go)
+            self._be_host(name, spec, channel)
+        except BaseException as error:
+            report_failure(channel, error)
+            os._exit(1)
+
+    def _be_host(self, name: str, spec: LocalHostSpec, channel: socket.socket) -> NoReturn:
+        from oarsman.engines.hosts.core import linux
+
+        os.setsid()
+        if sys.platform == "linux":
+            linux.become_subreaper()
+        self._mount(spec)
+        heartbeat = None
+        if self.private_network:
+            heartbeat = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            heartbeat.bind((self.address(spec), _HEARTBEAT_PORT))
+        LocalHost(
+            name=name,
+            socket_path=self.socket_path(name),
+            agent=channel,
+            spec=spec,
+            owns_pids=self.separation.processes,
+            heartbeat=heartbeat,
+        ).run()
+
+    def _mount(self, spec: LocalHostSpec) -> None:
+        from oarsman.engines.hosts.core import linux
+
+        have = self.separation
+        if not have.mounts:
+            return
+        linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
+        if have.etc:
+            layer = f"{self.run_folder}/layer"
+            linux.mount("overlay", "/etc", "overlay", linux.MS_RDONLY, f"lowerdir={layer}:/etc")
+            # Bound over the layer, because an overlay does not notice files replaced below it.
+            linux.bind(f"{self.run_folder}/etc/mpi", "/etc/mpi", read_only=True)
+            linux.bind(f"{self.run_folder}/etc/hosts", "/etc/hosts")
+        linux.mount("tmpfs", "/dev/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
+        for volume in spec.mounts:
+            if volume.memory:
+                linux.mount("tmpfs", volume.target, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, volume.options)
+            else:
+                linux.bind(volume.source, volume.target, read_only=volume.read_only)
+        if have.processes:
+            linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+
+
+@dataclass(kw_only=True)
+class LocalHost(Host[Command]):
+    spec: LocalHostSpec
     owns_pids: bool  # True: we are process 1, and nothing outlives us
     heartbeat: socket.socket | None = None  # answers pings on the host's own address
-    commands: dict[int, Command] = field(default_factory=dict)
-    deadlines: list[tuple[float, int]] = field(default_factory=list)  # (when, pid) to kill for good
-    ending_by: float | None = None
-    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
-    def run(self) -> NoReturn:
-        woken = process.wake_pipe()
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        server = framing.listen(self.socket_path)
-        self.selector.register(server, selectors.EVENT_READ, self._accept)
-        self.selector.register(self.agent, selectors.EVENT_READ, self._obey)
-        self.selector.register(woken, selectors.EVENT_READ, process.drain)
+    def _begin(self) -> None:
         if self.heartbeat is not None:
-            self.selector.register(self.heartbeat, selectors.EVENT_READ, self._answer)
-        framing.send(self.agent, {"up": self.name})
-        while True:
-            for key, _ in self.selector.select(self._patience()):
-                key.data(key.fileobj)
-            self._reap()
-            self._keep_deadlines()
+            self._watch(self.heartbeat, self._answer_ping)
+        self._tell(Up())
 
-    # -- what arrives ----------------------------------------------------------------------------
-    def _accept(self, server: socket.socket) -> None:
-        caller, _ = server.accept()
-        self.selector.register(caller, selectors.EVENT_READ, self._serve)
-
-    def _serve(self, caller: socket.socket) -> None:
-        message, fds = framing.receive(caller)
-        try:
-            if message is None:
-                self._hang_up(caller)
-            elif "argv" in message:
-                self._start(caller, message, fds)
-            elif "signal" in message:
-                for command in self.commands.values():
-                    if command.caller is caller:
-                        _signal_group(command.pid, message["signal"])
-        finally:
-            for fd in fds:
-                os.close(fd)
-
-    def _start(self, caller: socket.socket, message: framing.Message, fds: Sequence[int]) -> None:
-        environment = {**self.environment, **message.get("env", {})}
+    # -- commands ----------------------------------------------------------------------------------
+    def _take(self, caller: socket.socket, command: RunCommand, fds: list[int]) -> None:
         pid = os.fork()
         if pid == 0:
-            os.umask(self.umask)
-            _become(message["argv"], environment, message.get("folder") or self.folder, fds)
+            os.umask(self.spec.umask)
+            _become(command.argv, {**self.spec.environment, **command.env}, self.spec.folder, fds)
+        for fd in fds:
+            os.close(fd)
         self.commands[pid] = Command(pid, caller)
-        with contextlib.suppress(OSError):
-            framing.send(caller, {"started": pid})
 
-    def _hang_up(self, caller: socket.socket) -> None:
-        """The caller is gone: like a closed ssh connection, its command ends too."""
-        self.selector.unregister(caller)
-        caller.close()
-        for command in self.commands.values():
-            if command.caller is caller:
-                _signal_group(command.pid, signal.SIGTERM)
-                self.deadlines.append((time.monotonic() + _HANG_UP_GRACE, command.pid))
+    def _signal(self, command: Command, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(command.number, number)
 
-    def _obey(self, agent: socket.socket) -> None:
-        message, _ = framing.receive(agent)
-        if message is None:
-            self._end_now()
-        elif message["do"] == "sweep":
-            self._signal_everything(signal.SIGKILL)
-        elif message["do"] == "end":
-            self.ending_by = time.monotonic() + message["grace"]
-            self._signal_everything(signal.SIGTERM)
-        elif message["do"] == "ping":
-            self._pong()
+    def _reap(self) -> None:
+        for pid, status in process.ended_children():
+            if pid in self.commands:
+                self._ended(self.commands[pid], Exited(*process.exit_of(status)))
 
-    def _answer(self, heartbeat: socket.socket) -> None:
+    # -- pings -------------------------------------------------------------------------------------
+    @property
+    def _halted(self) -> bool:
+        """A halted daemon makes the whole host silent, as it would be on a network."""
+        return any(process.stopped(pid) for pid in self.commands)
+
+    def _answer_ping(self, heartbeat: socket.socket) -> None:
         _data, address = heartbeat.recvfrom(64)
-        if not any(process.stopped(pid) for pid in self.commands):
+        if not self._halted:
             heartbeat.sendto(self.name.encode(), address)
 
     def _pong(self) -> None:
-        # A halted daemon makes the whole host silent, as it would be on a network.
-        if not any(process.stopped(pid) for pid in self.commands):
-            framing.send(self.agent, {"pong": self.name})
+        if not self._halted:
+            self._tell(Alive())
 
-    # -- what ends -------------------------------------------------------------------------------
-    def _reap(self) -> None:
-        for pid, status in process.ended_children():
-            command = self.commands.pop(pid, None)
-            if command is not None and command.caller.fileno() >= 0:
-                code, number = process.exit_of(status)
-                with contextlib.suppress(OSError):
-                    framing.send(command.caller, {"exit": code, "signal": number})
+    # -- the end -----------------------------------------------------------------------------------
+    def _sweep(self, _number: int) -> None:
+        self._signal_everything(signal.SIGKILL)
+
+    def _end(self, grace: float) -> None:
+        self.ending_by = time.monotonic() + grace
+        self._signal_everything(signal.SIGTERM)
 
     def _keep_deadlines(self) -> None:
-        now = time.monotonic()
-        due = [pid for when, pid in self.deadlines if when <= now]
-        self.deadlines = [(when, pid) for when, pid in self.deadlines if when > now]
-        for pid in due:
-            if pid in self.commands:
-                _signal_group(pid, signal.SIGKILL)
-        if self.ending_by is not None and (now >= self.ending_by or not self._others()):
+        super()._keep_deadlines()
+        if self.ending_by is not None and not self._others():
             self._end_now()
-
-    def _patience(self) -> float | None:
-        # The end of any process wakes us, so only the deadlines need a clock.
-        times = [when for when, _ in self.deadlines] + ([self.ending_by] if self.ending_by is not None else [])
-        return max(0.0, min(times) - time.monotonic()) if times else None
 
     def _others(self) -> list[int]:
         if self.owns_pids:
@@ -188,8 +298,3 @@ def _become(argv: Sequence[str], environment: Mapping[str, str], folder: str, fd
         os.write(2, f"oarsman: cannot start {argv[0]}: {error!r}\n".encode())
         os._exit(126)
     sys.exit(0)
-
-
-def _signal_group(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, number)

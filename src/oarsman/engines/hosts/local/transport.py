@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
+import shlex
 import shutil
 import signal
+import socket
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import psutil
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import cgroups, host_spec, installed_mpi, prepare, process, separation
-from oarsman.engines.hosts.core.cgroups import Slices
+from oarsman.engines.hosts.core import cgroups, installed_mpi, process, separation, shims
+from oarsman.engines.hosts.core.host_specs import SHIMMED, hand_out_gpus
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
-from oarsman.engines.hosts.core.job_spec import read_spec
+from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, find_spec, replace_file, write_spec
 from oarsman.engines.hosts.core.journal_state import Seen
+from oarsman.engines.hosts.local import capacity, host_spec
+from oarsman.engines.hosts.local.host import address_of
 from oarsman.errors import RetryableError
-from oarsman.job.job import Job
+from oarsman.job.job import Implementation, Job
+from oarsman.job.mpi import discover_hosts, hostfile
 from oarsman.text.sentence import Text
 
 
@@ -58,21 +62,79 @@ class LocalTransport:
         mpi = await asyncio.to_thread(_mpi, assignment)
         if mpi is None:
             raise RetryableError(installed_mpi.explain_absence(assignment.job))
-        prepare.Preparation(
-            assignment,
+        job, previous = assignment.job, find_spec(folder)
+        private = host_spec.wants_private_network(job, self._separation)
+        spec = host_spec.LocalHostSpecs(
+            job=job,
+            environment=assignment.environment,
             mpi=mpi,
+            run_folder=str(run_folder),
+            gpus=hand_out_gpus(
+                job, lambda _: capacity.gpus(), kept=previous.gpus if previous else {}, taken=taken_gpus
+            ),
+            packages=str(assignment.packages or ""),
+            folder=assignment.folder,
+            job_folder=str(folder),
             separation=self._separation,
             slices=self._slices,
-            folder=folder,
-            run_folder=run_folder,
-            taken_gpus=taken_gpus,
-        ).write()
+            master_port=host_spec.PRIVATE_MASTER_PORT if private else _master_port(previous),
+        ).specification()
+        _write(spec, folder, run_folder)
 
-    def host_files(self, job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
-        return prepare.host_files(job, hosts, spec)
+    def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
+        """hostfile, discover_hosts.sh, kubexec.sh and the table of names, for the hosts of this moment."""
+        implementation = Implementation(spec.implementation)
+        table = "127.0.0.1 localhost\n"
+        for name, host in spec.hosts.items():
+            address = address_of(host.index, launcher=host.launcher, private=spec.network == "private")
+            domain = f"{name}.{job.name}.{job.namespace}.svc"
+            table += f"{address} {name} {name}.{job.name} {domain}\n"
+        room = hostfile(implementation, ["localhost"], job.slots) if not spec.separation.names else None
+        return {
+            names.HOSTFILE: room or hostfile(implementation, hosts, job.slots_per_worker),
+            names.DISCOVER_HOSTS: discover_hosts(hosts, job.slots_per_worker),
+            names.KUBEXEC: f'#!/bin/sh\nexec {spec.run_folder}/bin/ssh "$@"\n',
+            "hosts": table + _machine_names(),
+        }
 
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
         clear_up(uid, seen, folder, run_folder)
+
+
+def _master_port(previous: JobSpec | None) -> int:
+    """A free one, and the same one for as long as the job lives."""
+    if previous is not None and previous.master_port:
+        return previous.master_port
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def _write(spec: JobSpec, folder: Path, run_folder: Path) -> None:
+    """All from scratch, so it does not matter where an earlier preparation was cut short."""
+    for needed in (folder / "logs", run_folder / "bin", run_folder / "e"):
+        needed.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name, host in spec.hosts.items():
+        assert isinstance(host, LocalHostSpec)
+        replace_file(f"{run_folder}/e/{name}", json.dumps(host.own))
+        for mount in host.mounts:
+            if mount.make:
+                Path(mount.source).mkdir(parents=True, exist_ok=True)
+    start = shlex.join(shims.starter())
+    for name in ("ssh", "rsh"):
+        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
+    for name in SHIMMED:
+        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
+    write_spec(folder, spec)
+
+
+def _machine_names() -> str:
+    """The machine's own table, minus the loopback line we have written already."""
+    try:
+        lines = Path("/etc/hosts").read_text(errors="replace").splitlines(keepends=True)
+    except OSError:
+        return ""
+    return "".join(line for line in lines if not line.startswith("127.0.0.1"))
 
 
 def _mpi(assignment: Assignment) -> FoundMpi | None:
@@ -93,8 +155,8 @@ def clear_up(uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
     deadline = time.monotonic() + _END_WITHIN
     while any(process.alive(host.process) for host in seen.hosts.values()) and time.monotonic() < deadline:
         time.sleep(0.02)
-    with contextlib.suppress(OSError, ValueError):
-        cgroups.remove_all(Slices(**read_spec(str(folder))["cgroups"]), uid)
+    if (spec := find_spec(folder)) is not None:
+        cgroups.remove_all(spec.cgroups, uid)
     shutil.rmtree(run_folder, ignore_errors=True)
 
 

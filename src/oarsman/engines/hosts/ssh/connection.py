@@ -1,17 +1,23 @@
-"""The one connection to a host's machine: orders go out, the host agent's words come in."""
+"""What goes to a host's machine and comes from it: orders and words, commands for other hosts, and what ranks do."""
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import os
 import selectors
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from typing import IO
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import IO, Any
 
-from oarsman.engines.hosts.core import process
+from oarsman.engines.hosts.core import framing, process
+from oarsman.engines.hosts.core.messages import COMMANDS, RANKS, RESULTS, Exited, RankEnded, RankStarted, RunCommand
+from oarsman.engines.hosts.core.orders import HostReport, Said
 from oarsman.engines.hosts.ssh import scripts
 
 _KEPT_WORDS = 4096
@@ -123,3 +129,176 @@ class Connection:
     def _forget(self, stream: IO[bytes]) -> None:
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(stream)
+
+
+_PIECE = 4096  # bytes; packed they are five times as many at most, which a pipe takes at once
+
+
+@dataclass(slots=True)
+class RemoteCommand:
+    asker: str
+    host: socket.socket
+    outputs: dict[int, str]  # read end of a pipe -> what the asker is told its bytes are
+    exit: int | None = None
+
+
+class RemoteCommands:
+    """`answer` tells an asker something: who, what kind of word, the word."""
+
+    def __init__(
+        self,
+        aliases: Mapping[str, str],
+        run_folder: str,
+        selector: selectors.BaseSelector,
+        answer: Callable[[str, str, str], None],
+    ) -> None:
+        self._aliases = aliases
+        self._run_folder = run_folder
+        self._selector = selector
+        self._answer = answer
+        self._under_way: dict[str, RemoteCommand] = {}
+
+    def start(self, asker: str, host: str, command: str) -> None:
+        self.drop(asker)  # one that was killed, and whose number another has now
+        host = host.rpartition("@")[2]
+        member = self._aliases.get(host) or self._aliases.get(host.partition(".")[0])
+        try:
+            if member is None:
+                raise OSError(f"{host} is not a host of this job")
+            channel = framing.connect(f"{self._run_folder}/h/{member}")
+        except OSError as error:
+            self._answer(asker, "err", scripts.packed(f"ssh: {host}: {error.strerror or error}\n"))
+            self._answer(asker, "ended", "255")
+            return
+        quiet = os.open(os.devnull, os.O_RDONLY)
+        (out, out_end), (err, err_end) = os.pipe(), os.pipe()
+        COMMANDS.send(channel, RunCommand(["/bin/sh", "-c", command]), [quiet, out_end, err_end])
+        for fd in (quiet, out_end, err_end):
+            os.close(fd)
+        remote_command = self._under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
+        self._watch(channel, lambda _: self._hear(remote_command))
+        self.go_on(asker)
+
+    def go_on(self, asker: str) -> None:
+        """It has taken what it was told, and is told more."""
+        if (remote_command := self._under_way.get(asker)) is not None:
+            relay = partial(self._relay, remote_command)
+            for fd in remote_command.outputs:
+                if fd not in self._selector.get_map():  # anybody on the machine's side can say so twice
+                    self._watch(fd, relay)
+
+    def drop(self, asker: str) -> None:
+        """Like a closed connection: its command ends."""
+        remote_command = self._under_way.pop(asker, None)
+        if remote_command is not None:
+            for fd in remote_command.outputs:
+                self._forget(fd)
+                os.close(fd)
+            self._forget(remote_command.host)
+            remote_command.host.close()
+
+    def drop_all(self) -> None:
+        for asker in list(self._under_way):
+            self.drop(asker)
+
+    def _relay(self, remote_command: RemoteCommand, fd: int) -> None:
+        """One piece at a time: an asker that does not take it must not hold up what others are told."""
+        chunk = os.read(fd, _PIECE)
+        if chunk:
+            for output in remote_command.outputs:
+                self._forget(output)
+            self._answer(
+                remote_command.asker,
+                remote_command.outputs[fd],
+                scripts.packed(chunk.decode("utf-8", "surrogateescape")),
+            )
+            return
+        self._forget(fd)
+        os.close(fd)
+        del remote_command.outputs[fd]
+        self._end_if_done(remote_command)
+
+    def _hear(self, remote_command: RemoteCommand) -> None:
+        result, _ = RESULTS.receive(remote_command.host)
+        if isinstance(result, framing.Unknown):
+            return
+        remote_command.exit = result.exit if result is not None else 255
+        self._forget(remote_command.host)
+        remote_command.host.close()
+        self._end_if_done(remote_command)
+
+    def _end_if_done(self, remote_command: RemoteCommand) -> None:
+        """Not before all it said was handed on."""
+        if remote_command.exit is not None and not remote_command.outputs:
+            self._answer(remote_command.asker, "ended", str(remote_command.exit))
+            del self._under_way[remote_command.asker]
+
+    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
+        self._selector.register(thing, selectors.EVENT_READ, callback)
+
+    def _forget(self, thing: Any) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(thing)
+
+
+_STREAMS = {"stdout": "out", "stderr": "err"}
+
+
+class RemoteRanks:
+    """Each has a connection of its own to the job agent. Programs of the job can write into the host agent's pipe as
+    well, so what makes no sense is ignored."""
+
+    def __init__(self, members: Sequence[tuple[str, int]], run_folder: str, tell: Callable[[HostReport], None]) -> None:
+        self._members = members
+        self._agent = f"{run_folder}/k"
+        self._tell = tell
+        self.tellers: dict[tuple[str, str], socket.socket] = {}
+
+    def started(self, facts: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            label, rank, size, local, pid = facts.split()
+            attempt, world, survives = label.split(":")
+            teller = self.tellers[label, rank] = framing.connect(self._agent)
+            host = member_of(self._members, int(local))
+            told = RankStarted(
+                int(rank), int(size), int(local), host, int(attempt), world, survives == "1", pid=int(pid)
+            )
+            RANKS.send(teller, told)
+
+    def said(self, words: str) -> None:
+        """What a rank wrote, out of the file that Open MPI keeps: WORLD/JOB/rank.NUMBER/STREAM BASE64."""
+        with contextlib.suppress(KeyError, ValueError):
+            path, data = words.split(" ")
+            world, _job, rank, stream = path.split("/")
+            attempt, number = int(world.partition("-")[0]), int(rank.removeprefix("rank."))
+            binascii.a2b_base64(data)
+            self._tell(Said(data, attempt, world, number, _STREAMS[stream]))
+
+    def ended(self, facts: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            label, rank, code = facts.split()
+            if (teller := self.tellers.pop((label, rank), None)) is not None:
+                with teller:
+                    RANKS.send(teller, RankEnded(*exit_told(int(code))))
+
+    def end_all(self) -> None:
+        for teller in self.tellers.values():
+            teller.close()  # a rank that can say nothing more was killed
+        self.tellers.clear()
+
+
+def member_of(members: Sequence[tuple[str, int]], local: int) -> str:
+    """Hosts of the job that share a machine are one to MPI; a rank belongs to the one whose slot it has."""
+    for name, slots in members:
+        if local < slots:
+            return name
+        local -= slots
+    return members[-1][0]
+
+
+def exit_told(code: int) -> Exited:
+    """As a shell tells it: above 128 a signal ended the command."""
+    if code < 0:  # our own ssh was killed
+        code = 128 - code
+    number = code - 128 if 128 < code < 128 + signal.NSIG and code != 255 else None
+    return Exited(code, number)

@@ -1,6 +1,6 @@
 """One host of a job, whose machine is elsewhere: the process here that speaks for it.
 
-To the job agent, and to whoever wants a command run on it, it is what `bare/host.py` is on one machine. It holds one
+To the job agent, and to whoever wants a command run on it, it is what `local/host.py` is on one machine. It holds one
 connection of the system's ssh, with host_agent.sh at its other end, and starts commands over that same connection. What
 ranks and shims on the machine have to say comes back through the host agent.
 """
@@ -10,26 +10,34 @@ from __future__ import annotations
 import contextlib
 import os
 import random
-import selectors
+import resource
 import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from oarsman.engines.hosts.core import framing, process
+from oarsman.engines.hosts.core.cgroups import Group
+from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
+from oarsman.engines.hosts.core.job_spec import HostSpec, SshHostSpec
+from oarsman.engines.hosts.core.messages import RunCommand
+from oarsman.engines.hosts.core.orders import Alive, Emptied, InTrouble, Launching, PublishFiles, Up
 from oarsman.engines.hosts.ssh import scripts
-from oarsman.engines.hosts.ssh.connection import Connection, start_ssh
+from oarsman.engines.hosts.ssh.connection import (
+    Connection,
+    RemoteCommands,
+    RemoteRanks,
+    exit_told,
+    member_of,
+    start_ssh,
+)
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.launch_line import compose
-from oarsman.engines.hosts.ssh.ranks import Ranks, exit_told, member_of
-from oarsman.engines.hosts.ssh.remote_exec import RemoteCommands
 from oarsman.engines.hosts.ssh.trouble import trouble
-from oarsman.text.sentence import Text, dump
+from oarsman.text.sentence import Text
 
-_HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
 _END_SLACK = 5.0  # a machine that does not confirm its end is left to its own watchdog
 _FOLLOW_SECONDS, _FOLLOW_STEP = 5.0, 0.03
 _RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0)
@@ -38,22 +46,15 @@ _UP_SECONDS = 60.0  # from the first word of ssh to that of the host agent
 
 
 @dataclass(slots=True)
-class Command:
-    number: int
-    ssh: subprocess.Popen[bytes]
-    caller: socket.socket
-    kill_at: float | None = None
+class SshCommand(Command):
+    ssh: subprocess.Popen[bytes] = field(kw_only=True)
 
 
-@dataclass(slots=True)
-class RemoteHost:
-    name: str
-    spec: Mapping[str, Any]
-    socket_path: str
+@dataclass(kw_only=True)
+class RemoteHost(Host[SshCommand]):
+    spec: SshHostSpec
     run_folder: str
-    agent: socket.socket  # end of file here means the job agent is dead
     up: bool = False
-    ending_by: float | None = None
     connection: Connection | None = None
     unfit: str = ""  # why the machine itself says it cannot serve
     connect_at: float | None = None
@@ -63,50 +64,29 @@ class RemoteHost:
     port: str = ""
     written: int = 0
     unwritten: set[str] = field(default_factory=set)  # files on their way
-    waiting: list[tuple[socket.socket, framing.Message, list[int]]] = field(default_factory=list)
-    commands: dict[int, Command] = field(default_factory=dict)
+    waiting: list[tuple[socket.socket, RunCommand, list[int]]] = field(default_factory=list)
     started: int = 0
     attempt: str = "0"
     parts: dict[str, str] = field(default_factory=dict)
     beat: int = 0
-    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     remote_commands: RemoteCommands = field(init=False)
-    ranks: Ranks = field(init=False)
+    ranks: RemoteRanks = field(init=False)
 
     def __post_init__(self) -> None:
-        self.ranks = Ranks(self.spec["members"], self.run_folder, self._tell)
+        self.ranks = RemoteRanks(self.spec.members, self.run_folder, self._tell)
         self.remote_commands = RemoteCommands(
-            self.spec["aliases"], self.run_folder, self.selector, lambda *words: self._order("answer", *words)
+            self.spec.aliases, self.run_folder, self.selector, lambda *words: self._order("answer", *words)
         )
 
-    def run(self) -> NoReturn:
-        woken = process.wake_pipe()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_IGN)
-        self._watch(framing.listen(self.socket_path), self._accept)
-        self._watch(self.agent, self._obey)
-        self._watch(woken, process.drain)
+    def _begin(self) -> None:
         self.connect_at = self.began = time.monotonic()
         self._keep_deadlines()
-        while True:
-            for key, _ in self.selector.select(self._patience()):
-                if key.fileobj in self.selector.get_map():  # one of those before it may have closed it
-                    key.data(key.fileobj)
-            self._reap()
-            self._keep_deadlines()
-
-    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
-        self.selector.register(thing, selectors.EVENT_READ, callback)
-
-    def _forget(self, thing: Any) -> None:
-        with contextlib.suppress(KeyError, ValueError):
-            self.selector.unregister(thing)
 
     # -- the connection --------------------------------------------------------------------------------
     def _connect(self) -> None:
         """Whoever does not lead on its machine waits a moment for the way that whoever does will have opened."""
-        control = self.spec["ssh"]["control"]
-        if self.spec["ssh"]["follows"]:
+        control = self.spec.ssh.control
+        if self.spec.ssh.follows:
             now = time.monotonic()
             if not os.path.exists(control) and now < self.began + _FOLLOW_SECONDS:
                 self.connect_at = now + _FOLLOW_STEP
@@ -116,7 +96,7 @@ class RemoteHost:
                 os.unlink(control)  # of a connection that failed
         self.connect_at, self.unfit = None, ""
         self.up_by = time.monotonic() + _UP_SECONDS
-        self.connection = Connection(self.spec["ssh"]["host_agent"], self.spec["host_agent"], self.selector, self._hear)
+        self.connection = Connection(self.spec.ssh.host_agent, self.spec.host_agent, self.selector, self._hear)
 
     def _order(self, *words: str) -> None:
         if self.connection is not None:
@@ -126,7 +106,7 @@ class RemoteHost:
         """Login shells like to talk, too: before the host agent has said its own name nothing else counts."""
         if not self.up:
             known, _, rest = rest.partition(" ")
-            if known != self.spec["run"] or kind not in ("up", "failed"):
+            if known != self.spec.run or kind not in ("up", "failed"):
                 return
         handler = _WORDS.get(kind)
         if handler is not None:
@@ -136,8 +116,8 @@ class RemoteHost:
         self.connection = self.up_by = None
         if self.ending_by is not None:
             self._end_now()
-        way = {name: self.spec["ssh"].get(name, "") for name in ("typed", "config")}
-        self._tell({"failed": dump(str(trouble(SshHost(**self.spec["way"]), code, self.unfit or words, **way)))})
+        host, ssh = SshHost(**self.spec.way._asdict()), self.spec.ssh
+        self._tell(InTrouble(str(trouble(host, code, self.unfit or words, typed=ssh.typed, config=ssh.config))))
         if self.up:
             self._end_now()
         pause = _RETRY_SECONDS[min(self.tries, len(_RETRY_SECONDS) - 1)]
@@ -145,37 +125,29 @@ class RemoteHost:
         self.tries += 1
 
     # -- what the job agent says ----------------------------------------------------------------------------
-    def _tell(self, message: framing.Message) -> None:
-        with contextlib.suppress(OSError):
-            framing.send(self.agent, message)
+    def _pong(self) -> None:
+        self.beat += 1
+        if self.up:
+            self._order("heard", str(self.beat))
+            leads = self.spec.members[0][0] == self.name  # what the others there would tell is the same
+            if leads and self.beat % self.spec.usage_every == 0:
+                self._order("usage")
 
-    def _obey(self, agent: socket.socket) -> None:
-        message, _ = framing.receive(agent)
-        if message is None:
+    def _sweep(self, number: int) -> None:
+        self.remote_commands.drop_all()
+        for command in self.commands.values():
+            self._signal(command, signal.SIGKILL)  # one that is only starting carries no mark yet
+        self._order("sweep", str(number))
+        self.ranks.end_all()
+
+    def _end(self, grace: float) -> None:
+        self.ending_by = time.monotonic() + grace + _END_SLACK
+        if self.up:
+            self._order("end", str(int(grace)))
+        else:
             self._end_now()
-        elif message["do"] == "ping":
-            self.beat += 1
-            if self.up:
-                self._order("heard", str(self.beat))
-                leads = self.spec["members"][0][0] == self.name  # what the others there would tell is the same
-                if leads and self.beat % self.spec["usage_every"] == 0:
-                    self._order("usage")
-        elif message["do"] == "publish":
-            self._send_published()
-        elif message["do"] == "sweep":
-            self.remote_commands.drop_all()
-            for number in self.commands:
-                self._order("kill", "KILL", str(number))  # one that is only starting carries no mark yet
-            self._order("sweep", str(message["number"]))
-            self.ranks.end_all()
-        elif message["do"] == "end":
-            self.ending_by = time.monotonic() + message["grace"] + _END_SLACK
-            if self.up:
-                self._order("end", str(int(message["grace"])))
-            else:
-                self._end_now()
 
-    def _send_published(self) -> None:
+    def _take_files(self) -> None:
         """hostfile and its kin, as they are now, to where the launcher looks for them."""
         folder = f"{self.run_folder}/etc/mpi"
         for name in sorted(os.listdir(folder)) if self.up else ():
@@ -188,15 +160,15 @@ class RemoteHost:
     # -- what the machine says -----------------------------------------------------------------------------
     def _is_up(self, port: str) -> None:
         self.up, self.port, self.up_by = True, port, None
-        self._tell({"up": self.name})
-        self._send_published()
+        self._tell(Up())
+        self._take_files()
         self._start_waiting()
 
     def _is_unfit(self, words: str) -> None:
         self.unfit = words
 
     def _is_alive(self, _beat: str) -> None:
-        self._tell({"pong": self.name})
+        self._tell(Alive())
 
     def _wrote(self, number: str) -> None:
         self.unwritten.discard(number)
@@ -204,7 +176,7 @@ class RemoteHost:
 
     def _has_trouble(self, words: str) -> None:
         """Without its files a launcher would wait for ever."""
-        self._tell({"failed": dump(Text("{host}: {why}", host=self.spec["machine"], why=words))})
+        self._tell(InTrouble(Text("{host}: {why}", host=self.spec.machine, why=words)))
         self._end_now()
 
     def _used(self, figures: str) -> None:
@@ -219,7 +191,7 @@ class RemoteHost:
     def _has_emptied(self, sweep: str) -> None:
         """All that ranks wrote before that sweep is here."""
         if sweep.isdecimal():
-            self._tell({"emptied": int(sweep)})
+            self._tell(Emptied(int(sweep)))
 
     # -- what shims on the machine ask -------------------------------------------------------------------
     def _hear_part(self, text: str) -> None:
@@ -240,84 +212,57 @@ class RemoteHost:
             self.remote_commands.start(asker, *asked)
 
     def _compose(self, asker: str) -> None:
-        if len(asked := self._asked(asker)) < 2:
+        launch = self.spec.launch
+        if len(asked := self._asked(asker)) < 2 or launch is None:
             return
         own, name, *words = asked
         done = compose(
             name,
             words,
-            self.spec["launch"],
+            launch,
             attempt=self.attempt,
             world=f"{self.attempt}-{asker}",
             port=self.port,
             own=own,
         )
-        self._tell({"launching": done.by_hydra, "hosts": self._planned(done.machines)})
+        self._tell(Launching(_planned(launch.members, done.machines), done.by_hydra))
         self._order("answer", asker, "words", scripts.packed(scripts.words(done.words)))
 
-    def _planned(self, machines: Sequence[str]) -> list[str]:
-        """By rank, the host it belongs to."""
-        here: dict[str, int] = {}
-        planned = []
-        for machine in machines:
-            planned.append(member_of(self.spec["launch"]["members"][machine], here.get(machine, 0)))
-            here[machine] = here.get(machine, 0) + 1
-        return planned
-
     # -- commands --------------------------------------------------------------------------------------------
-    def _accept(self, server: socket.socket) -> None:
-        caller, _ = server.accept()
-        self._watch(caller, self._serve)
-
-    def _serve(self, caller: socket.socket) -> None:
-        message, fds = framing.receive(caller)
-        if message is None:
-            self._hang_up(caller)
-        elif "argv" in message:
-            self.waiting.append((caller, message, fds))
-            self._start_waiting()
-            return
-        elif "signal" in message:
-            self._refuse(caller, 128 + message["signal"])
-            for command in self.commands.values():
-                if command.caller is caller:
-                    self._order("kill", signal.Signals(message["signal"]).name[3:], str(command.number))
-        for fd in fds:
-            os.close(fd)
+    def _take(self, caller: socket.socket, command: RunCommand, fds: list[int]) -> None:
+        self.waiting.append((caller, command, fds))
+        self._start_waiting()
 
     def _start_waiting(self) -> None:
         """Not before the machine has all files: a launcher would not find its hosts."""
         while self.up and not self.unwritten and self.waiting:
             self._start(*self.waiting.pop(0))
 
-    def _start(self, caller: socket.socket, message: framing.Message, fds: Sequence[int]) -> None:
+    def _start(self, caller: socket.socket, command: RunCommand, fds: Sequence[int]) -> None:
         self.started += 1
-        variables = message.get("env", {})
-        self.attempt = variables.get("OARSMAN_ATTEMPT", self.attempt)
-        folder = message.get("folder") or self.spec["folder"]
+        self.attempt = command.env.get("OARSMAN_ATTEMPT", self.attempt)
         script = scripts.command(
-            message["argv"], run=self.spec["run"], number=self.started, folder=folder, variables=variables
+            command.argv, run=self.spec.run, number=self.started, folder=self.spec.folder, variables=command.env
         )
-        ssh = start_ssh(self.spec["ssh"]["command"], fds[1], fds[2])
+        ssh = start_ssh(self.spec.ssh.command, fds[1], fds[2])
         for fd in fds:
             os.close(fd)
         assert ssh.stdin is not None
         with contextlib.suppress(OSError):
             ssh.stdin.write(scripts.line(script))
             ssh.stdin.close()
-        self.commands[self.started] = Command(self.started, ssh, caller)
-        with contextlib.suppress(OSError):
-            framing.send(caller, {"started": ssh.pid})
+        self.commands[self.started] = SshCommand(self.started, caller, ssh=ssh)
+
+    def _signal(self, command: Command, number: signal.Signals) -> None:
+        self._order("kill", number.name[3:], str(command.number))
+
+    def _signal_of(self, caller: socket.socket, number: signal.Signals) -> None:
+        self._refuse(caller, 128 + number)
+        super()._signal_of(caller, number)
 
     def _hang_up(self, caller: socket.socket) -> None:
-        """The caller is gone: like a closed ssh connection, its command ends too."""
         self._refuse(caller, 128 + signal.SIGHUP)
-        self._forget(caller)
-        caller.close()
-        for command in self.commands.values():
-            if command.caller is caller:
-                self._order("kill", "TERM", str(command.number))
-                command.kill_at = time.monotonic() + _HANG_UP_GRACE
+        super()._hang_up(caller)
 
     def _refuse(self, caller: socket.socket, code: int) -> None:
         """What it wants has not begun, and never will."""
@@ -325,33 +270,20 @@ class RemoteHost:
             self.waiting.remove(waiting)
             for fd in waiting[2]:
                 os.close(fd)
-            with contextlib.suppress(OSError):
-                framing.send(caller, exit_told(code))
+            self._answer(caller, exit_told(code))
 
     def _reap(self) -> None:
         if self.connection is not None and (code := self.connection.ended()) is not None:
             self._connection_ended(code, self.connection.words)
         for command in [each for each in self.commands.values() if each.ssh.poll() is not None]:
-            del self.commands[command.number]
-            if command.caller.fileno() >= 0:
-                with contextlib.suppress(OSError):
-                    framing.send(command.caller, exit_told(command.ssh.returncode))
+            self._ended(command, exit_told(command.ssh.returncode))
 
     # -- time and the end ----------------------------------------------------------------------------------
-    def _deadlines(self) -> list[float]:
-        times = [command.kill_at for command in self.commands.values()]
-        return [when for when in (*times, self.ending_by, self.connect_at, self.up_by) if when is not None]
-
-    def _patience(self) -> float | None:
-        times = self._deadlines()
-        return max(0.0, min(times) - time.monotonic()) if times else None
+    def _deadlines(self) -> list[float | None]:
+        return [*super()._deadlines(), self.connect_at, self.up_by]
 
     def _keep_deadlines(self) -> None:
         now = time.monotonic()
-        for command in self.commands.values():
-            if command.kill_at is not None and now >= command.kill_at:
-                command.kill_at = None
-                self._order("kill", "KILL", str(command.number))
         if self.connect_at is not None and now >= self.connect_at:
             self._connect()
         if self.up_by is not None and now >= self.up_by and self.connection is not None:
@@ -360,8 +292,7 @@ class RemoteHost:
                 Text("nothing began there within {seconds} seconds", seconds=f"{_UP_SECONDS:.0f}"),
             )
             self.connection.kill()  # it is let in, perhaps, but the login shell waits for something
-        if self.ending_by is not None and now >= self.ending_by:
-            self._end_now()
+        super()._keep_deadlines()
 
     def _end_now(self) -> NoReturn:
         """The connection closes with us, and the host agent at its other end leaves nothing behind."""
@@ -370,6 +301,16 @@ class RemoteHost:
         if self.connection is not None and not self.up:
             self.connection.kill()
         os._exit(0)
+
+
+def _planned(members: Mapping[str, Sequence[tuple[str, int]]], machines: Sequence[str]) -> list[str]:
+    """By rank, the host it belongs to."""
+    here: dict[str, int] = {}
+    planned = []
+    for machine in machines:
+        planned.append(member_of(members[machine], here.get(machine, 0)))
+        here[machine] = here.get(machine, 0) + 1
+    return planned
 
 
 _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
@@ -389,3 +330,34 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
     "more": lambda host, asker: host.remote_commands.go_on(asker),
     "drop": lambda host, asker: host.remote_commands.drop(asker),
 }
+
+
+class SshHostNetwork(HostNetwork):
+    elsewhere = True
+
+    def open(self) -> None:
+        """Each rank has a connection and its logs, and all are open here: as many as we may have, not as is usual."""
+        super().open()
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    def publish(self, files: Mapping[str, str], hosts: Iterable[RunningHost]) -> None:
+        super().publish(files, hosts)
+        for host in hosts:
+            host.tell(PublishFiles())
+
+    def _start(self, name: str, spec: HostSpec, channel: socket.socket, _group: Group, close: Sequence[int]) -> int:
+        assert isinstance(spec, SshHostSpec)
+        if pid := os.fork():
+            return pid
+        try:
+            for fd in close:
+                os.close(fd)
+            os.setsid()
+            RemoteHost(
+                name=name, spec=spec, socket_path=self.socket_path(name), run_folder=self.run_folder, agent=channel
+            ).run()
+        except BaseException as error:
+            report_failure(channel, error)
+        os._exit(1)

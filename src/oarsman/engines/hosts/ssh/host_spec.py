@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import ClassVar
 
 from oarsman import names
-from oarsman.engines.hosts.core.cgroups import Slices
-from oarsman.engines.hosts.core.host_spec import expand, field_value
-from oarsman.engines.hosts.core.installed_mpi import LAUNCHERS, FoundMpi
-from oarsman.engines.hosts.core.separation import Separation
+from oarsman.engines.hosts.core.host_specs import SHIMMED, HostSpecs
+from oarsman.engines.hosts.core.job_spec import JobSpec, LaunchFacts, SshAddress, SshHostSpec, SshWay
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.interfaces import Networks, unopposed, variables
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
-from oarsman.job.install import with_install
-from oarsman.job.job import Implementation, Job
+from oarsman.job.job import Implementation
 from oarsman.job.mpi import Family, launcher_variables
-from oarsman.job.role import Role
 
-_GRACE_SECONDS = 10
-_SILENCE_SECONDS = "7"  # a host that vanished is known for it, and all is cleared away, within ten
 _USAGE_SECONDS = 5
 # What of the user's own surroundings is for the programs of a job, wherever they run.
 _PASSED = re.compile(
@@ -48,19 +41,17 @@ def base_folder(uid: str) -> str:
     return f"/tmp/oarsman-{uid.replace('-', '')[:12]}"
 
 
-@dataclass(frozen=True)
-class SshHostSpecs:
-    job: Job
-    environment: Mapping[str, str]  # of whoever submitted
+@dataclass(frozen=True, kw_only=True)
+class SshHostSpecs(HostSpecs):
+    """GPUs are called "machine:device". Packages are in a folder that all machines share."""
+
+    silence: ClassVar[str] = "7"  # a host that vanished is known for it, and all is cleared away, within ten
+
     places: Mapping[str, SshHost]  # member -> machine
     facts: Mapping[str, HostFacts]  # by machine
-    mpi: FoundMpi
     networks: Networks
     ssh: Ssh
-    run_folder: str  # here
     folders: Mapping[str, str]  # machine -> the folder that commands start in
-    gpus: Mapping[str, tuple[str, ...]]  # member -> "machine:device"
-    packages: str = ""  # an environment that all machines share
 
     # -- who is where --------------------------------------------------------------------------------------
     @cached_property
@@ -101,79 +92,55 @@ class SshHostSpecs:
     def address(self, member: str) -> str:
         return self.networks.ends[self.places[member].name].address
 
+    def _node(self, member: str) -> str:
+        return self.places[member].name
+
     def folder(self, member: str) -> str:
         """This member's, on its machine."""
-        short = "l" if member == self.job.launcher_host else member.rpartition("-")[2]
-        return f"{base_folder(self.job.uid)}/{short}"
+        return f"{base_folder(self.job.uid)}/{self._short(member)}"
 
     # -- the whole -----------------------------------------------------------------------------------------
-    def specification(self) -> dict[str, Any]:
-        job = self.job
-        return {
-            "transport": "ssh",
-            "uid": job.uid,
-            "job": job.name,
-            "run_folder": self.run_folder,
-            "separation": asdict(Separation()),
-            "network": "host",
-            "ip": None,
-            "cgroups": asdict(Slices(0)),
-            "grace": _GRACE_SECONDS,
-            "silence": self._silence,
-            "implementation": self.mpi.family.implementation.value,
-            "mpi": str(self.mpi),
-            "gpus": {member: list(devices) for member, devices in self.gpus.items()},
-            "placement": {member: host.name for member, host in self.places.items()},
-            "addresses": {machine: end.address for machine, end in self.networks.ends.items()},
-            "cleanup": {host.name: self.ssh.argv(host) for host in self.places.values()},
-            "launcher_host": job.launcher_host,
-            "launcher_argv": self._launcher_argv(),
-            "launcher_is_mpirun": job.launch is not None and not job.launch.in_shell and not job.launch.elastic,
-            "hosts": {member: self._host(member) for member in self.places},
-        }
+    def specification(self) -> JobSpec:
+        return (
+            super()
+            .specification()
+            ._replace(
+                transport="ssh",
+                placement={member: host.name for member, host in self.places.items()},
+                addresses={machine: end.address for machine, end in self.networks.ends.items()},
+                cleanup={host.name: self.ssh.argv(host) for host in self.places.values()},
+            )
+        )
 
-    @property
-    def _silence(self) -> int:
-        return math.ceil(float(self.job.annotation(names.ANNOTATION_SILENCE, _SILENCE_SECONDS)))
-
-    def _host(self, member: str) -> dict[str, Any]:
-        launcher = member == self.job.launcher_host
+    def _host(self, member: str) -> SshHostSpec:
+        launcher = self.is_launcher(member)
         host = self.places[member]
-        index = 0 if launcher else int(member.rpartition("-")[2])
         opens = self._opens(member)
         control = f"{self.run_folder}/c/{list(self.places.values()).index(host)}"
-        return {
-            "role": "launcher" if launcher else "worker",
-            "index": index,
-            "machine": host.name,
-            "way": {
-                "name": host.name,
-                "address": host.address,
-                "user": host.user,
-                "port": host.port,
-                "jump": host.jump,
-            },
-            "memory": None,
-            "cpus": None,
-            "temp": f"{self.run_folder}/t/{'l' if launcher else index}",
-            "ssh": {
-                "control": control,
-                "follows": not opens,
-                "host_agent": self.ssh.argv(host, control=control, master=opens),
+        return SshHostSpec(
+            role="launcher" if launcher else "worker",
+            index=self._index(member),
+            machine=host.name,
+            way=SshAddress(name=host.name, address=host.address, user=host.user, port=host.port, jump=host.jump),
+            temp=f"{self.run_folder}/t/{self._short(member)}",
+            ssh=SshWay(
+                control=control,
+                follows=not opens,
+                host_agent=self.ssh.argv(host, control=control, master=opens),
                 # Where sshd allows no more sessions ssh goes another way by itself; its remark is nothing for a log.
-                "command": self.ssh.argv(host, control=control, options=("LogLevel=FATAL",)),
-                "typed": self.ssh.typed(host),
-                "config": self.ssh.config,
-            },
-            "host_agent": self._host_agent(member),
-            "run": self.folder(member),
-            "folder": self._working_folder(member),
-            "usage_every": _USAGE_SECONDS,
-            "hands_on": self._in_files and self._leads(member),
-            "members": self._members_at(host.name),
-            "launch": self._launch_facts() if launcher else {},
-            "aliases": self._aliases() if launcher else {},
-        }
+                command=self.ssh.argv(host, control=control, options=("LogLevel=FATAL",)),
+                typed=self.ssh.typed(host),
+                config=self.ssh.config,
+            ),
+            host_agent=self._host_agent(member),
+            run=self.folder(member),
+            folder=self._working_folder(member),
+            usage_every=_USAGE_SECONDS,
+            hands_on=self._in_files and self._leads(member),
+            members=self._members_at(host.name),
+            launch=self._launch_facts() if launcher else None,
+            aliases=self._aliases() if launcher else {},
+        )
 
     @property
     def _in_files(self) -> bool:
@@ -188,19 +155,19 @@ class SshHostSpecs:
         stated = self._role(member).container.working_dir
         return os.path.join(self.folders[self.places[member].name], stated or "").rstrip("/") or "/"
 
-    def _launch_facts(self) -> dict[str, Any]:
-        job = self.job
-        return {
-            "family": self.mpi.family.value,
-            "rewrite": job.rewrites_launch_line and self.mpi.family.implementation is Implementation.OPENMPI,
-            "machines": [self.networks.ends[machine].address for machine in self.machines],
-            "slots": [self.slots(machine) for machine in self.machines],
-            "members": {self.networks.ends[machine].address: self._members_at(machine) for machine in self.machines},
-            "rank": ["/bin/sh", f"{base_folder(job.uid)}/rank.sh"],
-            "etc": f"{self.folder(job.launcher_host)}/etc/mpi",
-            "names": {name: self.address(member) for name, member in self._aliases().items()},
-            "output": f"{base_folder(job.uid)}/run/o" if self._in_files else "",
-        }
+    def _launch_facts(self) -> LaunchFacts:
+        job, ends = self.job, self.networks.ends
+        return LaunchFacts(
+            family=self.mpi.family.value,
+            rewrite=job.rewrites_launch_line and self.mpi.family.implementation is Implementation.OPENMPI,
+            machines=[ends[machine].address for machine in self.machines],
+            slots=[self.slots(machine) for machine in self.machines],
+            members={ends[machine].address: self._members_at(machine) for machine in self.machines},
+            rank=["/bin/sh", f"{base_folder(job.uid)}/rank.sh"],
+            etc=self._etc,
+            names={name: self.address(member) for name, member in self._aliases().items()},
+            output=f"{base_folder(job.uid)}/run/o" if self._in_files else "",
+        )
 
     def _aliases(self) -> dict[str, str]:
         """Whatever a launcher may call a machine, and the member that answers there."""
@@ -211,22 +178,13 @@ class SshHostSpecs:
             known |= dict.fromkeys(members, lead)
         return known
 
-    def _role(self, member: str) -> Role:
-        worker = self.job.worker
-        return self.job.launcher if member == self.job.launcher_host or worker is None else worker
+    def _launched(self, argv: list[str]) -> list[str]:
+        return ["/bin/sh", f"{self.folder(self.job.launcher_host)}/launch", *argv]
 
-    def _launcher_argv(self) -> list[str]:
-        job = self.job
-        known = self._variables(job.launcher_host)
-        argv = [self._local_path(expand(word, known)) for word in job.launcher.container.argv]
-        named = os.path.basename(argv[0])
-        if argv[0] != named and named in (*LAUNCHERS, "prterun") and job.launch is not None and not job.launch.in_shell:
-            argv = ["/bin/sh", f"{self.folder(job.launcher_host)}/launch", *argv]
-        return with_install(job.annotation(names.ANNOTATION_INSTALL), argv)
-
-    def _local_path(self, text: str) -> str:
-        """There is no root to put files into /etc; what refers to it is pointed to where they are."""
-        return text.replace(names.MPI_CONFIG_DIR, f"{self.folder(self.job.launcher_host)}/etc/mpi")
+    @property
+    def _etc(self) -> str:
+        """There is no root to put files into /etc."""
+        return f"{self.folder(self.job.launcher_host)}/etc/mpi"
 
     # -- what travels --------------------------------------------------------------------------------------
     def _host_agent(self, member: str) -> str:
@@ -268,28 +226,24 @@ class SshHostSpecs:
         }
         for name in ("ssh", "rsh"):
             files[f"bin/{name}"] = f'#!/bin/sh\nexec /bin/sh {run}/agent "$@"\n'
-        for name in (*LAUNCHERS, "prterun"):
+        for name in SHIMMED:
             files[f"bin/{name}"] = f'#!/bin/sh\nexec /bin/sh {run}/launch {name} "$@"\n'
         return files
 
     def _env(self, member: str) -> str:
-        path = shlex.quote(self._path(member)).replace("$PATH", _KEPT_PATH)
-        return scripts.exports(self._variables(member)) + f"export PATH={path}\n" + _SHELL
+        path = shlex.quote(self._path(member, "$PATH", self._shims)).replace("$PATH", _KEPT_PATH)
+        return scripts.exports(self.given_to(member)) + f"export PATH={path}\n" + _SHELL
 
-    def _path(self, member: str) -> str:
-        """As on one machine: our shims, the job's packages; a chosen MPI before the PATH, a found one after it."""
-        chosen = bool(self.job.annotation(names.ANNOTATION_MPI))
-        parts = [self.mpi.folder, "$PATH"] if chosen else ["$PATH", self.mpi.folder]
-        parts = [f"{self.packages}/bin", *parts] if self.packages else parts
-        shims = [f"{self.folder(member)}/bin"] if member == self.job.launcher_host else []
-        return ":".join([*shims, *parts])
+    @property
+    def _shims(self) -> str:
+        """The launcher's."""
+        return f"{self.folder(self.job.launcher_host)}/bin"
 
     def _path_again(self, member: str) -> str:
         """Hydra sends the launcher's PATH along. That of this machine, as its facts tell it, is put right again."""
-        launcher = f"{self.folder(self.job.launcher_host)}/bin"
-        path = self._path(member).replace("$PATH", self.facts[self.places[member].name].path)
-        path = path.removeprefix(f"{launcher}:")
-        return f'case $PATH in *"{launcher}"*) export PATH={shlex.quote(path)} ;; esac\n'
+        path = self._path(member, self.facts[self.places[member].name].path, self._shims)
+        path = path.removeprefix(f"{self._shims}:")
+        return f'case $PATH in *"{self._shims}"*) export PATH={shlex.quote(path)} ;; esac\n'
 
     def _concession(self, member: str) -> str:
         """A script may decide by itself which interfaces are not used; told both ways, Open MPI uses no TCP at all."""
@@ -300,28 +254,19 @@ class SshHostSpecs:
         return ""
 
     # -- variables -----------------------------------------------------------------------------------------
-    def given_to(self, member: str) -> Mapping[str, str]:
-        """What its commands find in their environment, for those who ask beforehand."""
-        return self._variables(member)
+    def _users(self, member: str) -> dict[str, str]:
+        """About networks, then the inventory's, then the user's own."""
+        return {**self._told(member), **self._given(self.places[member])}
 
-    def _variables(self, member: str) -> dict[str, str]:
-        """The inventory's, the user's, ours, then the template's; what our parts rely on cannot be changed."""
-        job, host, role = self.job, self.places[member], self._role(member)
-        launcher = member == job.launcher_host
-        ours = self._ours(host.name) | self._own(member)
-        if launcher:
-            run = self.folder(member)
-            hostfile = f"{run}/etc/mpi/{names.HOSTFILE}"
-            agent = f"{base_folder(job.uid)}/ssh"
+    def _ours(self, member: str) -> dict[str, str]:
+        job = self.job
+        ours = self._common(self.places[member].name) | self._own(member)
+        if self.is_launcher(member):
+            hostfile, agent = f"{self._etc}/{names.HOSTFILE}", f"{base_folder(job.uid)}/ssh"
             ours |= launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker)
             del ours["I_MPI_PERHOST"]  # machines may have several workers each; the hostfile has the slots of all
             ours["OARSMAN_MPI"] = self.mpi.folder
-        result = {**self._told(member), **self._given(host), **ours}
-        fields = self._fields(member)
-        for variable in role.container.env:
-            known = fields.get(variable.name)
-            result[variable.name] = self._local_path(expand(variable.value, result)) if known is None else known
-        return result | {key: value for key, value in ours.items() if key.startswith(("OARSMAN_", "K_MPI"))}
+        return ours
 
     def _given(self, host: SshHost) -> dict[str, str]:
         return {**host.environment, **{key: value for key, value in self.environment.items() if _PASSED.match(key)}}
@@ -333,18 +278,7 @@ class SshHostSpecs:
         given = {*self._given(host), *stated}
         return unopposed(variables(self.networks, host.name), given, self.job.launcher.container.argv)
 
-    def _fields(self, member: str) -> dict[str, str]:
-        """What the template says in fields of the pod."""
-        role, node = self._role(member), self.places[member].name
-        return {
-            variable.name: field_value(
-                self.job, variable.field_path, role, host=member, node=node, address=self.address(member)
-            )
-            for variable in role.container.env
-            if variable.field_path is not None
-        }
-
-    def _ours(self, machine: str) -> dict[str, str]:
+    def _common(self, machine: str) -> dict[str, str]:
         facts = self.facts[machine]
         told = {
             names.ENV_JOB: self.job.uid,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from oarsman import names
+from oarsman.engines.hosts.core.job_spec import LaunchFacts
 from oarsman.engines.hosts.core.shims.mpirun import corrected, shapes_output, survives
 from oarsman.job import launch
 
@@ -25,31 +25,25 @@ class Composed:
 
 
 def compose(
-    name: str, words: Sequence[str], facts: Mapping[str, Any], *, attempt: str, world: str, port: str, own: str
+    name: str, words: Sequence[str], facts: LaunchFacts, *, attempt: str, world: str, port: str, own: str
 ) -> Composed:
-    """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is.
-
-    facts: family, rewrite, machines and slots (those of the hostfile, in its order), rank (words that start one), etc
-    (where the files are that a manifest looks for in /etc/mpi), names (machine by whatever it may be called), output
-    (the folder on each machine from which the ranks' output is handed on; empty: it comes through the launcher).
-    """
-    hydra = not facts["family"].startswith("Open MPI")
-    words = corrected(name, words, family=facts["family"], rewrite=facts["rewrite"])
-    words = _with_known_hosts(name, words, facts["names"])
-    words = [word.replace(facts["etc"], names.MPI_CONFIG_DIR) for word in words]
+    """`own` names the streams ("o", "e") that end in the job's log; what goes elsewhere is left as it is."""
+    hydra = not facts.family.startswith("Open MPI")
+    words = corrected(name, words, family=facts.family, rewrite=facts.rewrite)
+    words = _with_known_hosts(name, words, facts.names)
+    words = [word.replace(facts.etc, names.MPI_CONFIG_DIR) for word in words]
     line = launch.parse([name, *words])
-    words = [word.replace(names.MPI_CONFIG_DIR, facts["etc"]) for word in words]
+    words = [word.replace(names.MPI_CONFIG_DIR, facts.etc) for word in words]
     options = line.options if line is not None else ()
-    machines: list[str] = facts["machines"]
-    placement = launch.expected_placement(line, machines, facts["slots"], hydra=hydra or None) if line else None
-    master = (placement or machines)[0]
+    placement = launch.expected_placement(line, facts.machines, facts.slots, hydra=hydra or None) if line else None
+    master = (placement or facts.machines)[0]
     label = f"{attempt}:{world}:{int(survives(options))}"
-    words = launch.with_wrapper(words, [*facts["rank"], label, master, port])
-    if facts["family"].startswith("Intel"):
-        words = _by_machinefile(line, words, f"{facts['etc']}/{names.HOSTFILE}")
+    words = launch.with_wrapper(words, [*facts.rank, label, master, port])
+    if facts.family.startswith("Intel"):
+        words = _by_machinefile(line, words, f"{facts.etc}/{names.HOSTFILE}")
     tagged = own == "oe" and line is not None and not shapes_output(options)
-    if tagged and facts["output"]:
-        words = ["--output-filename", f"{facts['output']}/{world}:nocopy", *words]
+    if tagged and facts.output:
+        words = ["--output-filename", f"{facts.output}/{world}:nocopy", *words]
     elif tagged:
         words = [*(_HYDRA_TAGS if hydra else ("--tag-output",)), *words]
     return Composed(words, placement or (), tagged and hydra)

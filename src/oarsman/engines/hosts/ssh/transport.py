@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import shlex
 import shutil
@@ -12,13 +11,12 @@ import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core.job_spec import FILE, read_spec
+from oarsman.engines.hosts.core.host_specs import hand_out_gpus, members_of
+from oarsman.engines.hosts.core.job_spec import JobSpec, SshHostSpec, find_spec, write_spec
 from oarsman.engines.hosts.core.journal_state import Seen
-from oarsman.engines.hosts.core.prepare import replace_file
 from oarsman.engines.hosts.core.process import send_signal
 from oarsman.engines.hosts.ssh import mpi_choice, scripts
 from oarsman.engines.hosts.ssh.client import on_all
@@ -99,7 +97,8 @@ class SshTransport:
     async def prepare(self, assignment: Assignment, *, folder: Path, run_folder: Path, taken_gpus: set[str]) -> None:
         job = assignment.job
         inventory_facts = self._known_inventories.of(job.annotation(names.ANNOTATION_INVENTORY))
-        places = _places(assignment, folder, inventory_facts)
+        previous = find_spec(folder)
+        places = _places(assignment, previous, inventory_facts)
         machines = {host.name: host for host in places.values()}
         if not all(name in inventory_facts.facts for name in machines):
             await inventory_facts.look()
@@ -126,12 +125,12 @@ class SshTransport:
             ssh=inventory_facts.ssh,
             run_folder=str(run_folder),
             folders=folders,
-            gpus=_hand_out_gpus(job, places, inventory_facts, taken_gpus, _previous(folder)),
+            gpus=_gpus(job, places, inventory_facts, taken_gpus, previous),
             packages=str(assignment.packages) if assignment.packages else "",
         )
         for needed in (folder / "logs", *(run_folder / name for name in ("c", "etc/mpi", "u"))):
             needed.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_file(folder / FILE, json.dumps(host_specs.specification()))
+        write_spec(folder, host_specs.specification())
 
     async def _bring_code(
         self,
@@ -162,19 +161,20 @@ class SshTransport:
             folders |= targets
         return folders
 
-    def host_files(self, job: Job, hosts: tuple[str, ...], spec: Mapping[str, Any]) -> dict[str, str]:
+    def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """Machines by their addresses; the slots of members that share one are added up."""
         slots: dict[str, int] = {}
         for member in hosts:
-            machine = spec["placement"].get(member)
+            machine = spec.placement.get(member)
             if machine is not None:
-                address = spec["addresses"][machine]
+                address = spec.addresses[machine]
                 slots[address] = slots.get(address, 0) + job.slots_per_worker
-        launcher = spec["hosts"][spec["launcher_host"]]["run"]
+        launcher = spec.hosts[spec.launcher_host]
+        assert isinstance(launcher, SshHostSpec)
         return {
-            names.HOSTFILE: hostfile(Implementation(spec["implementation"]), slots, slots),
+            names.HOSTFILE: hostfile(Implementation(spec.implementation), slots, slots),
             names.DISCOVER_HOSTS: discover_hosts(slots, slots),
-            names.KUBEXEC: f'#!/bin/sh\nexec {launcher}/bin/ssh "$@"\n',
+            names.KUBEXEC: f'#!/bin/sh\nexec {launcher.run}/bin/ssh "$@"\n',
         }
 
     # -- what is left --------------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ class SshTransport:
             send_signal(host.process, 9)
         script = f"MARK={shlex.quote(f'{names.ENV_JOB}={uid}')}\nBASE={base_folder(uid)}\n"
         line = scripts.line(script + scripts.script("cleanup"))
-        sweepers = [
-            threading.Thread(target=_sweep, args=(argv, line)) for argv in _previous(folder).get("cleanup", {}).values()
-        ]
+        spec = find_spec(folder)
+        ways = spec.cleanup.values() if spec is not None else ()
+        sweepers = [threading.Thread(target=_sweep, args=(argv, line)) for argv in ways]
         for sweeper in sweepers:
             sweeper.start()
         for sweeper in sweepers:
@@ -256,21 +256,13 @@ def _refusals(name: str, role: Role) -> Iterator[str]:
             )
 
 
-def _previous(folder: Path) -> Mapping[str, Any]:
-    try:
-        return read_spec(str(folder))
-    except (OSError, ValueError):
-        return {}
-
-
-def _places(assignment: Assignment, folder: Path, inventory_facts: InventoryFacts) -> dict[str, SshHost]:
+def _places(assignment: Assignment, previous: JobSpec | None, inventory_facts: InventoryFacts) -> dict[str, SshHost]:
     """Member -> machine, as admitted, or as it was when an earlier supervisor prepared it."""
     job = assignment.job
     given = {place.member: place.machine for place in assignment.admission.placement}
-    given = given or dict(_previous(folder).get("placement", {}))
-    members = [job.launcher_host, *(job.worker_host(index) for index in range(job.workers))]
+    given = given or dict(previous.placement if previous is not None else {})
     places: dict[str, SshHost] = {}
-    for member in members:
+    for member in members_of(job):
         host = inventory_facts.inventory.host(given.get(member, ""))
         if host is None:
             gone = (
@@ -295,24 +287,25 @@ def _at_home(folder: str, facts: HostFacts) -> str:
     return os.path.join(facts.home, folder[2:]) if folder.startswith("~/") else folder
 
 
-def _hand_out_gpus(
+def _gpus(
     job: Job,
     places: Mapping[str, SshHost],
     inventory_facts: InventoryFacts,
     taken: set[str],
-    previous: Mapping[str, Any],
+    previous: JobSpec | None,
 ) -> dict[str, tuple[str, ...]]:
-    """Devices ("machine:0") for each member that asks for some; those handed out before stay where they are."""
-    given: dict[str, tuple[str, ...]] = {}
-    used = set(taken)
+    """Devices ("machine:0") for each member that asks for some, unless it has moved those that it had."""
     there = {machine.name: machine.capacity.gpus for machine in inventory_facts.machines()}
-    for member, host in places.items():
-        role = job.launcher if member == job.launcher_host or job.worker is None else job.worker
-        count = role.container.resources.gpus
-        kept = tuple(previous.get("gpus", {}).get(member, ()))
-        if len(kept) != count or previous.get("placement", {}).get(member) != host.name:
-            free = [f"{host.name}:{index}" for index in range(there.get(host.name, 0))]
-            kept = tuple([device for device in free if device not in used][:count])
-        used.update(kept)
-        given[member] = kept
-    return given
+    kept: dict[str, Sequence[str]] = {}
+    if previous is not None:
+        kept = {member: had for member, had in previous.gpus.items() if _stays(member, places, previous)}
+
+    def on_machine(member: str) -> list[str]:
+        machine = places[member].name
+        return [f"{machine}:{index}" for index in range(there.get(machine, 0))]
+
+    return hand_out_gpus(job, on_machine, kept=kept, taken=taken)
+
+
+def _stays(member: str, places: Mapping[str, SshHost], previous: JobSpec) -> bool:
+    return member in places and previous.placement.get(member) == places[member].name

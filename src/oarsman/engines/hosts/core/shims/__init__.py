@@ -3,3 +3,13 @@
 Each is started as a script by a bare interpreter (`python -I -S`), many times per job, so they
 import as little as they can and nothing that is not in the standard library.
 """
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def starter() -> list[str]:
+    """How they are started: isolated, without site-packages, because it happens once per rank."""
+    return [sys.executable, "-I", "-S", os.path.join(os.path.dirname(os.path.abspath(__file__)), "start.py")]

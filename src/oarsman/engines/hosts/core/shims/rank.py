@@ -12,8 +12,6 @@ user's program. The third keeps the output, in a session of its own: a launcher 
 first two (Hydra does so the moment a rank calls MPI_Abort) takes not a byte of what they wrote.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools
@@ -25,11 +23,11 @@ import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from oarsman.engines.hosts.core import framing, log_lines, process
-from oarsman.text.sentence import Text, dump
+from oarsman.engines.hosts.core.messages import RANKS, FirstOutput, RankEnded, RankMessage, RankStarted
+from oarsman.text.sentence import Text
 
 # rank, size, local rank, local size; the first launcher that set its rank variable started us
 _VARIABLES = (
@@ -43,8 +41,7 @@ _READ_SIZE = 1 << 16
 _LOG_TROUBLE = 74  # the usual number for a failure of input or output
 
 
-@dataclass(slots=True)
-class Who:
+class Who(NamedTuple):
     rank: int
     size: int
     local_rank: int
@@ -52,25 +49,24 @@ class Who:
     host: str
 
 
-@dataclass(slots=True)
-class OutputStream:
+class OutputStream(NamedTuple):
     source: int
     recorder: log_lines.Recorder
     through: int | None  # also copied here
 
 
-@dataclass(slots=True)
 class Recording:
     """The third process: all that the program writes, until the end of it."""
 
-    agent: socket.socket | None
-    attempt: int
-    program: int  # its process number
-    status: int  # read end of a pipe: the first process tells here how the program ended
-    streams: list[OutputStream] = field(default_factory=list)
-    looks_left: int = 50  # at the libraries of the program, while it writes
-    foreign: str = ""
-    trouble: str = ""
+    def __init__(self, agent: socket.socket | None, attempt: int) -> None:
+        self.agent = agent
+        self.attempt = attempt
+        self.program = 0  # its process number
+        self.status = -1  # read end of a pipe: the first process tells here how the program ended
+        self.streams: list[OutputStream] = []
+        self.looks_left = 50  # at the libraries of the program, while it writes
+        self.foreign = ""
+        self.trouble = ""
 
     def run(self) -> NoReturn:
         os.setsid()
@@ -85,13 +81,13 @@ class Recording:
         if self.trouble:
             code, killed_by = _LOG_TROUBLE, None
         reason, at = self.trouble or self.foreign, float(ended_at) if ended_at else None
-        self.say({"exit": code, "signal": killed_by, "lines": lines[-40:], "reason": dump(reason), "at": at})
+        self.say(RankEnded(code, killed_by, lines[-40:], reason, at))
         os._exit(_LOG_TROUBLE if self.trouble else 0)
 
-    def say(self, message: framing.Message) -> None:
+    def say(self, message: RankMessage) -> None:
         if self.agent is not None:
             with contextlib.suppress(OSError):
-                framing.send(self.agent, message)
+                RANKS.send(self.agent, message)
 
     def _until_end(self) -> bytes:
         """Record until the program has ended and all it wrote was read."""
@@ -133,7 +129,7 @@ class Recording:
     def _look(self) -> None:
         """On the first output say that there is some; on the first few, see whether the program has the right MPI."""
         if self.looks_left == 50:
-            self.say({"output": True, "attempt": self.attempt})
+            self.say(FirstOutput(True, self.attempt))
         self.foreign = self.foreign or foreign_library(self.program)
         self.looks_left = 0 if self.foreign else self.looks_left - 1
 
@@ -282,24 +278,14 @@ def main() -> NoReturn:
     agent: socket.socket | None = None
     with contextlib.suppress(OSError):
         agent = framing.connect(f"{os.environ['OARSMAN_RUN']}/k")
-    recording = Recording(agent, int(attempt), program=0, status=-1)
-    recording.say(
-        {
-            "rank": who.rank,
-            "size": who.size,
-            "local": who.local_rank,
-            "host": who.host,
-            "attempt": int(attempt),
-            "world": world,
-            "survives": survives == "1",
-        }
-    )
+    recording = Recording(agent, int(attempt))
+    recording.say(RankStarted(who.rank, who.size, who.local_rank, who.host, int(attempt), world, survives == "1"))
     logs = log_lines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))
     try:
         recording.streams, out, err = _streams(who, through, logs)
     except OSError as error:
         reason = Text("its log could not be opened: {why}", why=error.strerror)
-        recording.say({"exit": _LOG_TROUBLE, "signal": None, "lines": [], "reason": dump(reason)})
+        recording.say(RankEnded(_LOG_TROUBLE, reason=reason))
         os._exit(_LOG_TROUBLE)
     recording.program = os.fork()
     if recording.program == 0:

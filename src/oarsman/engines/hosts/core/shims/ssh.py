@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from oarsman.engines.hosts.core import framing
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand
 
 _TAKES_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
 LOST = 255
@@ -58,15 +59,15 @@ def run(words: Sequence[str]) -> int:
         return _complain(f"ssh: connect to host {host}: {error.strerror}")
     shell = ["/bin/sh", "-c", command] if command else ["/bin/sh"]
     try:
-        framing.send(channel, {"argv": shell}, [0, 1, 2])
+        COMMANDS.send(channel, RunCommand(shell), [0, 1, 2])
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda *_: os._exit(LOST))  # closing the channel ends the command
         while True:
-            message, _ = framing.receive(channel)
-            if message is None:
+            result, _ = RESULTS.receive(channel)
+            if result is None:
                 return _complain(f"Connection to {host} closed by remote host.")
-            if "exit" in message:
-                return LOST if message["signal"] else int(message["exit"])
+            if isinstance(result, Exited):
+                return LOST if result.signal else result.exit
     except OSError as error:
         return _complain(f"ssh: {host}: {error.strerror}")
 

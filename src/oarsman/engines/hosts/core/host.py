@@ -1,0 +1,286 @@
+"""The hosts of one job: how its job agent makes, reaches and unmakes them, and the process that each one is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NoReturn, TypeVar
+
+from oarsman.engines.hosts.core import cgroups, framing, process
+from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
+from oarsman.engines.hosts.core.orders import (
+    HOST_ORDERS,
+    HOST_REPORTS,
+    EndCommands,
+    EndHost,
+    HostOrder,
+    HostReport,
+    InTrouble,
+    Ping,
+    PublishFiles,
+)
+
+
+@dataclass(slots=True)
+class RunningHost:
+    name: str
+    spec: HostSpec
+    process: process.ProcessId
+    channel: socket.socket
+    group: cgroups.Group
+    last_seen: float
+    up: bool = False
+    ending: bool = False  # it was told to end
+    dying: bool = False  # its channel closed without that
+    kills_seen: int = 0
+    emptied: int = 0  # the last sweep before which its ranks wrote nothing that is not here
+
+    def tell(self, order: HostOrder) -> None:
+        with contextlib.suppress(OSError):
+            HOST_ORDERS.send(self.channel, order)
+
+    def has_news(self) -> bool:
+        """With poll: select() knows no descriptor above 1023, and a job of many ranks has those."""
+        if self.channel.fileno() < 0:
+            return False
+        poll = select.poll()
+        poll.register(self.channel, select.POLLIN)
+        return bool(poll.poll(0))
+
+
+class HostNetwork:
+    """The hosts of one job and what connects them. Where they are, those that derive from it know."""
+
+    elsewhere = False  # whether its hosts are other machines
+    heartbeat: socket.socket | None = None  # over which they answer pings, if not over their channels
+
+    def __init__(self, spec: JobSpec) -> None:
+        self.run_folder = spec.run_folder
+        self._uid = spec.uid
+        self._slices = spec.cgroups
+
+    def open(self) -> None:
+        if sys.platform == "linux":
+            from oarsman.engines.hosts.core import linux
+
+            linux.become_subreaper()
+        for name in ("h", "t", "etc/mpi"):
+            os.makedirs(f"{self.run_folder}/{name}", exist_ok=True)
+
+    def address(self, _spec: HostSpec) -> str:
+        """In a network of our own making."""
+        return ""
+
+    def ping(self, host: RunningHost) -> None:
+        host.tell(Ping())
+
+    def add(self, name: str, spec: HostSpec, *, now: float, close: Sequence[int]) -> tuple[RunningHost, list[str]]:
+        """Start a host; it says on its channel when it is up. Also says which limits could not be set."""
+        group = cgroups.group_of(self._slices, self._uid, "launcher" if spec.launcher else str(spec.index))
+        unset = group.make(memory_bytes=spec.memory, cpus=spec.cpus)
+        os.makedirs(spec.temp, exist_ok=True)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        pid = self._start(name, spec, theirs, group, [ours.fileno(), *close])
+        theirs.close()
+        identity = (process.identify(pid) if pid else None) or process.ProcessId(0, "")
+        return RunningHost(name, spec, identity, ours, group, last_seen=now), unset
+
+    def _start(
+        self, name: str, spec: HostSpec, channel: socket.socket, group: cgroups.Group, close: Sequence[int]
+    ) -> int:
+        """Its first process, in which `close` is closed; 0 if there is none."""
+        raise NotImplementedError
+
+    def publish(self, files: Mapping[str, str], _hosts: Iterable[RunningHost]) -> None:
+        """Replace the files under /etc/mpi that hosts see. Each is seen whole, as it was or as it is now."""
+        for name, text in files.items():
+            path = f"{self.run_folder}/etc/mpi/{name}"
+            with open(f"{path}.new", "w") as file:
+                file.write(text)
+            os.chmod(f"{path}.new", 0o755 if name.endswith(".sh") else 0o644)
+            os.rename(f"{path}.new", path)
+
+    def remove(self, host: RunningHost) -> None:
+        import shutil  # it brings much along that nobody needs before a job's end
+
+        host.channel.close()
+        host.group.remove()
+        shutil.rmtree(host.spec.temp, ignore_errors=True)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.socket_path(host.name))
+
+    def socket_path(self, name: str) -> str:
+        """Where a host takes commands."""
+        return f"{self.run_folder}/h/{name}"
+
+
+def report(channel: socket.socket, what: HostReport) -> None:
+    """A host's word to its job agent."""
+    with contextlib.suppress(OSError):
+        HOST_REPORTS.send(channel, what)
+
+
+def report_failure(channel: socket.socket, error: BaseException) -> None:
+    report(channel, InTrouble(str(error) or repr(error)))
+
+
+_HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
+
+
+@dataclass(slots=True)
+class Command:
+    number: int  # on this host
+    caller: socket.socket
+    kill_at: float | None = None
+
+
+C = TypeVar("C", bound=Command)
+
+
+@dataclass(kw_only=True)
+class Host(Generic[C]):
+    name: str
+    socket_path: str
+    agent: socket.socket  # end of file here means the job agent is dead
+    commands: dict[int, C] = field(default_factory=dict)
+    ending_by: float | None = None
+    selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
+
+    def run(self) -> NoReturn:
+        woken = process.wake_pipe()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_IGN)
+        self._watch(framing.listen(self.socket_path), self._accept)
+        self._watch(self.agent, self._obey)
+        self._watch(woken, process.drain)
+        self._begin()
+        while True:
+            for key, _ in self.selector.select(self._patience()):
+                if key.fileobj in self.selector.get_map():  # one of those before it may have closed it
+                    key.data(key.fileobj)
+            self._reap()
+            self._keep_deadlines()
+
+    def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
+        self.selector.register(thing, selectors.EVENT_READ, callback)
+
+    def _forget(self, thing: Any) -> None:
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(thing)
+
+    # -- the job agent -----------------------------------------------------------------------------------------
+    def _tell(self, what: HostReport) -> None:
+        report(self.agent, what)
+
+    def _obey(self, agent: socket.socket) -> None:
+        order, _ = HOST_ORDERS.receive(agent)
+        match order:
+            case None:
+                self._end_now()
+            case Ping():
+                self._pong()
+            case PublishFiles():
+                self._take_files()
+            case EndCommands(number):
+                self._sweep(number)
+            case EndHost(grace):
+                self._end(grace)
+
+    # -- commands ----------------------------------------------------------------------------------------------
+    def _accept(self, server: socket.socket) -> None:
+        caller, _ = server.accept()
+        self._watch(caller, self._serve)
+
+    def _serve(self, caller: socket.socket) -> None:
+        message, fds = COMMANDS.receive(caller)
+        match message:
+            case RunCommand():
+                self._take(caller, message, fds)
+                return
+            case SignalCommand(number):
+                self._signal_of(caller, signal.Signals(number))
+            case None:
+                self._hang_up(caller)
+        for fd in fds:
+            os.close(fd)
+
+    def _signal_of(self, caller: socket.socket, number: signal.Signals) -> None:
+        for command in self._of(caller):
+            self._signal(command, number)
+
+    def _hang_up(self, caller: socket.socket) -> None:
+        """The caller is gone: like a closed ssh connection, its command ends too."""
+        self._forget(caller)
+        caller.close()
+        for command in self._of(caller):
+            self._signal(command, signal.SIGTERM)
+            command.kill_at = time.monotonic() + _HANG_UP_GRACE
+
+    def _of(self, caller: socket.socket) -> list[C]:
+        return [command for command in self.commands.values() if command.caller is caller]
+
+    def _ended(self, command: Command, result: Exited) -> None:
+        del self.commands[command.number]
+        if command.caller.fileno() >= 0:
+            self._answer(command.caller, result)
+
+    def _answer(self, caller: socket.socket, result: Exited) -> None:
+        with contextlib.suppress(OSError):
+            RESULTS.send(caller, result)
+
+    # -- time --------------------------------------------------------------------------------------------------
+    def _deadlines(self) -> list[float | None]:
+        return [self.ending_by, *(command.kill_at for command in self.commands.values())]
+
+    def _patience(self) -> float | None:
+        """The end of any process wakes us, so only the deadlines need a clock."""
+        times = [when for when in self._deadlines() if when is not None]
+        return max(0.0, min(times) - time.monotonic()) if times else None
+
+    def _keep_deadlines(self) -> None:
+        now = time.monotonic()
+        for command in self.commands.values():
+            if command.kill_at is not None and now >= command.kill_at:
+                command.kill_at = None
+                self._signal(command, signal.SIGKILL)
+        if self.ending_by is not None and now >= self.ending_by:
+            self._end_now()
+
+    # -- what differs --------------------------------------------------------------------------------------------
+    def _begin(self) -> None:
+        raise NotImplementedError
+
+    def _take(self, caller: socket.socket, command: RunCommand, fds: list[int]) -> None:
+        """Start the command, now or later; `fds` are closed then."""
+        raise NotImplementedError
+
+    def _signal(self, command: C, number: signal.Signals) -> None:
+        raise NotImplementedError
+
+    def _reap(self) -> None:
+        """Tell whose commands have ended."""
+        raise NotImplementedError
+
+    def _pong(self) -> None:
+        raise NotImplementedError
+
+    def _take_files(self) -> None:
+        """Those that were published are where they are seen, unless the host is elsewhere."""
+
+    def _sweep(self, number: int) -> None:
+        raise NotImplementedError
+
+    def _end(self, grace: float) -> None:
+        raise NotImplementedError
+
+    def _end_now(self) -> NoReturn:
+        raise NotImplementedError

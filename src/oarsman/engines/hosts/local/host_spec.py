@@ -1,0 +1,262 @@
+"""What a host of a job is given: variables, folder, volumes, limits. Decided here, carried out by the job agent.
+
+Also the judge of what this engine cannot honour: that is refused before anything starts, in words
+that say what to change.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from oarsman import names
+from oarsman.engines.hosts.core import shims
+from oarsman.engines.hosts.core.cgroups import Slices
+from oarsman.engines.hosts.core.host_specs import HostSpecs
+from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount
+from oarsman.engines.hosts.core.separation import Separation, ip_command, only_loopback
+from oarsman.engines.hosts.local import capacity
+from oarsman.engines.hosts.local.host import address_of
+from oarsman.job.job import Implementation, Job
+from oarsman.job.mpi import launcher_variables
+from oarsman.job.role import Container, Role, Volume, VolumeMount
+from oarsman.text.sentence import Text
+
+PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network
+# Left over from a launcher or a batch system around us; an MPI would believe them.
+_FOREIGN = re.compile(
+    r"^(OMPI_COMM_|OMPI_UNIVERSE|PMI_|PMIX_|PRTE_|HYDI_|HYDRA_|SLURM_|PBS_|LSB_|OARSMAN_(?!STATE|LANG))"
+)
+
+
+def refusal(job: Job, *, folder: Path, separation: Separation) -> str | None:
+    """The first thing in this job that cannot be honoured on this machine, or None."""
+    return next(all_refusals(job, folder=folder, separation=separation), None)
+
+
+def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[str]:
+    if not job.launcher.container.argv:
+        yield Text(
+            "the launcher has no command. Images are not run on this machine, so there is no entry point to fall back "
+            "on: add {field}",
+            field="spec.mpiReplicaSpecs.Launcher.template.spec.containers[0].command",
+        )
+    roles = [("Launcher", job.launcher)] + ([("Worker", job.worker)] if job.worker is not None else [])
+    for name, role in roles:
+        where = f"spec.mpiReplicaSpecs.{name}.template.spec"
+        if role.init_containers:
+            why = Text("only the MPI container runs on this machine; do it in the launch command")
+            yield _about(f"{where}.initContainers", why)
+        if len(role.containers) > 1:
+            yield _about(f"{where}.containers", Text("only the MPI container runs on this machine; remove the others"))
+        yield from _container_refusals(role.container, f"{where}.containers[{role.main}]", folder)
+        for mount in role.container.mounts:
+            yield from _mount_refusals(role, mount, where, separation)
+
+
+def _container_refusals(container: Container, where: str, folder: Path) -> Iterator[str]:
+    for variable in container.env:
+        if variable.other_source:
+            why = Text("{source} exists on Kubernetes only; give the value", source=variable.other_source)
+            yield _about(f"{where}.env[{variable.name}]", why)
+    if container.env_from:
+        yield _about(f"{where}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
+    if container.working_dir and not (folder / container.working_dir).is_dir():
+        why = Text("{path} is not a folder on this machine", path=container.working_dir)
+        yield _about(f"{where}.workingDir", why)
+
+
+def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Separation) -> Iterator[str]:
+    volume = next((v for v in role.volumes if v.name == mount.name), None)
+    field = f"{where}.volumes[{mount.name}]"
+    if volume is None or volume.kind not in ("emptyDir", "hostPath"):
+        kind = volume.kind if volume is not None else "missing"
+        why = Text("a volume of kind {kind} cannot be had on one machine; use emptyDir or hostPath", kind=kind)
+        yield _about(field, why)
+        return
+    if volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
+        yield _about(field, Text("{path} does not exist on this machine", path=volume.host_path))
+    if _is_in_place(volume, mount):
+        return
+    if not separation.mounts:
+        yield _about(field, Text("this machine allows no private mounts ({why})", why=separation.trouble))
+    if not os.path.exists(mount.mount_path):
+        template = Text("the mount point {path} does not exist on this machine; create it or choose another")
+        yield _about(field, Text(template, path=mount.mount_path))
+
+
+def _about(field: str, why: str) -> str:
+    return Text("{field}: {problem}", field=field, problem=why)
+
+
+def _is_made(volume: Volume) -> bool:
+    """Whether its folder is made for the job if it is not there."""
+    in_memory = volume.kind == "emptyDir" and volume.medium == "Memory"
+    return (volume.kind == "emptyDir" and not in_memory) or volume.host_path_type == "DirectoryOrCreate"
+
+
+def _is_in_place(volume: Volume, mount: VolumeMount) -> bool:
+    """A folder of the machine, wanted under its own name: it can be had without a mount too."""
+    return volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path
+
+
+def wants_private_network(job: Job, separation: Separation) -> bool:
+    """Unless the job shares the machine's network; where that leads nowhere, sharing it would only do harm."""
+    shares = job.annotation(names.ANNOTATION_NETWORK, "private") == "host"
+    return separation.network and (not shares or only_loopback())
+
+
+def remarks(job: Job, separation: Separation, slices: Slices) -> list[str]:
+    """What is done differently here, each in one plain sentence."""
+    image = job.launcher.container.image
+    notes: list[str] = (
+        [Text("image {image} is not pulled: the programs of this machine run", image=image)] if image else []
+    )
+    if not separation.names:
+        notes.append(Text("all ranks run as one host, workers are names only: {why}", why=separation.trouble))
+    roles = [role for role in (job.launcher, job.worker) if role is not None]
+    if any("memory" in role.container.resources.limits for role in roles) and not slices.memory:
+        notes.append(Text("memory limits are not enforced: no control group can be made here"))
+    worker = job.worker.container.argv if job.worker is not None else ()
+    if worker and os.path.basename(worker[0]) not in ("sshd", "sleep"):
+        notes.append(Text("the worker's own command is not run: a worker is reached without sshd here"))
+    return notes
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalHostSpecs(HostSpecs):
+    silence: ClassVar[str] = "10"
+
+    folder: Path  # where it was submitted
+    job_folder: str
+    separation: Separation
+    slices: Slices = Slices(0)
+    master_port: int = PRIVATE_MASTER_PORT
+
+    def specification(self) -> JobSpec:
+        return (
+            super()
+            .specification()
+            ._replace(
+                separation=self.separation,
+                network="private" if self.private else "host",
+                ip=ip_command(),
+                cgroups=self.slices,
+                master_port=self.master_port,
+            )
+        )
+
+    @cached_property
+    def private(self) -> bool:
+        return wants_private_network(self.job, self.separation)
+
+    def address(self, member: str) -> str:
+        return address_of(self._index(member), launcher=self.is_launcher(member), private=self.private)
+
+    def _node(self, member: str) -> str:
+        return member
+
+    @property
+    def _etc(self) -> str:
+        return names.MPI_CONFIG_DIR if self.separation.etc else f"{self.run_folder}/etc/mpi"
+
+    def _launched(self, argv: list[str]) -> list[str]:
+        named = argv[0] if os.access(argv[0], os.X_OK) else os.path.basename(argv[0])
+        return [*shims.starter(), "mpirun", named, *argv[1:]]
+
+    def _users(self, member: str) -> dict[str, str]:
+        path = self._path(member, self._passed.get("PATH", os.defpath), f"{self.run_folder}/bin")
+        return self._passed | {"PATH": path}
+
+    @cached_property
+    def _passed(self) -> dict[str, str]:
+        return {key: value for key, value in self.environment.items() if not _FOREIGN.match(key)}
+
+    def _ours(self, member: str) -> dict[str, str]:
+        agent = f"{self.run_folder}/bin/ssh"
+        hostfile = f"{self._etc}/{names.HOSTFILE}"
+        given = launcher_variables(hostfile=hostfile, agent=agent, slots=self.job.slots_per_worker)
+        if not self.is_launcher(member):  # a daemon on a worker may have to reach further workers
+            given = {key: value for key, value in given.items() if value == agent}
+        return {**given, **self._common(), **self._for_shims(member), **self._own(member)}
+
+    def _common(self) -> dict[str, str]:
+        variables = {
+            names.ENV_JOB: self.job.uid,
+            "OARSMAN_RUN": self.run_folder,
+            "OARSMAN_LOGS": f"{self.job_folder}/logs",
+            "OMPI_MCA_btl": "^ofi",  # it costs a second per start and serves no purpose on one machine
+            # Every host believes that the whole machine is its own, and would bind its first rank to the first core.
+            "OMPI_MCA_hwloc_base_binding_policy": "none",
+            "PRTE_MCA_hwloc_default_binding_policy": "none",
+            "I_MPI_PIN": "0",
+        }
+        if os.getuid() == 0:
+            variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        if not self.separation.names:
+            variables |= {"OARSMAN_PLAIN": "1"}
+        if self.job.slots > capacity.cpu_count():
+            variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        return variables
+
+    def _for_shims(self, member: str) -> dict[str, str]:
+        """What the launcher's shims want to know."""
+        if not self.is_launcher(member):
+            return {}
+        job, family = self.job, self.mpi.family
+        rewrite = job.rewrites_launch_line and family.implementation is Implementation.OPENMPI
+        return {
+            "OARSMAN_MPI": self.mpi.folder,
+            "OARSMAN_FAMILY": family.value,
+            "OARSMAN_HOSTS": " ".join(job.hosts),
+            "OARSMAN_SLOTS": str(job.slots_per_worker),
+            "OARSMAN_MASTER_PORT": str(self.master_port),
+            "OARSMAN_REWRITE": "1" if rewrite else "0",
+            "OARSMAN_RANK": "\n".join([*shims.starter(), "rank"]),
+        }
+
+    def _own(self, member: str) -> dict[str, str]:
+        """What differs from host to host."""
+        role = "launcher" if self.is_launcher(member) else "worker"
+        own = {names.ENV_ROLE: role, names.ENV_HOST: member, "TMPDIR": f"{self.run_folder}/t/{self._short(member)}"}
+        if member in self.gpus:
+            own["CUDA_VISIBLE_DEVICES"] = ",".join(self.gpus[member])
+        return own
+
+    def _host(self, member: str) -> LocalHostSpec:
+        role = self._role(member)
+        container = role.container
+        memory, cpus = (container.resources.limits.get(name) for name in ("memory", "cpu"))
+        environment = self.given_to(member)
+        own = self._own(member) | self._fields(member)
+        own |= {"PATH": environment["PATH"], "OARSMAN_MPI": self.mpi.folder}
+        return LocalHostSpec(
+            role=own[names.ENV_ROLE],
+            index=self._index(member),
+            environment=environment,
+            own=own,
+            temp=own["TMPDIR"],
+            folder=str(self.folder / (container.working_dir or ".")),
+            umask=int(self.environment.get(names.ENV_UMASK, "022"), 8),
+            memory=int(memory) if memory else None,
+            cpus=float(cpus) if cpus else None,
+            mounts=[self._mount(role, mount, member) for mount in container.mounts],
+        )
+
+    def _mount(self, role: Role, mount: VolumeMount, member: str) -> Mount:
+        volume = next(volume for volume in role.volumes if volume.name == mount.name)
+        source = volume.host_path or f"{self.job_folder}/volumes/{member}/{volume.name}"
+        size = f",size={int(volume.size_limit)}" if volume.size_limit else ""
+        return Mount(
+            source=os.path.join(source, mount.sub_path) if mount.sub_path else source,
+            target=mount.mount_path,
+            read_only=mount.read_only,
+            memory=volume.kind == "emptyDir" and volume.medium == "Memory",
+            options=f"mode=1777{size}",
+            make=_is_made(volume),
+        )
