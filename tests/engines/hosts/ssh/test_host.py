@@ -15,6 +15,7 @@ import pytest
 from oarsman.engines.hosts.core import framing
 from oarsman.engines.hosts.ssh import host as module
 from oarsman.engines.hosts.ssh.host import RemoteHost
+from oarsman.text.sentence import load
 
 pytestmark = pytest.mark.timeout(60)
 ASKED = {"argv": ["true"]}
@@ -41,7 +42,7 @@ class JobAgent:
     def hears(self) -> framing.Message:
         message, _ = framing.receive(self.channel)
         assert message is not None
-        return message
+        return message | {"failed": load(message["failed"])} if "failed" in message else message
 
     def close(self) -> None:
         self.channel.close()
