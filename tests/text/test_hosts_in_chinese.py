@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from for_every import for_every
 
+from oarsman.control import host_state
 from oarsman.engines.hosts.ssh.client import Answer
+from oarsman.engines.hosts.ssh.diagnose.findings import Finding, HostSeen
 from oarsman.engines.hosts.ssh.diagnose.judge import CONNECTED, WaySeen, way
 from oarsman.engines.hosts.ssh.diagnose.real_run import judged, why_not
 from oarsman.engines.hosts.ssh.inventory import SshHost
@@ -19,6 +21,7 @@ from oarsman.engines.hosts.ssh.probe import parse
 from oarsman.engines.hosts.ssh.trouble import TIMED_OUT, Trouble, trouble
 from oarsman.engines.hosts.ssh.trust.folders import SshFolder
 from oarsman.errors import ManifestError, RetryableError
+from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
 from tests.engines.hosts.ssh.test_inventory import WRONG_FIELDS, WRONG_LINES
 from tests.text.chinese import english_words, in_chinese, spoken
@@ -110,6 +113,21 @@ def test_what_keeps_hosts_from_trusting_each_other_is_said_in_chinese() -> None:
     assert told(asked("unreadable\tknown_hosts").look()) == "node1：无法读取 known_hosts"
     assert told(asked().make_key("x")) == "node1：无法生成密钥：ssh-keygen 失败"
     assert told(asked("visit\tnode2\tx\t00").visit(["node2"])) == "node1：它的 shell 没有按要求执行"
+
+
+def test_what_is_remembered_of_hosts_is_said_in_chinese_later(tmp_path: Path) -> None:
+    rack, paths = read("node2", tmp_path / "hosts"), Paths(tmp_path)
+    [host] = rack.hosts
+    found = trouble(host, *SSH["nobody listens"])
+    host_state.remember(rack, [HostSeen(host=host, trouble=found)], paths=paths)
+    finding = Finding(host="node2", step="port", level="fail", message=found.message, hint=found.hint)
+    host_state.checked(rack, [finding], fit=[], unfit={"node2": found.message}, paths=paths)
+    known, check = host_state.known(rack, paths)["node2"], host_state.last_check(rack, paths)
+    assert known.trouble == found
+    assert check is not None
+    remembered = [known.trouble.message, known.left_out, check[1][0].message]
+    assert [in_chinese(said) for said in remembered] == ["node2：端口 22 没有程序在监听"] * 3
+    assert in_chinese(check[1][0].hint) == "请在那里启动 sshd，或更正端口"
 
 
 INVENTORIES = [
