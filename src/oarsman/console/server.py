@@ -19,19 +19,7 @@ from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from oarsman.backends.base import Backend
 from oarsman.console import pages
-from oarsman.console.api import (
-    PREFIX,
-    accounts,
-    environments,
-    health,
-    jobs,
-    logs,
-    openapi,
-    place,
-    problems,
-    session,
-    sweeps,
-)
+from oarsman.console.api import PREFIX, accounts, health, openapi, problems, routes, session
 from oarsman.console.api.limits import BodyLimit
 from oarsman.console.backends import Backends
 from oarsman.console.console import Console
@@ -82,17 +70,7 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     )
     problems.install(app)
     openapi.install(app)
-    for router in (
-        jobs.router,
-        logs.router,
-        place.router,
-        environments.router,
-        sweeps.router,
-        session.router,
-        session.once,
-        accounts.router,
-        health.router,
-    ):
+    for router in (routes.router, session.router, session.once, accounts.router, health.router):
         app.include_router(router)
     return app
 

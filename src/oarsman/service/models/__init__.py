@@ -31,6 +31,8 @@ from oarsman.service.models.jobs import (
 )
 from oarsman.service.models.place import (
     AmountsView,
+    Convert,
+    Converted,
     FindingView,
     FitView,
     HoldingView,
@@ -76,6 +78,8 @@ __all__ = [
     "Clone",
     "ClusterLogin",
     "ConditionView",
+    "Convert",
+    "Converted",
     "Create",
     "EnvironmentSpec",
     "EnvironmentView",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -46,6 +46,18 @@ class PreviewView(Value):
     hostfile: str = ""
     launch_line: str = ""
     fit: FitView | None = None
+
+
+class Convert(Value):
+    """A document to be written in another version of the API."""
+
+    document: Mapping[str, Any]
+    api_version: Annotated[str, Field(max_length=100)]
+
+
+class Converted(Value):
+    manifest: str  # YAML
+    losses: Sequence[str] = ()  # what that version cannot say
 
 
 class Template(Value):
