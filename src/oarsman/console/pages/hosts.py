@@ -96,9 +96,9 @@ class _PlacePage:
             self.queue.rows = rows
             self.queue.props["hide-pagination"] = len(rows) <= 50
 
-    def _look(self) -> tuple[Sequence[HostView], Sequence[QueueEntry]]:
+    async def _look(self) -> tuple[Sequence[HostView], Sequence[QueueEntry]]:
         service = self.context.request_context.service
-        return service.hosts(), service.queue()
+        return await service.hosts(), await service.queue()
 
     def _show_hosts(self, hosts: Sequence[HostView]) -> None:
         painted = colours([held.key for host in hosts for held in host.holdings if held.key != _OTHERS])
