@@ -55,3 +55,7 @@ class Waiting:
             return await work(await self.here.kube())
 
         return self.portal.run(asked())
+
+    def stream(self, source: Callable[[Any], Any]) -> Iterator[Any]:
+        """The same for what comes piece by piece."""
+        return self.portal.iterate(source(self.portal.run(self.here.kube())))
