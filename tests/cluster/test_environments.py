@@ -80,7 +80,7 @@ def claim(place: Place) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def a_door(place: Place) -> Iterator[KubeBackend]:
-    found = KubeBackend(load_access(kubeconfig=Path(str(place.cluster.kubeconfig))), namespace=place.namespace)
+    found = waiting(KubeBackend(load_access(kubeconfig=Path(str(place.cluster.kubeconfig))), namespace=place.namespace))
     try:
         yield found
     finally:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waiting import waiting
 
 from oarsman.backends.base import JobRecord
 from oarsman.backends.local.backend import LocalBackend
@@ -62,7 +63,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBacke
     state = tmp_path / "state"
     monkeypatch.setenv("OARSMAN_STATE", str(state))
     monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
-    opened = LocalBackend(Paths(state))
+    opened = waiting(LocalBackend(Paths(state)))
     yield opened
     for record in opened.list():
         opened.delete(record.job.key)

@@ -6,6 +6,7 @@ a moment before that, and even if the writer is killed before the touch.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 from pathlib import Path
@@ -13,6 +14,26 @@ from typing import Any
 
 _LOOK_AGAIN = 0.25  # where the system cannot tell us
 _ECHO = 1.0  # after a touch nothing more comes; after a write alone the change may not have been readable yet
+
+
+async def readable(*descriptors: int, within: float | None = None) -> set[int]:
+    """Those that can be read from, once there are any; none when the time is up."""
+    loop, found, heard = asyncio.get_running_loop(), set[int](), asyncio.Event()
+
+    def hear(descriptor: int) -> None:
+        found.add(descriptor)
+        heard.set()
+
+    for descriptor in descriptors:
+        loop.add_reader(descriptor, hear, descriptor)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await heard.wait()
+    finally:
+        for descriptor in descriptors:
+            loop.remove_reader(descriptor)
+    return found
 
 
 class ChangeWatch:

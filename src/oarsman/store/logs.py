@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 MERGED = "merged.log"
 _BLOCK = 1 << 20
@@ -78,7 +78,7 @@ class Search:
 
 
 class MergedLogReader:
-    """The lines added to a merged log since the last look, and a descriptor that says when to look again."""
+    """The lines added to a merged log since the last look."""
 
     def __init__(self, path: Path, *, wanted: Wanted, tail: int | None = None, floor: int = 0) -> None:
         """floor: nothing before it is wanted."""
@@ -86,16 +86,14 @@ class MergedLogReader:
         self._wanted = wanted
         self._offset = _start_of_tail(path, wanted, tail, floor) if tail is not None else floor
         self._rest = b""
-        self._notifier: Any = None
 
-    def news(self) -> Iterator[LogLine]:
+    def news(self) -> Iterator[list[LogLine]]:
+        """Block by block; of one that has nothing wanted, no lines."""
         wanted = self._wanted
         while block := self._read():
             complete, _, self._rest = (self._rest + block).rpartition(b"\n")
-            for raw in complete.decode(errors="replace").split("\n") if complete else []:
-                line = parse(raw)
-                if line is not None and wanted(line):
-                    yield line
+            parsed = map(parse, complete.decode(errors="replace").split("\n") if complete else ())
+            yield [line for line in parsed if line is not None and wanted(line)]
 
     def _read(self) -> bytes:
         try:
@@ -106,32 +104,6 @@ class MergedLogReader:
             return b""
         self._offset += len(block)
         return block
-
-    def fileno(self) -> int | None:
-        """Becomes readable when the log grows; None where the system cannot say, and the caller has to look."""
-        if self._notifier is None:
-            self._notifier = _notifier_on(self._path.parent)
-        return self._notifier.fileno() if self._notifier is not None else None
-
-    def acknowledge(self) -> None:
-        if self._notifier is not None:
-            self._notifier.read(timeout=0)
-
-    def close(self) -> None:
-        if self._notifier is not None:
-            self._notifier.close()
-
-
-def _notifier_on(folder: Path) -> Any:
-    """Watches the folder, because the file itself may not be there yet."""
-    try:
-        import inotify_simple
-    except ImportError:  # not Linux
-        return None
-    folder.mkdir(parents=True, exist_ok=True)
-    notifier = inotify_simple.INotify()
-    notifier.add_watch(os.fspath(folder), inotify_simple.flags.MODIFY | inotify_simple.flags.CREATE)
-    return notifier
 
 
 def start_of(path: Path, since: datetime) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from cluster.cluster import Cluster
+from waiting import waiting
 
 from oarsman import names
 from oarsman.backends.base import JobRecord, LogQuery
@@ -230,8 +231,8 @@ def test_a_user_without_rights_is_told_so(served: Cluster, api_namespace: str) -
     from oarsman.engines.kube.client.credentials import Impersonating
 
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
-    nobody = KubeBackend(
-        replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=()))
+    nobody = waiting(
+        KubeBackend(replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=())))
     )
     try:
         with pytest.raises(UserError, match="this user may not do that") as caught:

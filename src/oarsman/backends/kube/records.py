@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import os
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -76,21 +77,24 @@ def record(found: Mapping[str, Any]) -> JobRecord:
 
 
 class RecordCache:
-    """Records by their name, so that an object which has not changed is not read a second time."""
+    """Records by their name, so that an object which has not changed is not read a second time. For any thread."""
 
     def __init__(self, most: int = 20_000) -> None:
         self._most = most
+        self._lock = threading.Lock()
         self._records: dict[str, tuple[str, str, JobRecord]] = {}
 
     def record(self, found: Mapping[str, Any]) -> JobRecord:
         metadata = found["metadata"]
         key, uid, version = key_of(found), metadata.get("uid") or "", metadata.get("resourceVersion") or ""
-        known = self._records.pop(key, None)
+        with self._lock:
+            known = self._records.pop(key, None)
         if known is None or known[:2] != (uid, version) or not version:
             known = uid, version, record(found)
-        self._records[key] = known  # at the end: the first ones are those not asked about for longest
-        if len(self._records) > self._most:
-            del self._records[next(iter(self._records))]
+        with self._lock:
+            self._records[key] = known  # at the end: the first ones are those not asked about for longest
+            if len(self._records) > self._most:
+                del self._records[next(iter(self._records))]
         return known[2]
 
     def forget(self, key: str) -> None:

@@ -6,21 +6,21 @@ learn of its end: if jobs are unfinished then, another one is started. It does n
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from oarsman.backends.base import Batch, JobRecord
 from oarsman.backends.local.supervisor_link import SupervisorLink
-from oarsman.backends.stoppable import Stop, readable
 from oarsman.errors import ManifestError, OarsmanError, StoreError
-from oarsman.store.change_watch import ChangeWatch
+from oarsman.store.change_watch import ChangeWatch, readable
 from oarsman.store.jobs import JobStore, StoreChanges, StoredJob
 from oarsman.store.paths import Paths
 
@@ -32,9 +32,8 @@ _TRY_AGAIN = 30.0
 class LocalChanges:
     """`unfinished` says whether anything is left that needs a supervisor. A `folder` is watched beside the store."""
 
-    def __init__(self, paths: Paths, stop: Stop, unfinished: Callable[[], bool], *, folder: Path | None = None) -> None:
-        self._caller = SupervisorLink(paths)
-        self._stop = stop
+    def __init__(self, paths: Paths, unfinished: Callable[[], bool], *, folder: Path | None = None) -> None:
+        self._link = SupervisorLink(paths)
         self._unfinished = unfinished
         self._change_watch = ChangeWatch(paths.database, folder)
         self._supervisor: socket.socket | None = None
@@ -45,22 +44,21 @@ class LocalChanges:
         if self._supervisor is not None:
             self._supervisor.close()
 
-    def wait(self) -> None:
-        """Return when something may have changed, or when told to stop."""
-        while not self._stop.told:
-            self._see_to_a_supervisor()
+    async def wait(self) -> None:
+        """Return when something may have changed."""
+        while True:
+            await self._see_to_a_supervisor()
             change_watch, supervisor = self._change_watch.fileno(), self._supervisor
-            watched = [self._stop.fileno()]
-            watched += [change_watch] if change_watch is not None else []
+            watched = [change_watch] if change_watch is not None else []
             watched += [supervisor.fileno()] if supervisor is not None else []
-            found = readable(*watched, timeout=self._patience())
+            found = await readable(*watched, within=self._patience())
             if supervisor is not None and supervisor.fileno() in found:
                 self._it_left(supervisor)
                 return
             if not found:
                 self._change_watch.silent()
                 return
-            if change_watch in found and self._change_watch.heard():
+            if self._change_watch.heard():
                 return
 
     def _patience(self) -> float | None:
@@ -69,20 +67,20 @@ class LocalChanges:
             waits.append(self._start_at - time.monotonic())
         return min((wait for wait in waits if wait is not None), default=None)
 
-    def _see_to_a_supervisor(self) -> None:
+    async def _see_to_a_supervisor(self) -> None:
         if self._supervisor is not None:
             return
-        if not self._unfinished():
+        if not await asyncio.to_thread(self._unfinished):
             self._start_at = None
             return
         now = time.monotonic()
         if self._start_at is None:
             self._start_at = now + _GRACE
-        self._supervisor = self._caller.reach()
+        self._supervisor = self._link.reach()
         if self._supervisor is None and now >= self._start_at:
             self._start_at = now + _TRY_AGAIN
             try:
-                self._supervisor = self._caller.connect()
+                self._supervisor = await self._link.connect()
             except (OarsmanError, OSError) as error:
                 log.warning("%s; tried again in %d s", error, _TRY_AGAIN)
 
@@ -98,32 +96,29 @@ class LocalChanges:
         self._start_at = now + _GRACE if begun else now
 
 
-log = logging.getLogger("oarsman")
 _TROUBLE_PAUSE = 1.0
 
 Read = Callable[[StoredJob], JobRecord]
 
 
-def changes(
-    paths: Paths, store: JobStore, read: Read, namespace: str | None, stop: Stop
-) -> Generator[Batch, None, None]:
+async def changes(paths: Paths, store: JobStore, read: Read, namespace: str | None) -> AsyncGenerator[Batch, None]:
     """The change watch is hung up before the first look, so nothing falls between a look and the wait after it."""
     revision: int | None = None
-    with closing(LocalChanges(paths, stop, store.anything_unfinished)) as news:
-        while not stop.told:
+    with closing(LocalChanges(paths, store.anything_unfinished)) as news:
+        while True:
             try:
-                found = store.changes(revision, namespace)
+                found = await asyncio.to_thread(store.changes, revision, namespace)
                 if found.revision == revision:
-                    news.wait()
+                    await news.wait()
                     continue
             except (StoreError, sqlite3.Error) as error:
                 if revision is None:
                     raise
                 log.warning("the store cannot be read: %s; tried again", error)
-                stop.pause(_TROUBLE_PAUSE)
+                await asyncio.sleep(_TROUBLE_PAUSE)
                 continue
             revision = found.revision
-            batch = _batch(found, read)
+            batch = await asyncio.to_thread(_batch, found, read)
             if batch.whole or batch.records or batch.gone:
                 yield batch
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
+from oarsman.engines.kube.client.list_watch import is_older
 from oarsman.engines.kube.client.meta import HasMeta, Meta
 
 T = TypeVar("T", bound=HasMeta)
@@ -17,11 +18,6 @@ _log = logging.getLogger(__name__)
 
 def key_of(meta: Meta) -> Key:
     return meta.namespace, meta.name
-
-
-def is_older(version: str, than: str) -> bool:
-    """Versions are opaque by contract and integers in fact; what is not an integer is never called older."""
-    return version.isdigit() and than.isdigit() and int(version) < int(than)
 
 
 class Cache(Generic[T]):
