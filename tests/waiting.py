@@ -25,7 +25,7 @@ class Waiting:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.here, name)
-        if name == "environments":
+        if name == "environments" and not callable(found):
             return Waiting(found, self._portal)
         return self._called(found) if callable(found) else found
 

@@ -12,11 +12,11 @@ import pytest
 from console.api.asking import SITE, Asking, asking
 from console.api.memory import MemoryJobs
 from memory_environments import MemoryEnvironments
+from oarsman.client.async_remote import OverRest
 
 from oarsman import names
 from oarsman.client import environments as sdk_environments
 from oarsman.client.async_client import AsyncClient
-from oarsman.client.async_remote import OverRest
 from oarsman.client.client import Client
 from oarsman.client.mpijob import MPIJob
 from oarsman.client.remote import RemoteService

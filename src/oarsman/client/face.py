@@ -1,6 +1,6 @@
 """The synchronous face of an asynchronous object: the same methods with the same arguments, and each waits.
 
-The work is done in the event loop of the process's portal; what a caller hands in to be called, and what is shown, stays
+The work is done in the event loop of the portal; what a caller hands in to be called, and what is shown, stays
 in the caller's own thread.
 """
 

@@ -66,10 +66,10 @@ class AsyncJobHandle(SeenJob):
                 seeing(job)
         return self
 
-    async def _becoming(self, timeout: float | None, until: Wish, *, check: bool) -> AsyncGenerator[JobView, None]:
+    async def _becoming(self, seconds: float | None, until: Wish, *, check: bool) -> AsyncGenerator[JobView, None]:
         """Each state on the way to the wish; ends when it has come true."""
         job_view.check_wish(until)
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if seconds is None else time.monotonic() + seconds
         async with aclosing(self._service.watch(self.key)) as states:
             while True:
                 left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
@@ -77,7 +77,7 @@ class AsyncJobHandle(SeenJob):
                     job = await asyncio.wait_for(anext(states, None), left)
                 except TimeoutError:
                     state = self._seen.summary.state if self._seen.summary is not None else "not there"
-                    raise TimeoutError(f"{self.key} is {state} after {timeout:g} seconds") from None
+                    raise TimeoutError(f"{self.key} is {state} after {seconds:g} seconds") from None
                 except NotFoundError:
                     if until != "deleted":
                         raise

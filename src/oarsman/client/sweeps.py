@@ -132,8 +132,8 @@ class AsyncSweepHandle(SeenSweep):
             seeing(view)
         return self
 
-    async def _becoming(self, timeout: float | None, *, check: bool) -> AsyncGenerator[SweepView, None]:
-        pace = _Pace(self.key, timeout)
+    async def _becoming(self, seconds: float | None, *, check: bool) -> AsyncGenerator[SweepView, None]:
+        pace = _Pace(self.key, seconds)
         while True:
             with pace:
                 await self.refresh()

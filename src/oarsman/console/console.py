@@ -49,7 +49,7 @@ class Console:
             backend = self.backends.backend(caller.token)
             parts = request.url.path.split("/")
             try:
-                await backend.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
+                await backend.rights.look(parts[2] if len(parts) > 3 and parts[1] in ("jobs", "sweeps") else None)
             except UnauthenticatedError:
                 self.gate.doubt(caller)
                 await asyncio.to_thread(self.gate.caller, request)

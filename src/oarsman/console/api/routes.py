@@ -92,8 +92,8 @@ def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> in
     kinds: dict[str, Any] = {name: one.annotation for name, one in operation.arguments.items()}
     if operation.key is not None:
         kinds["namespace"], kinds["name"] = Namespace, Annotated[str, operation.key.name]
-    for name in re.findall(r"{(\w+)}", operation.path):
-        found.append((name, _placed(operation.at.get(name, kinds.get(name)), Path), inspect.Parameter.empty))
+    kinds.update(operation.at)
+    found += [(n, _placed(kinds[n], Path), inspect.Parameter.empty) for n in re.findall(r"{(\w+)}", operation.path)]
     if operation.whole_body:
         found.append((operation.whole_body, Annotated[kinds[operation.whole_body], Body()], inspect.Parameter.empty))
     if operation.body is not None:
@@ -186,7 +186,11 @@ async def _download_log(context: RequestContext, key: str, only: LogFilter) -> R
     return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-_EVENTS = {"changes": (_changes, "JobChange"), "watch": (_watch, "Job"), "follow_log": (_follow_log, "LogPageView")}
+_EVENTS: Mapping[str, tuple[Callable[..., Awaitable[Response]], str]] = {
+    "changes": (_changes, "JobChange"),
+    "watch": (_watch, "Job"),
+    "follow_log": (_follow_log, "LogPageView"),
+}
 _DOWNLOAD = {
     "description": "Time, rank (- for the launcher), host, stream and text of every line.",
     "content": {"text/plain": {"schema": {"type": "string"}}},

@@ -124,7 +124,8 @@ def _tell(say: Words, error: OarsmanError) -> None:
 def welcome(console: Console, request: Request) -> PageContext:
     """Raises UnauthenticatedError: the way in is the login page."""
     namespace = request.path_params.get("namespace")
-    return PageContext(context_of(console, request, console.gate.caller(request)), spoken(request), ui.context.client, namespace)
+    found = context_of(console, request, console.gate.caller(request))
+    return PageContext(found, spoken(request), ui.context.client, namespace)
 
 
 def spoken(request: Request) -> Words:

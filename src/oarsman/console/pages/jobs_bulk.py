@@ -19,7 +19,7 @@ class _Act(NamedTuple):
     word: str
     icon: str
     what: str  # as the audit log calls it
-    do: Callable[[str], object]
+    do: Callable[[str], Awaitable[object]]
 
 
 class Bulk:

@@ -108,7 +108,7 @@ class _Overview:
             _title(say("Capacity"))
             ui.space()
             ui.link(say("Hosts and queue"), "/hosts")
-        for one in _resources(say, self.context.request_context.backend.engine, *found):
+        for one in _resources(say, self.context.request_context.backend.jobs.place, *found):
             with ui.element("div").classes("oarsman-room"):
                 ui.label(one.name)
                 with ui.element("div").classes("oarsman-bar").props('role="img"') as bar:
