@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -59,6 +60,20 @@ class Asking:
     def close(self) -> None:
         self.portal.run(self.console.close())
         self.portal.close()
+
+
+class InThisProcess(httpx.AsyncBaseTransport):
+    """Requests of a client, answered by the application itself, in a loop of its own."""
+
+    def __init__(self, ask: Asking) -> None:
+        self._ask = ask
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode().removeprefix(API)
+        body = await request.aread()
+        kind = {"Content-Type": request.headers["Content-Type"]} if body else {}
+        answer = await asyncio.to_thread(self._ask, request.method, path, content=body, headers=kind)
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
 
 @contextmanager
