@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_environments import MemoryEnvironments
+from oarsman.backends.stoppable import Stop, Stoppable
 
 from oarsman import names
 from oarsman.backends.base import (
@@ -26,7 +27,6 @@ from oarsman.backends.base import (
     LogQuery,
     PlacedLine,
 )
-from oarsman.backends.stoppable import Stop, Stoppable
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, Status
