@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import waiting
 
 from cluster.jobs import RESTRICTED_CONTAINER, RESTRICTED_POD, V1, V2BETA1, Object, Submitted, mpijob
 from cluster.kubectl import until

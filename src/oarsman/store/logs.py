@@ -15,6 +15,7 @@ from typing import BinaryIO, NamedTuple
 
 MERGED = "merged.log"
 _BLOCK = 1 << 20
+_READ_BLOCK = 256 << 10  # few enough lines at a time to stay in the processor's memory
 _NEAR = 1 << 16  # bytes: closer than this a place in time is not sought by halving
 _OUT_OF_ORDER = timedelta(minutes=1)  # lines get their time before they are written, on hosts whose clocks differ
 _TORN_IN_A_ROW = 16
@@ -32,7 +33,7 @@ class LogLine(NamedTuple):
         return datetime.fromisoformat(self.stamp)
 
 
-Wanted = Callable[[LogLine], bool]
+Wanted = Callable[[LogLine], bool] | None  # None: every line
 
 
 def stamp(time: datetime) -> str:
@@ -92,14 +93,14 @@ class MergedLogReader:
         wanted = self._wanted
         while block := self._read():
             complete, _, self._rest = (self._rest + block).rpartition(b"\n")
-            parsed = map(parse, complete.decode(errors="replace").split("\n") if complete else ())
-            yield [line for line in parsed if line is not None and wanted(line)]
+            parsed = filter(None, map(parse, complete.decode(errors="replace").split("\n") if complete else ()))
+            yield list(filter(wanted, parsed))
 
     def _read(self) -> bytes:
         try:
             with open(self._path, "rb") as file:
                 file.seek(self._offset)
-                block = file.read(_BLOCK)
+                block = file.read(_READ_BLOCK)
         except FileNotFoundError:
             return b""
         self._offset += len(block)
@@ -156,7 +157,7 @@ def _start_of_tail(path: Path, wanted: Wanted, count: int, floor: int = 0) -> in
             for raw in reversed(lines[1:] if start > floor else lines):
                 offset -= len(raw)
                 line = parse(raw.decode(errors="replace"))
-                if line is not None and wanted(line):
+                if line is not None and (wanted is None or wanted(line)):
                     count -= 1
                     if count == 0:
                         return offset
@@ -187,7 +188,7 @@ class Look:
 
     def line(self, raw: bytes) -> LogLine | None:
         line = parse(raw.decode(errors="replace"))
-        return line if line is not None and self.wanted(line) else None
+        return line if line is not None and (self.wanted is None or self.wanted(line)) else None
 
 
 def is_place(path: Path, offset: int) -> bool:

@@ -141,7 +141,7 @@ def test_a_job_belongs_to_those_on_whose_behalf_it_was_submitted(jobs: KubeBacke
 # -- trouble -------------------------------------------------------------------------------------------
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "_PAUSES", Pauses(first=0.01, longest=0.05, silence=0.2))
+    monkeypatch.setattr(follow, "_PAUSES", Pauses(first=0.01, longest=0.05, refused=0.05, silence=0.2))
 
 
 def story(work: Coroutine[Any, Any, None]) -> None:

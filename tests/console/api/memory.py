@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_environments import MemoryEnvironments
+from oarsman.backends.stoppable import Stop, Stoppable
 
 from oarsman import names
 from oarsman.backends.base import (
