@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
@@ -19,6 +19,7 @@ from oarsman.store.logs import LogLine
 __all__ = [
     "EVERYTHING",
     "Amounts",
+    "Attended",
     "Backend",
     "Batch",
     "Environments",
@@ -32,6 +33,8 @@ __all__ = [
     "LogPage",
     "LogQuery",
     "PlacedLine",
+    "Preview",
+    "Previews",
 ]
 
 
@@ -133,6 +136,24 @@ class Fit:
             total=Amounts.of(total),
             machines={place.member: place.machine for place in answer.placement},
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """Everything a job would be, before it is."""
+
+    mpi: str
+    hosts: tuple[str, ...]
+    ranks: Mapping[int, str]
+    hostfile: str
+    discover_hosts: str
+    environment: Mapping[str, str]
+    launch_line: str
+    rewritten: str
+    objects: tuple[str, ...]
+    not_honoured: tuple[str, ...]
+    fit: Fit | None = None  # asked where the answer decides on which machines it would be
+    machines: Mapping[str, str] = field(default_factory=dict)  # host -> machine, where it is not one of its own
 
 
 class PlacedLine(NamedTuple):
@@ -257,3 +278,32 @@ class Backend(Protocol):
         owner: who asks; of jobs that are in the way, only theirs are named. None: one who may see them all.
         """
         ...
+
+
+# -- what only some places can be asked --------------------------------------------------------------
+@runtime_checkable
+class Attended(Protocol):
+    """A place where somebody else looks after jobs, or nobody does."""
+
+    def silence(self, key: str) -> str | None:
+        """Why nothing happens with a job that has been there for a while; None if something does."""
+        ...
+
+    def served(self, namespace: str) -> bool | None:
+        """Whether somebody looks after the jobs of the namespace; None if that cannot be known."""
+        ...
+
+    def workers_left(self, job: Job) -> int:
+        """Workers that still run although the job has ended, because it asked for that."""
+        ...
+
+    def check_namespace(self, namespace: str) -> None:
+        """Raises NotFoundError where it is known not to exist."""
+        ...
+
+
+@runtime_checkable
+class Previews(Protocol):
+    """A place that says itself what a job would be there; of the others, this machine's engine does."""
+
+    def preview(self, document: Mapping[str, Any], environment: Mapping[str, str]) -> Preview: ...

@@ -18,8 +18,7 @@ from oarsman.cli.text import ranges
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import Fit
-    from oarsman.backends.local.preview import Preview
+    from oarsman.backends.base import Fit, Preview
     from oarsman.job.job import Job
 
 

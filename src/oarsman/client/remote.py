@@ -19,7 +19,9 @@ from weakref import WeakSet
 import httpx
 from httpx_sse import connect_sse
 
+from oarsman.backends.base import LogLine
 from oarsman.client import http as wire
+from oarsman.client import log_lines
 from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
 from oarsman.service import models, operations
@@ -110,8 +112,9 @@ class RemoteService:
     def changes(self, query: models.JobQuery = ALL_JOBS) -> Iterator[models.JobChange]:
         return self._stream(operations.changes(query))
 
-    def watch(self, key: str) -> Iterator[models.JobView]:
-        return self._stream(operations.watch(key))
+    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[models.JobView]:
+        stream = self._stream(operations.watch(key))
+        return stream if timeout is None else _within(stream, timeout)
 
     def events(self, key: str) -> Sequence[models.EventView]:
         return self._do(operations.events(key))
@@ -132,6 +135,17 @@ class RemoteService:
     ) -> Iterator[models.LogPageView]:
         return self._stream(operations.follow_log(key, only, after=after))
 
+    def lines(
+        self,
+        key: str,
+        only: models.LogFilter = ALL_LINES,
+        *,
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> Iterator[Sequence[LogLine]]:
+        return log_lines.lines(self, key, only, since=since, tail=tail, follow=follow)
+
     def download_log(self, key: str, only: models.LogFilter = ALL_LINES) -> Iterator[bytes]:
         """The log as text. Not taken up again after a break: half a file must not look like a whole one."""
         stream = operations.download_log(key, only)
@@ -149,11 +163,20 @@ class RemoteService:
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[models.UsagePoint]:
         return self._do(operations.usage(key, since=since))
 
+    def usage_now(self, key: str) -> Sequence[models.HostUsageView]:
+        return self._do(operations.usage_now(key))
+
+    def attention(self, key: str) -> models.Attention:
+        return self._do(operations.attention(key))
+
     def progress(self, key: str) -> models.Progress:
         return self._do(operations.progress(key))
 
     def preview(self, wanted: models.Create) -> models.PreviewView:
         return self._do(operations.preview(wanted))
+
+    def plan(self, wanted: models.Create) -> models.PlanView:
+        return self._do(operations.plan(wanted))
 
     def templates(self) -> Sequence[models.Template]:
         return self._do(operations.templates())
@@ -182,8 +205,8 @@ class RemoteService:
     def environment_log(self, name: str, after: int = 0) -> models.BuildLogView:
         return self._do(operations.environment_log(name, after))
 
-    def sweeps(self) -> Sequence[models.SweepView]:
-        return self._do(operations.sweeps())
+    def sweeps(self, namespace: str | None = None) -> Sequence[models.SweepView]:
+        return self._do(operations.sweeps(namespace))
 
     def sweep(self, key: str) -> models.SweepView:
         return self._do(operations.sweep(key))
@@ -269,6 +292,26 @@ class RemoteStream(Generic[T]):
                 raise wire.broken(error, self._url, established=established) from error
         finally:
             self._response = None
+
+
+def _within(stream: RemoteStream[T], timeout: float) -> Iterator[T]:
+    """Raises TimeoutError when the stream has not ended by then."""
+    up = threading.Event()
+
+    def end() -> None:
+        up.set()
+        stream.interrupt()
+
+    timer = threading.Timer(timeout, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield from stream
+    finally:
+        timer.cancel()
+        stream.close()
+    if up.is_set():
+        raise TimeoutError
 
 
 def _check(response: httpx.Response, url: str) -> None:

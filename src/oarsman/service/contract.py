@@ -6,13 +6,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from oarsman.backends.base import LogLine
 from oarsman.service.models import (
+    Attention,
     BuildLogView,
     Clone,
     Create,
     EnvironmentSpec,
     EnvironmentView,
     EventView,
+    HostUsageView,
     HostView,
     JobChange,
     JobList,
@@ -21,6 +24,7 @@ from oarsman.service.models import (
     LogFilter,
     LogPageView,
     Overview,
+    PlanView,
     PreviewView,
     Progress,
     QueueEntry,
@@ -62,8 +66,8 @@ class Service(Protocol):
         """First a reset and every job that matches, then what changes; for ever."""
         ...
 
-    def watch(self, key: str) -> Iterator[JobView]:
-        """The job now and after each change, until it is gone."""
+    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobView]:
+        """The job now and after each change, until it is gone. Raises TimeoutError after so many seconds."""
         ...
 
     # -- what a job said and did ---------------------------------------------------------------------
@@ -80,8 +84,22 @@ class Service(Protocol):
     def follow_log(
         self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None
     ) -> Iterator[LogPageView]: ...
+    def lines(
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> Iterator[Sequence[LogLine]]:
+        """All lines, or the last ones, a block at a time; with `follow` as they come, until the attempt is over."""
+        ...
+
     def download_log(self, key: str, only: LogFilter = ALL_LINES) -> Iterator[bytes]: ...
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]: ...
+    def usage_now(self, key: str) -> Sequence[HostUsageView]: ...
+    def attention(self, key: str) -> Attention: ...
     def progress(self, key: str) -> Progress:
         """The numbers its lines name, and how far each rank is; of the newest attempt."""
         ...
@@ -89,6 +107,10 @@ class Service(Protocol):
     # -- before it runs ------------------------------------------------------------------------------
     def preview(self, wanted: Create) -> PreviewView:
         """Problems with their places, or what the job would become and whether it fits. Changes nothing."""
+        ...
+
+    def plan(self, wanted: Create) -> PlanView:
+        """Everything the job would be, in full. Raises what is wrong with it. Changes nothing."""
         ...
 
     def templates(self) -> Sequence[Template]: ...
@@ -113,8 +135,8 @@ class Service(Protocol):
         ...
 
     # -- sweeps --------------------------------------------------------------------------------------
-    def sweeps(self) -> Sequence[SweepView]:
-        """Without their points, the newest first."""
+    def sweeps(self, namespace: str | None = None) -> Sequence[SweepView]:
+        """Without their points, the newest first; of one namespace, or of all."""
         ...
 
     def sweep(self, key: str) -> SweepView: ...

@@ -144,8 +144,13 @@ def environment_log(name: str, after: int = 0) -> Call[models.BuildLogView]:
 
 
 # -- sweeps -----------------------------------------------------------------------------------------
-def sweeps() -> Call[Sequence[models.SweepView]]:
-    return Call(of=lambda s: s.sweeps(), path="/sweeps", reads=_reads(list[models.SweepView]))
+def sweeps(namespace: str | None = None) -> Call[Sequence[models.SweepView]]:
+    return Call(
+        of=lambda s: s.sweeps(namespace),
+        path="/sweeps",
+        parameters=_given(namespace=namespace),
+        reads=_reads(list[models.SweepView]),
+    )
 
 
 def sweep(key: str) -> Call[models.SweepView]:
@@ -356,6 +361,16 @@ def usage(key: str, *, since: datetime | None = None) -> Call[Sequence[models.Us
     )
 
 
+def usage_now(key: str) -> Call[Sequence[models.HostUsageView]]:
+    return Call(
+        of=lambda s: s.usage_now(key), path=f"{path_of(key)}/usage/now", reads=_reads(list[models.HostUsageView])
+    )
+
+
+def attention(key: str) -> Call[models.Attention]:
+    return Call(of=lambda s: s.attention(key), path=f"{path_of(key)}/attention", reads=_reads(models.Attention))
+
+
 def progress(key: str) -> Call[models.Progress]:
     return Call(of=lambda s: s.progress(key), path=f"{path_of(key)}/progress", reads=_reads(models.Progress))
 
@@ -368,6 +383,12 @@ def preview(wanted: models.Create) -> Call[models.PreviewView]:
         path="/preview",
         body=_body(wanted),
         reads=_reads(models.PreviewView),
+    )
+
+
+def plan(wanted: models.Create) -> Call[models.PlanView]:
+    return Call(
+        of=lambda s: s.plan(wanted), method="POST", path="/plan", body=_body(wanted), reads=_reads(models.PlanView)
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import Backend
+from oarsman.backends.base import Backend, Preview, Previews
 from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
@@ -91,6 +91,18 @@ def preview(
     crowded = local and view.ranks is not None and view.ranks > fit.total.cpus > 0
     crowd = [f"{view.ranks} ranks share {fit.total.cpus:g} CPUs"] if crowded else []
     return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *crowd]})
+
+
+def planned(jobs: Backend, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
+    """Everything it would be, in full. Raises ManifestError where there is no such environment."""
+    if isinstance(jobs, Previews):
+        return jobs.preview(document, environment)
+    from oarsman.backends.local import preview as on_this_machine  # late: it imports the whole engine
+
+    job = job_from_document(document)
+    if job.annotation(names.ANNOTATION_ENVIRONMENT):
+        jobs.fit(document)
+    return on_this_machine.preview(job, environment, folder)
 
 
 def _placed(problem: Problem, text: str) -> Problem:

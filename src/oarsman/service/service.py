@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, JobRecord, LogPage
-from oarsman.errors import ConflictError, NotFoundError, UsageError
+from oarsman.backends.base import Attended, Backend, JobRecord, LogLine, LogPage
+from oarsman.errors import ConflictError, NotFoundError, OarsmanError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
@@ -27,9 +29,11 @@ from oarsman.service.job_index import IndexEntry, JobIndex, entry_of, sort_key
 from oarsman.service.listing import glance
 from oarsman.service.models import (
     AmountsView,
+    Attention,
     Clone,
     Create,
     EventView,
+    HostUsageView,
     HostView,
     Identity,
     JobList,
@@ -38,6 +42,7 @@ from oarsman.service.models import (
     LogFilter,
     LogPageView,
     Overview,
+    PlanView,
     PreviewView,
     ProblemView,
     Progress,
@@ -57,6 +62,7 @@ T = TypeVar("T")
 _LATELY = timedelta(days=1)
 _NOBODYS = ""  # the key of a holding that is somebody else's
 _DOWNLOADED_AT_ONCE = 1 << 16
+_LINES_AT_ONCE = 1000
 
 
 class JobService(EnvironmentService, SweepService):
@@ -89,6 +95,7 @@ class JobService(EnvironmentService, SweepService):
         self._now = now
         self._progress = progress or ProgressKept()
         self._sweeping = sweeping or Sweeping()
+        self._question: _Question | None = None
 
     # -- who may what --------------------------------------------------------------------------------
     @property
@@ -153,11 +160,26 @@ class JobService(EnvironmentService, SweepService):
         )
 
     # -- jobs ----------------------------------------------------------------------------------------
-    def _rows(self) -> _Question | JobIndex:
-        return self._job_index or _Question(self._jobs)
+    def _rows(self, namespace: str | None = None) -> _Question | JobIndex:
+        return self._job_index or _Question(self._jobs, namespace)
 
     def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
-        return listing.page(self._rows(), query, self.sees)
+        """Without a job index, all jobs are read for the first page; the others are of the same."""
+        rows = self._job_index or (self._question if query.cursor else None) or _Question(self._jobs, query.namespace)
+        self._question = rows if isinstance(rows, _Question) else None
+        page = listing.page(rows, query, self.sees)
+        if not query.documents:
+            return page
+        known = rows.records if isinstance(rows, _Question) else {}
+        records = {row.key: known.get(row.key) or self._gone_or_seen(row.key) for row in page.items}
+        there = {key: views.document(record) for key, record in records.items() if record is not None}
+        items = [row for row in page.items if row.key in there]
+        return page.model_copy(update={"items": items, "documents": [there[row.key] for row in items]})
+
+    def _gone_or_seen(self, key: str) -> JobRecord | None:
+        with suppress(NotFoundError):
+            return self._seen(key)
+        return None
 
     def facets(self) -> listing.Facets:
         return listing.facets(self._rows(), self.sees, self._viewer)
@@ -300,14 +322,15 @@ class JobService(EnvironmentService, SweepService):
         job_index = self._job_index or JobIndex(self._jobs)
         return JobChanges(job_index, self.told(query, job_index), own=self._job_index is None)
 
-    def watch(self, key: str) -> Mapped[JobRecord, JobView]:
+    def watch(self, key: str, *, timeout: float | None = None) -> Mapped[JobRecord, JobView]:
         """A job that somebody else makes under the same name is not shown to those who may not see it."""
         self._seen(key)
+        texts = views.Texts()
 
         def shown(record: JobRecord) -> JobView | None:
-            return views.whole_job(record) if may(self.identity, Action.SEE, record.owner) else None
+            return views.whole_job(record, texts) if may(self.identity, Action.SEE, record.owner) else None
 
-        return Mapped(self._jobs.watch(key), shown)
+        return Mapped(self._jobs.watch(key, timeout=timeout), shown)
 
     # -- what a job said and did -----------------------------------------------------------------------
     def events(self, key: str) -> Sequence[EventView]:
@@ -335,6 +358,22 @@ class JobService(EnvironmentService, SweepService):
         pages = self._jobs.log_follow(key, views.log_query(only), after=after)
         return Mapped(pages, lambda page: views.log_page(page) if page.lines else None)
 
+    def lines(
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> Iterator[Sequence[LogLine]]:
+        self._may_see(key)
+        query = replace(views.log_query(only), since=since, tail=tail, follow=follow)
+        found = self._jobs.logs(key, query)
+        at_once = 1 if follow else _LINES_AT_ONCE  # a line must not wait for the next one
+        while block := list(islice(found, at_once)):
+            yield block
+
     def download_log(self, key: str, only: LogFilter = ALL_LINES) -> Iterator[bytes]:
         """Plain text: time, rank and the line, for people and their tools."""
         self._may_see(key)
@@ -353,6 +392,19 @@ class JobService(EnvironmentService, SweepService):
     def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         self._may_see(key)
         return [UsagePoint.of(sample) for sample in self._jobs.usage_series(key, since=since)]
+
+    def usage_now(self, key: str) -> Sequence[HostUsageView]:
+        self._may_see(key)
+        return [HostUsageView.of(found) for found in self._jobs.usage(key)]
+
+    def attention(self, key: str) -> Attention:
+        record, jobs = self._seen(key), self._jobs
+        if not isinstance(jobs, Attended):
+            return Attention()
+        if record.status.finished:
+            return Attention(workers_left=_if_known(lambda: jobs.workers_left(record.job)) or 0)
+        served = _if_known(lambda: jobs.served(record.job.namespace))
+        return Attention(silence=_if_known(lambda: jobs.silence(key)), served=served)
 
     def progress(self, key: str) -> Progress:
         return self._progress.of(self._jobs, self._seen(key), self._now())
@@ -374,6 +426,12 @@ class JobService(EnvironmentService, SweepService):
             asks=self._viewer.name if self._viewer is not None else None,
         )
 
+    def plan(self, wanted: Create) -> PlanView:
+        require(self.identity, Action.LOOK)
+        environment = {**self._surroundings(), **wanted.environment}
+        folder = self._chosen_folder(wanted.folder)
+        return PlanView.of(preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+
     def templates(self) -> Sequence[Template]:
         return documents.all_templates()
 
@@ -394,17 +452,31 @@ class JobService(EnvironmentService, SweepService):
 class _Question:
     """Rows of a backend that nobody follows: all are read each time."""
 
-    def __init__(self, jobs: Backend) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: Backend, namespace: str | None = None) -> None:
+        self._jobs, self._namespace = jobs, namespace
+        self._entries: list[IndexEntry] | None = None
+        self.records: dict[str, JobRecord] = {}
 
     def entries(self) -> Sequence[IndexEntry]:
-        return [entry_of(record) for record in self._jobs.list()]
+        if self._entries is None:
+            self.records = {record.job.key: record for record in self._jobs.list(self._namespace)}
+            if not self.records and self._namespace is not None and isinstance(self._jobs, Attended):
+                self._jobs.check_namespace(self._namespace)
+            self._entries = [entry_of(record) for record in self.records.values()]
+        return self._entries
 
     def ordered(self, by: str) -> Sequence[IndexEntry]:
         return sorted(self.entries(), key=sort_key(by))
 
     def once(self, what: Hashable, make: Callable[[], T]) -> T:
         return make()
+
+
+def _if_known(ask: Callable[[], T]) -> T | None:
+    """What is not known, because nobody answers or the caller may not ask, is left out."""
+    with suppress(OarsmanError, OSError):
+        return ask()
+    return None
 
 
 def _discreet(host: HostView, mine: set[str]) -> HostView:

@@ -128,26 +128,28 @@ class SweepService:
         def sees(self) -> Visible: ...
         @property
         def _viewer(self) -> Identity | None: ...
-        def _rows(self) -> Rows: ...
+        def _rows(self, namespace: str | None = None) -> Rows: ...
         def _seen(self, key: str) -> JobRecord: ...
         def _surroundings(self) -> Mapping[str, str]: ...
         def _chosen_folder(self, asked: str | None) -> Path: ...
 
     # -- looking -------------------------------------------------------------------------------------
-    def sweeps(self) -> Sequence[SweepView]:
+    def sweeps(self, namespace: str | None = None) -> Sequence[SweepView]:
         """The newest first, without their points."""
-        found = [self._sweep_view(key, jobs, points=False) for key, jobs in self._groups().items()]
+        groups = self._groups(namespace).items()
+        wanted = [(key, jobs) for key, jobs in groups if namespace in (None, key.partition("/")[0])]
+        found = [self._sweep_view(key, jobs, points=False) for key, jobs in wanted]
         return sorted(found, key=lambda view: (view.created, view.key), reverse=True)
 
     def sweep(self, key: str) -> SweepView:
-        jobs = self._groups().get(key)
+        jobs = self._groups(key.partition("/")[0]).get(key)
         if not jobs:
             raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
         return self._sweep_view(key, jobs, points=True)
 
-    def _groups(self) -> Mapping[str, Mapping[int, JobSummary]]:
-        """The jobs of each sweep, found once for all who see the same."""
-        rows, sees = self._rows(), self.sees
+    def _groups(self, namespace: str | None = None) -> Mapping[str, Mapping[int, JobSummary]]:
+        """The jobs of each sweep, found once for all who see the same. Not everybody may look at every namespace."""
+        rows, sees = self._rows(namespace), self.sees
         return rows.once(("sweeps", self._viewer), lambda: _grouped(rows.entries(), sees))
 
     def _sweep_view(self, key: str, jobs: Mapping[int, JobSummary], *, points: bool) -> SweepView:
@@ -189,7 +191,8 @@ class SweepService:
     def create_sweep(self, wanted: SweepSpec) -> SweepView:
         """Begin it, or go on with it where it is there already and the same."""
         require(self.identity, Action.CREATE)
-        self._groups()  # a job index that has begun to read must not miss what comes
+        if self._job_index is not None:
+            self._groups()  # a job index that has begun to read must not miss what comes
         sweep = sweep_of_spec(wanted)
         drive = SweepRunner(self._jobs).begin(sweep, self._handing(self._chosen_folder(None), self.identity.name))
         self._not_anothers(drive.sweep.key)
@@ -232,7 +235,7 @@ class SweepService:
 
     def _first(self, key: str) -> JobRecord:
         """Its first job that is there, which the caller may change."""
-        jobs = self._groups().get(key)
+        jobs = self._groups(key.partition("/")[0]).get(key)
         if not jobs:
             raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
         record = self._seen(jobs[min(jobs)].key)

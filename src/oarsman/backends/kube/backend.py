@@ -16,12 +16,13 @@ from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecor
 from oarsman.backends.kube import bridge, fit, follow, log_pages, logs, lookups, nodes, records, rights, usage
 from oarsman.backends.kube import namespaces as allowed
 from oarsman.backends.kube.environments import KubeEnvironments
-from oarsman.backends.kube.errors import in_plain_words
+from oarsman.backends.kube.errors import in_plain_words, no_namespace
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
 from oarsman.engines.kube.versions import document_of
 from oarsman.errors import ConflictError, ForbiddenError, NotFoundError, UserError
-from oarsman.job.job import ApiVersion
+from oarsman.job.job import ApiVersion, Job
+from oarsman.job.policies import CleanPodPolicy
 from oarsman.manifest import job_from_document
 
 T = TypeVar("T")
@@ -299,6 +300,18 @@ class KubeBackend:
         with suppress(NotFoundError):
             return self._ask(work)
         return None
+
+    def served(self, namespace: str) -> bool | None:
+        return self._ask(lambda kube: lookups.served(kube, namespace))
+
+    def workers_left(self, job: Job) -> int:
+        if job.run_policy.clean_pod_policy is not CleanPodPolicy.NONE:
+            return 0
+        return self._ask(lambda kube: lookups.workers_left(kube, job))
+
+    def check_namespace(self, namespace: str) -> None:
+        if self._ask(lambda kube: lookups.lacks(kube, namespace)):
+            raise no_namespace(namespace)
 
     def may_change(self, namespaces: Sequence[str | None]) -> bool:
         """Whether the user may change jobs in any of these namespaces; None: in all there are."""

@@ -26,7 +26,7 @@ from oarsman.plan.capacity.amounts import Capacity
 from oarsman.store.paths import Paths
 
 if TYPE_CHECKING:
-    from oarsman.backends.local.preview import Preview
+    from oarsman.backends.base import Preview
 
 
 class SshBackend(StoredBackend):

@@ -10,7 +10,19 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Response
 from oarsman.console.api import PREFIX, feeds, sse
 from oarsman.console.api.problems import responses
 from oarsman.console.api.request_context import Context
-from oarsman.service.models import Clone, Create, EventView, JobList, JobQuery, JobView, Progress, Scale, UsagePoint
+from oarsman.service.models import (
+    Attention,
+    Clone,
+    Create,
+    EventView,
+    HostUsageView,
+    JobList,
+    JobQuery,
+    JobView,
+    Progress,
+    Scale,
+    UsagePoint,
+)
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"])
 
@@ -36,6 +48,7 @@ def query_of(
     ] = "-created",
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     cursor: Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")] = None,
+    documents: Annotated[bool, Query(description="Whole jobs as well, as Kubernetes would print them.")] = False,
 ) -> JobQuery:
     return JobQuery(
         namespace=namespace,
@@ -47,6 +60,7 @@ def query_of(
         sort=sort,
         limit=limit,
         cursor=cursor,
+        documents=documents,
     )
 
 
@@ -185,6 +199,18 @@ def get_usage(
 ) -> list[UsagePoint]:
     """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
     return list(context.service.usage(f"{namespace}/{name}", since=in_utc(since)))
+
+
+@router.get("/{namespace}/{name}/usage/now", operation_id="getUsageNow", responses=responses(404))
+def get_usage_now(context: Context, namespace: Namespace, name: JobName) -> list[HostUsageView]:
+    """Processes, CPU, memory and GPUs of each of its hosts at this moment."""
+    return list(context.service.usage_now(f"{namespace}/{name}"))
+
+
+@router.get("/{namespace}/{name}/attention", operation_id="getAttention", responses=responses(404))
+def get_attention(context: Context, namespace: Namespace, name: JobName) -> Attention:
+    """Who looks after the job, and what stays after its end, where that can be asked."""
+    return context.service.attention(f"{namespace}/{name}")
 
 
 @router.get("/{namespace}/{name}/progress", operation_id="getProgress", responses=responses(404))

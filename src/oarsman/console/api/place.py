@@ -11,7 +11,17 @@ from pydantic import Field
 from oarsman.console.api import PREFIX
 from oarsman.console.api.problems import responses
 from oarsman.console.api.request_context import Context
-from oarsman.service.models import Create, HostView, Overview, PreviewView, QueueEntry, ServerInfo, Template, Value
+from oarsman.service.models import (
+    Create,
+    HostView,
+    Overview,
+    PlanView,
+    PreviewView,
+    QueueEntry,
+    ServerInfo,
+    Template,
+    Value,
+)
 
 router = APIRouter(prefix=PREFIX)
 
@@ -62,6 +72,12 @@ def templates(context: Context) -> list[Template]:
 def preview(context: Context, wanted: Create) -> PreviewView:
     """What a manifest would become and whether it fits, or its mistakes with their places. Changes nothing."""
     return context.service.preview(wanted)
+
+
+@router.post("/plan", operation_id="planJob", tags=["before it runs"], responses=responses(413))
+def plan(context: Context, wanted: Create) -> PlanView:
+    """Everything a job would be: hosts, ranks, files, variables, launch line and objects. Changes nothing."""
+    return context.service.plan(wanted)
 
 
 @router.post("/convert", operation_id="convertJob", tags=["before it runs"], responses=responses(413))

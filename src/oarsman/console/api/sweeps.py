@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from oarsman.console.api import PREFIX
-from oarsman.console.api.jobs import Namespace
+from oarsman.console.api.jobs import Namespace, Text
 from oarsman.console.api.problems import responses
 from oarsman.console.api.request_context import Context
 from oarsman.service import sweep_results
@@ -21,9 +21,9 @@ SweepName = Annotated[
 
 
 @router.get("", operation_id="listSweeps", responses=responses())
-def list_sweeps(context: Context) -> list[SweepView]:
+def list_sweeps(context: Context, namespace: Text = None) -> list[SweepView]:
     """Those you may see, the newest first, without their points."""
-    return list(context.service.sweeps())
+    return list(context.service.sweeps(namespace))
 
 
 @router.post("", operation_id="createSweep", status_code=201, responses=responses(404, 409, 413))
