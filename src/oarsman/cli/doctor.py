@@ -20,6 +20,7 @@ HOPELESS = 1
 
 @verb(
     "doctor",
+    of_place=True,
     help=t(
         "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
         "With --on ssh, look at the hosts: whether they answer, and which MPI they have. "

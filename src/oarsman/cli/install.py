@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @verb(
     "install",
+    of_place=True,
     help=t(
         "Bring MPIJobs to a Kubernetes cluster: their definition, rights, and the operator that runs them. "
         "Each object is named with what became of it. Doing it again brings all up to date."

@@ -16,6 +16,7 @@ from oarsman.errors import UsageError
 
 @verb(
     "uninstall",
+    of_place=True,
     help=t(
         "Take the operator and its rights away from a cluster. The definition of MPIJobs stays, and every job with it; "
         "with --with-crd both go, and what runs ends."

@@ -71,9 +71,7 @@ class Client:
             self._service = places.in_this_process(on, context, kubeconfig, namespace, hosts)
 
     def close(self) -> None:
-        close = getattr(self._service, "close", None)
-        if close is not None:
-            close()
+        self._service.close()
 
     def __enter__(self) -> Client:
         return self

@@ -42,6 +42,10 @@ ALL_LINES = LogFilter()
 class Service(Protocol):
     """`key` is "namespace/name". Errors are those of oarsman.errors, wherever the work was done."""
 
+    def close(self) -> None:
+        """Whatever is followed or handed in through it ends."""
+        ...
+
     def info(self) -> ServerInfo: ...
     def overview(self) -> Overview: ...
 

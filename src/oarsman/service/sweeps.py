@@ -209,6 +209,14 @@ class SweepService:
         if not may(self.identity, Action.CHANGE, owner):
             raise ConflictError(f"there is a sweep {key} already", field="name", hint="give this one another name")
 
+    def driven_sweep(self, wanted: SweepSpec | str) -> Drive:
+        """For whoever hands in the points itself and waits: a sweep to begin, or the key of one to go on with."""
+        require(self.identity, Action.CREATE)
+        runner, handing = SweepRunner(self._jobs), self._handing(self._chosen_folder(None), self.identity.name)
+        if isinstance(wanted, str):
+            return runner.resume(wanted, handing)
+        return runner.begin(sweep_of_spec(wanted), handing)
+
     def resume_sweep(self, key: str) -> SweepView:
         """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
         first = self._first(key)
