@@ -28,7 +28,7 @@ def plain_verb(name: str) -> Verb:
     @options.place
     @pass_session
     def command(session: Session, names: tuple[str, ...], output: str | None) -> None:
-        each(session, names, plain.act, said=t(plain.said, name="{name}"), output=output)
+        each(session, names, plain.act, said=t.of(plain.said), output=output)
 
     return command
 
