@@ -83,6 +83,8 @@ class Oarsman(HelpPage, click.Group):
             code = outcome if isinstance(outcome, int) else 0
         except BaseException as error:  # what went wrong before a verb was found
             code = failures.report(error, session)
+        finally:
+            session.close()
         sys.exit(code)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

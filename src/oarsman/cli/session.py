@@ -50,6 +50,7 @@ class Session:
     quiet: bool = False
     debug: bool = False
     asked: list[str] = field(default_factory=list)  # the keys this call was about, for suggestions
+    _opened: list[Service] = field(default_factory=list)
     _service: Service | None = None
     _info: ServerInfo | None = None
     _remote: SavedServer | None = None
@@ -73,6 +74,11 @@ class Session:
         """A service of one's own, for a thread that must not share one."""
         remote = self.remote
         return self.reached(remote) if remote is not None else self.here()
+
+    def close(self) -> None:
+        """Whoever still follows something is not waited for."""
+        while self._opened:
+            self._opened.pop().close()
 
     def here(self, *, namespace: str | None = None) -> JobService:
         """The service in this process, on the jobs of this user, who may do whatever the place allows."""
@@ -130,7 +136,9 @@ class Session:
         places.needs_httpx()
         from oarsman.client.remote import RemoteService
 
-        return RemoteService(server.url, token=server.token, verify=server.ca_file or True)
+        service = RemoteService(server.url, token=server.token, verify=server.ca_file or True)
+        self._opened.append(service)
+        return service
 
     def refuse_server(self, verb: str) -> None:
         """For verbs that are about a place itself."""
