@@ -16,7 +16,10 @@ Label = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", ma
 
 
 class Value(BaseModel):
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
+    # Built when first used: the command imports all models, and uses a few.
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid", defer_build=True
+    )
 
     @classmethod
     def of(cls, found: object) -> Self:
