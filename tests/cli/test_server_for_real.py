@@ -104,7 +104,6 @@ LOOKING = [
     "top -o json",
     "plan -n 2 --name pi -- ./solver",
     "plan -n 2 --name pi -o json -- ./solver",
-    "plan -n 2 --name pi --environment nosuch -- ./solver",
     "sweep list",
     "sweep show rates",
     "sweep show rates -o csv",
@@ -127,6 +126,13 @@ def test_what_is_asked_is_answered_the_same_by_a_server(ended: None, here: Call,
         if (ours.exit_code, ours.stdout, ours.stderr) != (theirs.exit_code, theirs.stdout, theirs.stderr):
             different[line] = (ours.output, theirs.output, theirs.exit_code)
     assert different == {}
+
+
+def test_a_mistake_that_only_the_place_can_see_is_told_by_a_server(here: Call, there: Call) -> None:
+    words = ("plan", "-n", "2", "--name", "pi", "--environment", "nosuch", "--", "./solver")
+    ours, theirs = here(*words), there(*words)
+    assert (ours.exit_code, theirs.exit_code) == (2, 2)
+    assert theirs.stderr == ours.stderr.replace("pi: ", "<manifest>: ", 1)
 
 
 def test_a_job_runs_through_a_server_with_its_lines_and_its_exit_code(there: Call) -> None:
