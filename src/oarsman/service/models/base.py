@@ -16,10 +16,7 @@ Label = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$", ma
 
 
 class Value(BaseModel):
-    # Built when first used: the command imports all models, and uses a few.
-    model_config = ConfigDict(
-        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid", defer_build=True
-    )
+    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
     @classmethod
     def of(cls, found: object) -> Self:
