@@ -16,13 +16,28 @@ from oarsman.backends.kube import install
 from oarsman.backends.kube.install import InstallSettings, documents
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
+from oarsman.job.job import Job
 
 from .fakes import MANIFEST, NOW, FakeJobs, oarsman
 
 
 @dataclass
 class ClusterFake(FakeJobs):
+    """Nobody looks after its jobs."""
+
     home: str = "lab"
+
+    def silence(self, key: str) -> str | None:
+        return f"no operator for {key}"
+
+    def served(self, namespace: str) -> bool | None:
+        return False
+
+    def workers_left(self, job: Job) -> int:
+        return 0
+
+    def check_namespace(self, namespace: str) -> None:
+        return None
 
 
 def on_kube(jobs: FakeJobs, *words: str, stdin: str | None = None) -> Result:
@@ -123,7 +138,7 @@ def test_a_job_that_nobody_looks_at_is_explained_once(
         heard.append(why)
         told.set()
 
-    jobs.silence = lambda key: f"no operator for {key}"  # type: ignore[attr-defined]
+    jobs.add("pi", namespace="lab")
     with waiting.told_if_nothing_happens(Session(factory=lambda _: jobs, engine="kube"), "lab/pi", tell):
         assert told.wait(120)
     assert heard == ["no operator for lab/pi"]

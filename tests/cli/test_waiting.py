@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +14,12 @@ from click.testing import CliRunner, Result
 
 from oarsman import names
 from oarsman.backends.base import EventRecord, JobRecord, LogLine, LogQuery
+from oarsman.backends.kube.errors import no_namespace
 from oarsman.cli import foreground
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
 from oarsman.errors import NotFoundError
+from oarsman.job.job import Job
 from oarsman.job.policies import CleanPodPolicy
 from oarsman.job.state import Attempt, Cause, Condition, Status
 
@@ -31,8 +33,18 @@ class ClusterFake(FakeJobs):
     home: str = "default"
     answer: Any = None
 
-    def ask(self, work: Callable[..., Any]) -> Any:
-        return self.answer
+    def silence(self, key: str) -> str | None:
+        return None
+
+    def served(self, namespace: str) -> bool | None:
+        return self.answer  # type: ignore[no-any-return]
+
+    def workers_left(self, job: Job) -> int:
+        return self.answer if job.run_policy.clean_pod_policy is CleanPodPolicy.NONE else 0
+
+    def check_namespace(self, namespace: str) -> None:
+        if self.answer:
+            raise no_namespace(namespace)
 
 
 def on_kube(jobs: FakeJobs, *words: str) -> Result:
@@ -166,7 +178,7 @@ def test_workers_that_were_kept_are_mentioned_with_what_removes_them(manifest: s
     assert said not in on_kube(jobs, "describe", "pi").stdout
     assert on_kube(jobs, "run", "--replace", manifest).stderr.endswith(said)
     assert said in on_kube(jobs, "describe", "pi").stdout
-    assert said not in oarsman(jobs, "describe", "pi").stdout
+    assert said not in oarsman(FakeJobs(records=jobs.records), "describe", "pi").stdout
 
 
 def test_a_namespace_that_is_not_there_is_no_empty_one() -> None:
@@ -174,7 +186,7 @@ def test_a_namespace_that_is_not_there_is_no_empty_one() -> None:
     assert (missing.exit_code, missing.stdout) == (4, "")
     assert missing.stderr.startswith("error: there is no namespace nosuch on this cluster\n")
     assert on_kube(ClusterFake(answer=False), "list", "-n", "empty").stderr == "no jobs\n"
-    assert oarsman(ClusterFake(answer=True), "list", "--namespace", "nosuch").stderr == "no jobs\n"
+    assert oarsman(FakeJobs(), "list", "--namespace", "nosuch").stderr == "no jobs\n"
 
 
 def test_a_job_that_takes_its_time_to_go_is_being_deleted() -> None:

@@ -1,39 +1,55 @@
-"""What the verbs that change jobs have in common: each does one thing to some jobs and says so."""
+"""The verbs that change jobs: each does one thing to some of them and says so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine, Iterable
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents
+from oarsman.cli import documents, options
+from oarsman.cli.messages import t
+from oarsman.cli.plain_verbs import PLAIN
 from oarsman.cli.render import shown
-from oarsman.cli.session import Session, short
+from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.verbs import Verb, verb
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord
+    from oarsman.service.contract import Service
+    from oarsman.service.models import JobView
+
+
+def plain_verb(name: str) -> Verb:
+    plain = PLAIN[name]
+
+    @verb(name, help=plain.help, examples=plain.examples)
+    @options.jobs
+    @options.output("json", "yaml", "name")
+    @options.place
+    @pass_session
+    def command(session: Session, names: tuple[str, ...], output: str | None) -> None:
+        each(session, names, plain.act, said=t.of(plain.said), output=output)
+
+    return command
 
 
 def each(
     session: Session,
     names: Iterable[str],
-    act: Callable[[str], JobRecord],
+    act: Callable[[Service, str], Coroutine[Any, Any, JobView]],
     *,
     said: str,
     output: str | None,
 ) -> None:
     """Act on every name in turn; say what was done (`said` has a place for {name}), or print the job as it is now."""
-    records = [_one(session, name, act, said=None if output else said) for name in names]
-    if output and len(records) == 1:
-        documents.emit_record(records[0], output)
-    elif output:
-        documents.emit_records(records, output)
+    documents.emit_views([_one(session, name, act, said=None if output else said) for name in names], output)
 
 
-def _one(session: Session, name: str, act: Callable[[str], JobRecord], *, said: str | None) -> JobRecord:
+def _one(
+    session: Session, name: str, act: Callable[[Service, str], Coroutine[Any, Any, JobView]], *, said: str | None
+) -> JobView:
     key = session.key(name)
-    record = act(key)
+    view = session.run(act(session.service, key))
     if said is not None and not session.quiet:
         click.echo(said.format(name=shown(short(key))))
-    return record
+    return view

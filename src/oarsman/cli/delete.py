@@ -13,6 +13,7 @@ from oarsman.cli.render import shown
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
 from oarsman.errors import NotFoundError, UsageError
+from oarsman.status.words import DELETING
 
 
 @verb(
@@ -39,7 +40,7 @@ def command(
 ) -> int:
     if everything == bool(names):
         raise UsageError(t("say which jobs: names, or --all"))
-    keys = [record.job.key for record in session.jobs.list(session.scope)] if everything else None
+    keys = [row.key for row in session.rows()] if everything else None
     if keys and not yes and sys.stdin.isatty():
         click.confirm(t("Delete {count} jobs with their logs?", count=len(keys)), abort=True, err=True)
     code = 0
@@ -59,12 +60,12 @@ def command(
 def _delete(session: Session, key: str, output: str | None, *, waits: bool) -> int:
     """One missing job does not keep the others."""
     try:
-        session.jobs.delete(key)
+        session.run(session.service.delete(key))
     except NotFoundError as error:
         error.hint = error.hint or t("`oarsman list` shows the jobs there are")
         return failures.report(error, session)
     if output:
-        click.echo(f"{documents.PREFIX}{short(key)}")
+        click.echo(documents.reference(key))
     elif not session.quiet and not waits:
         if _is_there(session, key):
             click.echo(t("{name} is being deleted", name=shown(short(key))))
@@ -81,7 +82,7 @@ def _say_deleted(session: Session, key: str) -> None:
 def _is_there(session: Session, key: str) -> bool:
     """A cluster's job is marked at once and gone when its pods are. One of the same name may be new: it counts not."""
     try:
-        return session.jobs.get(key).deleting
+        return session.run(session.service.job(key)).summary.state == DELETING
     except NotFoundError:
         return False
 
@@ -89,5 +90,5 @@ def _is_there(session: Session, key: str) -> bool:
 def _await_end(session: Session, key: str) -> None:
     with suppress(NotFoundError):
         if _is_there(session, key):
-            for _ in session.jobs.watch(key):
+            for _ in session.iterate(session.service.watch(key)):
                 pass

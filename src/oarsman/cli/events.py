@@ -11,7 +11,7 @@ from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import EventRecord
+    from oarsman.service.models import EventView
 
 
 @verb(
@@ -27,23 +27,22 @@ if TYPE_CHECKING:
 def command(session: Session, name: str | None, output: str | None) -> None:
     found = of_jobs(session, [session.key(name)] if name else None)
     if output:
-        items = [document(job, event) for job, event in found]
-        documents.emit({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, output)
+        documents.emit_list([document(job, event) for job, event in found], output)
     elif found:
         render.event_table([(short(job), event) for job, event in found], session.now(), with_job=name is None)
     elif not session.quiet:
         note(t("no events"))
 
 
-def of_jobs(session: Session, keys: list[str] | None) -> list[tuple[str, EventRecord]]:
+def of_jobs(session: Session, keys: list[str] | None) -> list[tuple[str, EventView]]:
     """(key, event), oldest first; of all jobs where no keys are given."""
     if keys is None:
-        keys = [record.job.key for record in session.jobs.list(session.scope)]
-    found = [(key, event) for key in keys for event in session.jobs.events(key)]
+        keys = [row.key for row in session.rows()]
+    found = [(key, event) for key in keys for event in session.run(session.service.events(key))]
     return sorted(found, key=lambda pair: pair[1].time)
 
 
-def document(key: str, event: EventRecord) -> dict[str, Any]:
+def document(key: str, event: EventView) -> dict[str, Any]:
     """The event as Kubernetes would print it."""
     namespace, _, name = key.partition("/")
     return {

@@ -22,10 +22,8 @@ from oarsman.cli.verbs import verb
 @options.place
 @pass_session
 def command(session: Session, names: tuple[str, ...], output: str | None) -> None:
-    records = [session.jobs.get(session.key(name)) for name in names]
+    views = [session.run(session.service.job(session.key(name))) for name in names]
     if output in (None, "wide"):
-        render.job_table(records, session.now(), wide=output == "wide")
-    elif len(records) == 1:
-        documents.emit_record(records[0], output)
+        render.job_table([view.summary for view in views], session.now(), wide=output == "wide")
     else:
-        documents.emit_records(records, output)
+        documents.emit_views(views, output)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 @verb(
     "install",
+    of_place=True,
     help=t(
         "Bring MPIJobs to a Kubernetes cluster: their definition, rights, and the operator that runs them. "
         "Each object is named with what became of it. Doing it again brings all up to date."
@@ -70,6 +71,7 @@ def command(
     output: str | None,
 ) -> None:
     from oarsman.backends.kube import install
+    from oarsman.backends.kube.errors import in_plain_words
 
     watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
     settings = install.InstallSettings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
@@ -83,11 +85,13 @@ def command(
         documents.emit({"apiVersion": "v1", "kind": "List", "items": wanted}, output)
         return
     cluster = session.cluster()
-    for step in cluster.stream(lambda kube: (install.preview if dry_run else install.apply)(kube, wanted, force=force)):
-        show(step, session)
-    if not (dry_run or no_wait):
-        for step in cluster.stream(lambda kube: install.ready(kube, wanted, timeout)):
+    with in_plain_words(cluster.access):
+        kube = session.run(cluster.kube())
+        for step in session.iterate((install.preview if dry_run else install.apply)(kube, wanted, force=force)):
             show(step, session)
+        if not (dry_run or no_wait):
+            for step in session.iterate(install.ready(kube, wanted, timeout)):
+                show(step, session)
 
 
 def show(step: InstallStep, session: Session) -> None:

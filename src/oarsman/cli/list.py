@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from oarsman.cli import documents, lookups, options, render
+from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
@@ -26,18 +26,13 @@ from oarsman.cli.verbs import verb
 @options.place
 @pass_session
 def command(session: Session, state: str | None, output: str | None) -> None:
-    records = sorted(session.jobs.list(session.scope), key=lambda record: (record.created_at, record.job.key))
-    if not records and session.scope is not None and lookups.lacks(session, session.scope):
-        from oarsman.backends.kube.errors import no_namespace
-
-        raise no_namespace(session.scope)
+    found = session.rows_with_documents(documents=output in ("json", "yaml"))
     if state is not None:
         wanted = state.lower()
-        records = [one for one in records if wanted in (render.state(one).lower(), render.plain_state(one).lower())]
-    if output in (None, "wide"):
-        if records:
-            render.job_table(records, session.now(), wide=output == "wide")
-        elif not session.quiet:
-            note(t("no jobs"))
-    else:
-        documents.emit_records(records, output)
+        found = ((row, whole) for row, whole in found if wanted in (row.state.lower(), render.state(row).lower()))
+    if output not in (None, "wide"):
+        documents.emit_jobs([(row.key, whole) for row, whole in found], output)
+    elif rows := [row for row, _ in found]:
+        render.job_table(rows, session.now(), wide=output == "wide")
+    elif not session.quiet:
+        note(t("no jobs"))

@@ -13,6 +13,7 @@ import click
 
 from oarsman.cli import failures, options
 from oarsman.cli.messages import t
+from oarsman.cli.plain_verbs import PLAIN
 from oarsman.cli.session import Session
 from oarsman.cli.verbs import HelpPage, Verb, everywhere, section
 from oarsman.errors import UsageError
@@ -20,11 +21,11 @@ from oarsman.errors import UsageError
 SECTIONS: dict[str, tuple[str, ...]] = {
     t("Run"): ("run", "submit", "wait", "sweep"),
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
-    t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
+    t("Change"): ("scale", *PLAIN, "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),
     t("Packages"): ("env",),
     t("Hosts"): ("hosts",),
-    t("Console"): ("serve", "users", "tokens"),
+    t("Console"): ("serve", "users", "tokens", "server"),
     t("Other"): ("install", "uninstall", "supervisor", "operator", "completion", "version"),
 }
 VERBS = tuple(name for names in SECTIONS.values() for name in names)
@@ -45,6 +46,8 @@ class Oarsman(HelpPage, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
+        if cmd_name in PLAIN:
+            return import_module("oarsman.cli.change").plain_verb(cmd_name)  # type: ignore[no-any-return]
         command = import_module(f"oarsman.cli.{cmd_name}").command
         assert isinstance(command, Verb)
         return command
@@ -80,6 +83,8 @@ class Oarsman(HelpPage, click.Group):
             code = outcome if isinstance(outcome, int) else 0
         except BaseException as error:  # what went wrong before a verb was found
             code = failures.report(error, session)
+        finally:
+            session.close()
         sys.exit(code)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

@@ -43,7 +43,7 @@ def command(session: Session, name: str, count: int | None, workers: int | None,
     change.each(
         session,
         [name],
-        lambda key: session.jobs.scale(key, wanted),
+        lambda service, key: service.scale(key, wanted),
         said=t("{name} is to have {workers} workers", name="{name}", workers=wanted),
         output=output,
     )

@@ -10,6 +10,7 @@ from oarsman.cli.verbs import verb
 
 @verb(
     "supervisor",
+    of_place=True,
     help=t(
         "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
         "is left to do. Ending it ends no job: they go on, and the next command takes them up again."

@@ -22,12 +22,8 @@ from oarsman.cli.verbs import verb
 @options.place
 @pass_session
 def command(session: Session, name: str | None, output: str | None) -> None:
-    keys = (
-        [session.key(name)]
-        if name
-        else [record.job.key for record in session.jobs.list(session.scope) if not record.status.finished]
-    )
-    found = [(key, use) for key in keys for use in session.jobs.usage(key)]
+    keys = [session.key(name)] if name else [row.key for row in session.rows() if not render.finished(row)]
+    found = [(key, use) for key in keys for use in session.run(session.service.usage_now(key))]
     if output:
         documents.emit(
             [

@@ -16,6 +16,7 @@ from oarsman.errors import UsageError
 
 @verb(
     "uninstall",
+    of_place=True,
     help=t(
         "Take the operator and its rights away from a cluster. The definition of MPIJobs stays, and every job with it; "
         "with --with-crd both go, and what runs ends."
@@ -39,13 +40,16 @@ from oarsman.errors import UsageError
 @pass_session
 def command(session: Session, place: str, with_crd: bool, force: bool, yes: bool) -> None:
     from oarsman.backends.kube import install
+    from oarsman.backends.kube.errors import in_plain_words
 
     cluster = session.cluster()
+    kube = session.run(cluster.kube())
     wanted = install.documents(install.InstallSettings(namespace=place))
     if not yes:
-        _ask(cluster.access.server, cluster.ask(install.count_jobs) if with_crd else None)
-    for step in cluster.stream(lambda kube: install.remove(kube, wanted, with_definition=with_crd, force=force)):
-        show(step, session)
+        _ask(cluster.access.server, session.run(install.count_jobs(kube)) if with_crd else None)
+    with in_plain_words(cluster.access):
+        for step in session.iterate(install.remove(kube, wanted, with_definition=with_crd, force=force)):
+            show(step, session)
 
 
 def _ask(server: str, jobs: int | None) -> None:

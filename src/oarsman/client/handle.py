@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman.client import job_view
 from oarsman.client.face import Face, becomes, itself, waits
@@ -30,6 +30,7 @@ from oarsman.service.models import (
 if TYPE_CHECKING:
     import pandas
 
+T = TypeVar("T")
 _PAGE = 500  # log lines asked for at a time
 Seeing = Callable[[JobView], None]
 
@@ -69,12 +70,10 @@ class AsyncJobHandle(SeenJob):
     async def _becoming(self, seconds: float | None, until: Wish, *, check: bool) -> AsyncGenerator[JobView, None]:
         """Each state on the way to the wish; ends when it has come true."""
         job_view.check_wish(until)
-        deadline = None if seconds is None else time.monotonic() + seconds
-        async with aclosing(self._service.watch(self.key)) as states:
+        async with aclosing(within(self._service.watch(self.key), seconds)) as states:
             while True:
-                left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
                 try:
-                    job = await asyncio.wait_for(anext(states, None), left)
+                    job = await anext(states, None)
                 except TimeoutError:
                     state = self._seen.summary.state if self._seen.summary is not None else "not there"
                     raise TimeoutError(f"{self.key} is {state} after {seconds:g} seconds") from None
@@ -288,6 +287,18 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
     rerun = itself(AsyncJobHandle.rerun)
     clone = becomes(AsyncJobHandle.clone, lambda made: JobHandle(made), "JobHandle")
     delete = waits(AsyncJobHandle.delete)
+
+
+async def within(source: AsyncGenerator[T, None], seconds: float | None) -> AsyncGenerator[T, None]:
+    """What comes until then; TimeoutError, if it has not ended by then."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    async with aclosing(source):
+        while True:
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            try:
+                yield await asyncio.wait_for(anext(source), left)
+            except StopAsyncIteration:
+                return
 
 
 def _usage_frame(points: Sequence[UsagePoint]) -> pandas.DataFrame:

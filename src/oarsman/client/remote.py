@@ -9,17 +9,20 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 import httpx
 from httpx_sse import aconnect_sse
 
-from oarsman.client import http
+from oarsman.backends.base import LogLine
+from oarsman.client import http, log_lines
 from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
-from oarsman.service.contract import operations
+from oarsman.service.contract import ALL_LINES, Service, operations
+from oarsman.service.models import LogFilter
 from oarsman.service.operations import Arguments, Operation, Request
 
 
@@ -103,6 +106,17 @@ class RemoteService:
             raise RetryableError(
                 f"the download from {self.address.url} broke off: {error}", hint="begin again"
             ) from error
+
+    def lines(
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[Sequence[LogLine], None]:
+        return log_lines.lines(cast(Service, self), key, only, since=since, tail=tail, follow=follow)
 
     async def _check(self, response: httpx.Response) -> None:
         if not response.is_success:

@@ -13,7 +13,9 @@ from typing import Annotated, Any, Protocol
 
 from pydantic import Field
 
+from oarsman.backends.base import LogLine
 from oarsman.service.models import (
+    Attention,
     BuildLogView,
     Clone,
     Convert,
@@ -22,6 +24,7 @@ from oarsman.service.models import (
     EnvironmentSpec,
     EnvironmentView,
     EventView,
+    HostUsageView,
     HostView,
     JobChange,
     JobList,
@@ -30,6 +33,7 @@ from oarsman.service.models import (
     LogFilter,
     LogPageView,
     Overview,
+    PlanView,
     PreviewView,
     Progress,
     QueueEntry,
@@ -52,6 +56,7 @@ Namespace = Annotated[str, Field(min_length=1, max_length=63, pattern=_LABEL, ex
 JobKey = Annotated[str, Key("job", Field(min_length=1, max_length=253, pattern=_DOTTED, examples=["pi"]))]
 SweepKey = Annotated[str, Key("sweep", Field(min_length=1, max_length=40, pattern=_LABEL, examples=["rates"]))]
 EnvironmentName = Annotated[str, Field(min_length=1, max_length=63, pattern=_LABEL, examples=["torch"])]
+Text = Annotated[str | None, Field(max_length=253)]
 Place = Annotated[str | None, Field(max_length=200, description="As an earlier answer gave it.")]
 Offset = Annotated[int, Field(ge=0, le=_FARTHEST, description="`after` of the piece before.")]
 Limit = Annotated[int, Field(ge=1, le=10_000)]
@@ -233,6 +238,16 @@ class Service(Protocol):
         """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
         ...
 
+    @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow", tag="jobs", refuses=(404,))
+    async def usage_now(self, key: JobKey) -> Sequence[HostUsageView]:
+        """Processes, CPU, memory and GPUs of each of its hosts at this moment."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/attention", "getAttention", tag="jobs", refuses=(404,))
+    async def attention(self, key: JobKey) -> Attention:
+        """Who looks after the job, and what stays after its end, where that can be asked."""
+        ...
+
     @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress", tag="jobs", refuses=(404,))
     async def progress(self, key: JobKey) -> Progress:
         """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
@@ -242,6 +257,11 @@ class Service(Protocol):
     @operation("POST", "/preview", "previewJob", tag="before it runs", title="Preview", refuses=(413,))
     async def preview(self, wanted: Create) -> PreviewView:
         """What a manifest would become and whether it fits, or its mistakes with their places. Changes nothing."""
+        ...
+
+    @operation("POST", "/plan", "planJob", tag="before it runs", title="Plan", refuses=(413,))
+    async def plan(self, wanted: Create) -> PlanView:
+        """Everything a job would be: hosts, ranks, files, variables, launch line and objects. Changes nothing."""
         ...
 
     @operation("GET", "/templates", "listTemplates", tag="before it runs", title="Templates")
@@ -311,7 +331,7 @@ class Service(Protocol):
 
     # -- sweeps --------------------------------------------------------------------------------------
     @operation("GET", "/sweeps", "listSweeps", tag="sweeps")
-    async def sweeps(self) -> Sequence[SweepView]:
+    async def sweeps(self, namespace: Text = None) -> Sequence[SweepView]:
         """Those you may see, the newest first, without their points."""
         ...
 
@@ -365,6 +385,19 @@ class Service(Protocol):
     )
     async def delete_sweep(self, key: SweepKey) -> None:
         """Delete all its jobs with their logs; those that run are ended first."""
+        ...
+
+    # -- without a route of their own ------------------------------------------------------------------
+    def lines(
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[Sequence[LogLine], None]:
+        """All lines, or the last ones, a block at a time; with `follow` as they come, until the attempt is over."""
         ...
 
     async def close(self) -> None:

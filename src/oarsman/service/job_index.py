@@ -99,8 +99,9 @@ class Rows(Protocol):
 class RowsRead:
     """Rows of a backend that nobody follows."""
 
-    def __init__(self, entries: Sequence[IndexEntry]) -> None:
-        self._entries = entries
+    def __init__(self, records: Sequence[JobRecord]) -> None:
+        self.records = {record.job.key: record for record in records}
+        self._entries = [entry_of(record) for record in self.records.values()]
 
     def entries(self) -> Sequence[IndexEntry]:
         return self._entries

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from oarsman import names
-from oarsman.backends.base import Backend, HasInventory, Previews, Refuses
+from oarsman.backends.base import Backend, HasInventory, Preview, Previews, Refuses
 from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
@@ -90,6 +91,18 @@ async def preview(
     crowded = _on_one_host(jobs) and view.ranks is not None and view.ranks > fit.total.cpus > 0
     crowd = [f"{view.ranks} ranks share {fit.total.cpus:g} CPUs"] if crowded else []
     return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *refused, *crowd]})
+
+
+async def planned(jobs: Backend, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
+    """Everything it would be, in full. Raises ManifestError for what is no valid job there."""
+    if isinstance(jobs, Previews):
+        return await jobs.preview(document, environment=environment, folder=folder)
+    from oarsman.backends.local import preview as on_this_machine  # late: it imports the whole engine
+
+    job = job_from_document(document)
+    if job.annotation(names.ANNOTATION_ENVIRONMENT):
+        await jobs.fit(document)
+    return await asyncio.to_thread(on_this_machine.preview, job, environment, folder)
 
 
 def _with_problems(error: ManifestError, text: str) -> PreviewView:

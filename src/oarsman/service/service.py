@@ -5,17 +5,27 @@ What the caller may not see does not exist for it; what it may see and not chang
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, JobRecord, LogLine, StartsInFolder
-from oarsman.errors import ConflictError, NotFoundError, UsageError
+from oarsman.backends.base import (
+    Backend,
+    HasNamespaces,
+    HasOperator,
+    JobRecord,
+    KeepsWorkers,
+    LogLine,
+    StartsInFolder,
+)
+from oarsman.errors import ConflictError, NotFoundError, OarsmanError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
@@ -23,14 +33,16 @@ from oarsman.service import documents, listing, preview, views
 from oarsman.service.contract import ALL_JOBS, ALL_LINES
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
-from oarsman.service.job_index import JobIndex, Rows, RowsRead, entry_of
+from oarsman.service.job_index import JobIndex, Rows, RowsRead
 from oarsman.service.listing import ToldJobs, glance
 from oarsman.service.models import (
     AmountsView,
+    Attention,
     Clone,
     Converted,
     Create,
     EventView,
+    HostUsageView,
     HostView,
     Identity,
     JobChange,
@@ -40,6 +52,7 @@ from oarsman.service.models import (
     LogFilter,
     LogPageView,
     Overview,
+    PlanView,
     PreviewView,
     ProblemView,
     Progress,
@@ -54,6 +67,7 @@ from oarsman.service.rights import Action, may, require
 from oarsman.service.sweeps import Sweeping, SweepService
 from oarsman.version import __version__
 
+T = TypeVar("T")
 _LATELY = timedelta(days=1)
 _NOBODYS = ""  # the key of a holding that is somebody else's
 
@@ -86,6 +100,7 @@ class JobService(EnvironmentService, SweepService):
         self._now = now
         self._progress = progress or ProgressKept()
         self._sweeping = sweeping or Sweeping()
+        self._read: RowsRead | None = None
 
     # -- who may what --------------------------------------------------------------------------------
     @property
@@ -154,14 +169,43 @@ class JobService(EnvironmentService, SweepService):
         )
 
     # -- jobs ----------------------------------------------------------------------------------------
-    async def _rows(self) -> Rows:
+    async def _rows(self, namespace: str | None = None) -> Rows:
         if self._job_index is not None:
             await self._job_index.ready()
             return self._job_index
-        return RowsRead([entry_of(record) for record in await self._jobs.list()])
+        return await self._read_rows(namespace)
+
+    async def _read_rows(self, namespace: str | None) -> RowsRead:
+        records = await self._jobs.list(namespace)
+        jobs = self._jobs
+        if not records and namespace and isinstance(jobs, HasNamespaces) and await jobs.lacks_namespace(namespace):
+            from oarsman.backends.kube.errors import no_namespace  # late: only there namespaces can be missing
+
+            raise no_namespace(namespace)
+        return await asyncio.to_thread(RowsRead, records)  # of ten thousand jobs that takes seconds
 
     async def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
-        return listing.page(await self._rows(), query, self.sees)
+        """Without a job index, all jobs are read for the first page; the others are of the same."""
+        known: Mapping[str, JobRecord] = {}
+        rows: Rows
+        if self._job_index is not None:
+            rows = await self._rows()
+        else:
+            if self._read is None or not query.cursor:
+                self._read = await self._read_rows(query.namespace)
+            rows, known = self._read, self._read.records
+        page = listing.page(rows, query, self.sees)
+        if not query.documents:
+            return page
+        records = {row.key: known.get(row.key) or await self._gone_or_seen(row.key) for row in page.items}
+        there = {key: views.document(record) for key, record in records.items() if record is not None}
+        items = [row for row in page.items if row.key in there]
+        return page.model_copy(update={"items": items, "documents": [there[row.key] for row in items]})
+
+    async def _gone_or_seen(self, key: str) -> JobRecord | None:
+        with suppress(NotFoundError):
+            return await self._seen(key)
+        return None
 
     async def facets(self) -> listing.Facets:
         return listing.facets(await self._rows(), self.sees, self._viewer)
@@ -314,10 +358,11 @@ class JobService(EnvironmentService, SweepService):
     async def watch(self, key: str) -> AsyncGenerator[JobView, None]:
         """A job that somebody else makes under the same name is not shown to those who may not see it."""
         await self._seen(key)
+        texts = views.Texts()
         async with aclosing(self._jobs.watch(key)) as records:
             async for record in records:
                 if may(self.identity, Action.SEE, record.owner):
-                    yield views.whole_job(record)
+                    yield views.whole_job(record, texts)
 
     # -- what a job said and did -----------------------------------------------------------------------
     async def events(self, key: str) -> Sequence[EventView]:
@@ -349,6 +394,21 @@ class JobService(EnvironmentService, SweepService):
                 if page.lines:
                     yield views.log_page(page)
 
+    async def lines(
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[Sequence[LogLine], None]:
+        await self._may_see(key)
+        query = replace(views.log_query(only), since=since, tail=tail, follow=follow)
+        async with aclosing(self._jobs.logs(key, query)) as blocks:
+            async for lines in blocks:
+                yield lines
+
     async def download_log(self, key: str, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
         """Plain text: time, rank and the line, for people and their tools."""
         await self._may_see(key)
@@ -361,6 +421,20 @@ class JobService(EnvironmentService, SweepService):
         if since is not None and since.tzinfo is None:  # a time that mentions no zone is meant in UTC
             since = since.replace(tzinfo=UTC)
         return [UsagePoint.of(sample) for sample in await self._jobs.usage_series(key, since=since)]
+
+    async def usage_now(self, key: str) -> Sequence[HostUsageView]:
+        await self._may_see(key)
+        return [HostUsageView.of(found) for found in await self._jobs.usage(key)]
+
+    async def attention(self, key: str) -> Attention:
+        record, jobs = await self._seen(key), self._jobs
+        if record.status.finished:
+            left = await _if_known(jobs.workers_left(record.job)) if isinstance(jobs, KeepsWorkers) else None
+            return Attention(workers_left=left or 0)
+        if not isinstance(jobs, HasOperator):
+            return Attention()
+        served = await _if_known(jobs.served(record.job.namespace))
+        return Attention(silence=await _if_known(jobs.silence(key)), served=served)
 
     async def progress(self, key: str) -> Progress:
         return await self._progress.of(self._jobs, await self._seen(key), self._now())
@@ -381,6 +455,12 @@ class JobService(EnvironmentService, SweepService):
             asks=self._viewer.name if self._viewer is not None else None,
         )
 
+    async def plan(self, wanted: Create) -> PlanView:
+        require(self.identity, Action.LOOK)
+        environment = {**self._surroundings(), **wanted.environment}
+        folder = await self._chosen_folder(wanted.folder)
+        return PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+
     async def templates(self) -> Sequence[Template]:
         return documents.all_templates()
 
@@ -396,6 +476,13 @@ class JobService(EnvironmentService, SweepService):
         job_from_document(document)
         found = convert_manifest(to_yaml([document]), "document", target)
         return Converted(manifest=found.text, losses=found.losses)
+
+
+async def _if_known(asked: Awaitable[T]) -> T | None:
+    """What is not known, because nobody answers or the caller may not ask, is left out."""
+    with suppress(OarsmanError, OSError):
+        return await asked
+    return None
 
 
 def _as_text(line: LogLine) -> str:

@@ -288,13 +288,13 @@ class Drive:
             del self.states[index]
             self.interrupted = self.interrupted or index not in self.todo
 
-    def give_up(self) -> None:
+    async def give_up(self) -> None:
         """Hand in nothing more, and go on waiting for what runs."""
         self.interrupted = True
         if not self.active:
-            self.close()
+            await self.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._closed = True
         if self._waiting is not None:
             self._waiting.cancel()

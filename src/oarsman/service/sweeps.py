@@ -93,7 +93,7 @@ class Sweeping:
         """Nothing more of it is handed in from here; what is just being handed in is finished."""
         drive, task = self._drives.pop(key, (None, None))
         if drive is not None and task is not None:
-            drive.close()
+            await drive.close()
             await asyncio.wait({task}, timeout=_LAST_WORDS_SECONDS)
             task.cancel()
 
@@ -118,26 +118,28 @@ class SweepService:
         def sees(self) -> Visible: ...
         @property
         def _viewer(self) -> Identity | None: ...
-        async def _rows(self) -> Rows: ...
+        async def _rows(self, namespace: str | None = None) -> Rows: ...
         async def _seen(self, key: str) -> JobRecord: ...
         def _surroundings(self) -> Mapping[str, str]: ...
         async def _chosen_folder(self, asked: str | None) -> Path: ...
 
     # -- looking -------------------------------------------------------------------------------------
-    async def sweeps(self) -> Sequence[SweepView]:
+    async def sweeps(self, namespace: str | None = None) -> Sequence[SweepView]:
         """The newest first, without their points."""
-        found = [await self._sweep_view(key, jobs, points=False) for key, jobs in (await self._groups()).items()]
+        groups = (await self._groups(namespace)).items()
+        wanted = [(key, jobs) for key, jobs in groups if namespace in (None, key.partition("/")[0])]
+        found = [await self._sweep_view(key, jobs, points=False) for key, jobs in wanted]
         return sorted(found, key=lambda view: (view.created, view.key), reverse=True)
 
     async def sweep(self, key: str) -> SweepView:
-        jobs = (await self._groups()).get(key)
+        jobs = (await self._groups(key.partition("/")[0])).get(key)
         if not jobs:
             raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
         return await self._sweep_view(key, jobs, points=True)
 
-    async def _groups(self) -> Mapping[str, Mapping[int, JobSummary]]:
-        """The jobs of each sweep, found once for all who see the same."""
-        rows, sees = await self._rows(), self.sees
+    async def _groups(self, namespace: str | None = None) -> Mapping[str, Mapping[int, JobSummary]]:
+        """The jobs of each sweep, found once for all who see the same. Not everybody may look at every namespace."""
+        rows, sees = await self._rows(namespace), self.sees
         return rows.once(("sweeps", self._viewer), lambda: _grouped(rows.entries(), sees))
 
     async def _sweep_view(self, key: str, jobs: Mapping[int, JobSummary], *, points: bool) -> SweepView:
@@ -179,7 +181,8 @@ class SweepService:
     async def create_sweep(self, wanted: SweepSpec) -> SweepView:
         """Begin it, or go on with it where it is there already and the same."""
         require(self.identity, Action.CREATE)
-        await self._groups()  # a job index that has begun to read must not miss what comes
+        if self._job_index is not None:
+            await self._groups()  # a job index that has begun to read must not miss what comes
         sweep = sweep_of_spec(wanted)
         handing = self._handing(await self._chosen_folder(None), self.identity.name)
         drive = await SweepRunner(self._jobs).begin(sweep, handing)
@@ -196,6 +199,15 @@ class SweepService:
             return
         if not may(self.identity, Action.CHANGE, first.owner):
             raise ConflictError(f"there is a sweep {key} already", field="name", hint="give this one another name")
+
+    async def driven_sweep(self, wanted: SweepSpec | str) -> Drive:
+        """For whoever hands in the points itself and waits: a sweep to begin, or the key of one to go on with."""
+        require(self.identity, Action.CREATE)
+        runner = SweepRunner(self._jobs)
+        handing = self._handing(await self._chosen_folder(None), self.identity.name)
+        if isinstance(wanted, str):
+            return await runner.resume(wanted, handing)
+        return await runner.begin(sweep_of_spec(wanted), handing)
 
     async def resume_sweep(self, key: str) -> SweepView:
         """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
@@ -225,7 +237,7 @@ class SweepService:
 
     async def _first(self, key: str) -> JobRecord:
         """Its first job that is there, which the caller may change."""
-        jobs = (await self._groups()).get(key)
+        jobs = (await self._groups(key.partition("/")[0])).get(key)
         if not jobs:
             raise NotFoundError(f"there is no sweep {key}", hint="`oarsman sweep list` shows those there are")
         record = await self._seen(jobs[min(jobs)].key)

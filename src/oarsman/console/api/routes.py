@@ -40,6 +40,7 @@ def query_of(
     ] = "-created",
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     cursor: Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")] = None,
+    documents: Annotated[bool, Query(description="Whole jobs as well, as Kubernetes would print them.")] = False,
 ) -> JobQuery:
     return JobQuery(
         namespace=namespace,
@@ -51,6 +52,7 @@ def query_of(
         sort=sort,
         limit=limit,
         cursor=cursor,
+        documents=documents,
     )
 
 

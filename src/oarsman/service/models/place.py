@@ -48,6 +48,23 @@ class PreviewView(Value):
     fit: FitView | None = None
 
 
+class PlanView(Value):
+    """Everything a job would be, before it is."""
+
+    mpi: str
+    hosts: Sequence[str]
+    ranks: Mapping[int, str]  # rank -> host
+    hostfile: str
+    discover_hosts: str
+    environment: Mapping[str, str]  # what is added to the variables that it inherits
+    launch_line: str  # as written
+    rewritten: str  # as it would run
+    objects: Sequence[str]
+    not_honoured: Sequence[str]
+    fit: FitView | None = None  # where the answer decides on which machines it would be
+    machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine, where it is not one of its own
+
+
 class Convert(Value):
     """A document to be written in another version of the API."""
 
