@@ -48,6 +48,7 @@ class StoredBackend:
 
     home = names.DEFAULT_NAMESPACE
     place: str
+    shown: str | None = None  # the engine whose jobs are listed; None: all that are in the store
 
     def __init__(self, paths: Paths | None = None) -> None:
         self._paths = paths or Paths.default()
@@ -200,7 +201,7 @@ class StoredBackend:
 
     def _listed(self, namespace: str | None) -> builtins.list[JobRecord]:
         found = self._store.changes(None, namespace).jobs
-        newest = {record.job.key: record for record in Readable(found, self._record)}
+        newest = {record.job.key: record for record in Readable(found, self._record, self.shown)}
         return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
 
     async def events(self, key: str) -> Sequence[EventRecord]:
@@ -237,7 +238,7 @@ class StoredBackend:
     def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         """Needs no supervisor, and keeps none alive: it is told by the store itself. If one dies while jobs are
         unfinished, another one is started."""
-        return changes(self._paths, self._store, self._record, namespace)
+        return changes(self._paths, self._store, self._record, namespace, self.shown)
 
     # -- what it uses, and what there is -------------------------------------------------------------
     async def usage(self, key: str) -> Sequence[HostUsage]:
@@ -269,8 +270,7 @@ class StoredBackend:
 
     def _unsettled(self) -> Sequence[JobRecord]:
         """Those that take room here, or wait for it."""
-        unsettled = Readable(self._store.unsettled(), self._record)
-        return [record for record in unsettled if record.engine == self.place]
+        return list(Readable(self._store.unsettled(), self._record, self.place))
 
     # -- logs ----------------------------------------------------------------------------------------
     async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:

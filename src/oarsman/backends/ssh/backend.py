@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import Batch, Fit, HostRecord, JobRecord, Preview
+from oarsman.backends.base import Fit, HostRecord, JobRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.control.ssh import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
@@ -25,12 +24,13 @@ from oarsman.store.paths import Paths
 
 class SshBackend(StoredBackend):
     place = "ssh"
+    shown = "ssh"  # of the rest of the store, those that are asked for by name
 
     def __init__(self, hosts: str | None = None, paths: Paths | None = None) -> None:
         super().__init__(paths)
         self._given = hosts
         self._known_inventories = known_inventories(self._paths)
-        self._asking = asyncio.Lock()
+        self._reading = asyncio.Lock()
 
     @property
     def inventory(self) -> Path:
@@ -62,24 +62,14 @@ class SshBackend(StoredBackend):
             annotations[names.ANNOTATION_INVENTORY] = str(self.inventory)
         return wanted
 
-    # -- the jobs that run there, and no others; of the rest of the store, those that are asked for by name ---------
-    async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
-        return [record for record in await super().list(namespace) if record.engine == self.place]
-
-    async def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
-        async with aclosing(super().follow(namespace)) as batches:
-            async for batch in batches:
-                records = tuple(record for record in batch.records if record.engine == self.place)
-                yield replace(batch, records=records)
-
     # -- the hosts --------------------------------------------------------------------------------------------------
     async def inventory_facts(self, file: Path | None = None) -> InventoryFacts:
         """What the hosts said lately; one asks them, the others wait for the same answers."""
-        async with self._asking:
+        async with self._reading:
             inventory_facts = await asyncio.to_thread(lambda: self._known_inventories.of(str(file or self.inventory)))
-            if not inventory_facts.fresh:
-                await inventory_facts.look()
-            return inventory_facts
+        if not inventory_facts.fresh:
+            await inventory_facts.look()
+        return inventory_facts
 
     async def hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.ssh import capacity
