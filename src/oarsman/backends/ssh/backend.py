@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import Fit, HostRecord, JobRecord, Preview
+from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.control.ssh import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
@@ -40,27 +39,14 @@ class SshBackend(StoredBackend):
         """Raises what is wrong with the inventory, before somebody relies on it."""
         await asyncio.to_thread(lambda: load(self.inventory))
 
-    async def submit(
-        self,
-        document: Mapping[str, Any],
-        *,
-        environment: Mapping[str, str],
-        folder: Path,
-        replace: bool = False,
-        owner: str | None = None,
-    ) -> JobRecord:
-        job_from_document(document)  # what is wrong with the job is said before what is wrong with the hosts
-        wanted = self._with_inventory(document)
-        return await super().submit(wanted, environment=environment, folder=folder, replace=replace, owner=owner)
-
-    def _with_inventory(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The job with the hosts it is for."""
-        wanted = copy.deepcopy(dict(document))
-        annotations = wanted.setdefault("metadata", {}).setdefault("annotations", None) or {}
-        wanted["metadata"]["annotations"] = annotations
-        if names.ANNOTATION_INVENTORY not in annotations:
-            annotations[names.ANNOTATION_INVENTORY] = str(self.inventory)
-        return wanted
+    def _wanted(self, job: Job) -> Job:
+        """With the hosts it is for."""
+        if names.ANNOTATION_INVENTORY in job.annotations:
+            return job
+        named = {names.ANNOTATION_INVENTORY: str(self.inventory)}
+        metadata = job.document["metadata"]
+        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **named}}
+        return replace(job, annotations={**job.annotations, **named}, document={**job.document, "metadata": metadata})
 
     # -- the hosts --------------------------------------------------------------------------------------------------
     async def inventory_facts(self, file: Path | None = None) -> InventoryFacts:
