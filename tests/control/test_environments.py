@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -67,8 +68,9 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBacke
     yield opened
     for record in opened.list():
         opened.delete(record.job.key)
-        for _ in opened.watch(record.job.key, timeout=PATIENCE):
-            pass
+        with contextlib.suppress(NotFoundError):  # gone before it could be watched
+            for _ in opened.watch(record.job.key, timeout=PATIENCE):
+                pass
     for one in opened.environments.list():
         opened.environments.delete(one.wanted.name)
     SupervisorLink(Paths(state)).stop()

@@ -48,6 +48,7 @@ class StoredBackend:
 
     home = names.DEFAULT_NAMESPACE
     place: str
+    shown: str | None = None  # the engine whose jobs are listed; None: all that are in the store
 
     def __init__(self, paths: Paths | None = None) -> None:
         self._paths = paths or Paths.default()
@@ -77,27 +78,33 @@ class StoredBackend:
             await self._replace(job.key)
 
         def add() -> StoredJob:
-            return self._store.add(
+            stored = self._store.add(
                 uid=str(uuid.uuid4()),
                 namespace=job.namespace,
                 name=job.name,
                 engine=engine,
                 owner=owner or _user(),
                 folder=str(folder.absolute()),
-                document=document,
+                document=job.document,
                 now=datetime.now(UTC),
                 environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
             )
+            self._known[stored.uid] = _as_stored(job, stored)
+            return stored
 
         return await self._told(add)
 
     def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:
         """The job, and the engine that runs it."""
-        job = job_from_document(document)
+        job = self._wanted(job_from_document(document))
         if _undecodable(str(folder)):
             raise UserError(f"the name of this folder is not valid UTF-8: {str(folder)!a}", hint="go to another one")
         self._in_its_environment(job)
         return job, self._engine_of(job)
+
+    def _wanted(self, job: Job) -> Job:
+        """As it is kept."""
+        return job
 
     async def _told(self, change: Callable[[], StoredJob]) -> JobRecord:
         """Make the change, and tell the supervisor."""
@@ -200,7 +207,7 @@ class StoredBackend:
 
     def _listed(self, namespace: str | None) -> builtins.list[JobRecord]:
         found = self._store.changes(None, namespace).jobs
-        newest = {record.job.key: record for record in Readable(found, self._record)}
+        newest = {record.job.key: record for record in Readable(found, self._record, self.shown)}
         return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
 
     async def events(self, key: str) -> Sequence[EventRecord]:
@@ -237,7 +244,7 @@ class StoredBackend:
     def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         """Needs no supervisor, and keeps none alive: it is told by the store itself. If one dies while jobs are
         unfinished, another one is started."""
-        return changes(self._paths, self._store, self._record, namespace)
+        return changes(self._paths, self._store, self._record, namespace, self.shown)
 
     # -- what it uses, and what there is -------------------------------------------------------------
     async def usage(self, key: str) -> Sequence[HostUsage]:
@@ -269,8 +276,7 @@ class StoredBackend:
 
     def _unsettled(self) -> Sequence[JobRecord]:
         """Those that take room here, or wait for it."""
-        unsettled = Readable(self._store.unsettled(), self._record)
-        return [record for record in unsettled if record.engine == self.place]
+        return list(Readable(self._store.unsettled(), self._record, self.place))
 
     # -- logs ----------------------------------------------------------------------------------------
     async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
@@ -329,10 +335,7 @@ class StoredBackend:
         if known is not None and known.generation == stored.generation:
             job = known
         else:
-            job = job_checked_before(stored.document)
-            job = replace(
-                job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner
-            )
+            job = _as_stored(job_checked_before(stored.document), stored)
         if stored.finished:
             self._known.pop(stored.uid, None)
             return job
@@ -362,6 +365,10 @@ class StoredEnvironments:
 
     async def log(self, name: str, *, after: int = 0) -> BuildLog:
         return await asyncio.to_thread(self._environments.log, name, after=after)
+
+
+def _as_stored(job: Job, stored: StoredJob) -> Job:
+    return replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner)
 
 
 def _undecodable(text: str) -> bool:

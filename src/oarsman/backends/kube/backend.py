@@ -40,11 +40,14 @@ class KubeBackend:
     ) -> None:
         self.access = access
         self.home = namespace or access.namespace
-        self.environments = KubeEnvironments(self._asking, self.home)
         self._namespaces = namespaces
         self._known = records.RecordCache()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: AsyncGenerator[Kube, None] | None = None
+
+    @property
+    def environments(self) -> KubeEnvironments:
+        return KubeEnvironments(self._asking, self.home)
 
     # -- the way there -------------------------------------------------------------------------------
     async def kube(self) -> Kube:

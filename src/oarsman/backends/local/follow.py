@@ -101,7 +101,9 @@ _TROUBLE_PAUSE = 1.0
 Read = Callable[[StoredJob], JobRecord]
 
 
-async def changes(paths: Paths, store: JobStore, read: Read, namespace: str | None) -> AsyncGenerator[Batch, None]:
+async def changes(
+    paths: Paths, store: JobStore, read: Read, namespace: str | None, engine: str | None = None
+) -> AsyncGenerator[Batch, None]:
     """The change watch is hung up before the first look, so nothing falls between a look and the wait after it."""
     revision: int | None = None
     with closing(LocalChanges(paths, store.anything_unfinished)) as news:
@@ -118,16 +120,18 @@ async def changes(paths: Paths, store: JobStore, read: Read, namespace: str | No
                 await asyncio.sleep(_TROUBLE_PAUSE)
                 continue
             revision = found.revision
-            batch = await asyncio.to_thread(_batch, found, read)
+            batch = await asyncio.to_thread(_batch, found, read, engine)
             if batch.whole or batch.records or batch.gone:
                 yield batch
 
 
-def _batch(found: StoreChanges, read: Read) -> Batch:
+def _batch(found: StoreChanges, read: Read, engine: str | None) -> Batch:
     if found.whole:
-        return Batch(records=Readable(found.jobs, read), whole=True)
+        return Batch(records=Readable(found.jobs, read, engine), whole=True)
     records, gone = [], list(found.gone)
     for stored in found.jobs:
+        if engine not in (None, stored.engine):
+            continue
         try:
             records.append(read(stored))
         except ManifestError:  # one that can no longer be read is no more
@@ -141,8 +145,10 @@ class Readable:
 
     found: Iterable[StoredJob]
     read: Read
+    engine: str | None = None  # the others are left out
 
     def __iter__(self) -> Iterator[JobRecord]:
         for stored in self.found:
-            with suppress(ManifestError):
-                yield self.read(stored)
+            if self.engine in (None, stored.engine):
+                with suppress(ManifestError):
+                    yield self.read(stored)

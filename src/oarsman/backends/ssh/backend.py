@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import copy
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import Batch, Fit, HostRecord, JobRecord, Preview
+from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
 from oarsman.control.ssh import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
@@ -25,12 +23,13 @@ from oarsman.store.paths import Paths
 
 class SshBackend(StoredBackend):
     place = "ssh"
+    shown = "ssh"  # of the rest of the store, those that are asked for by name
 
     def __init__(self, hosts: str | None = None, paths: Paths | None = None) -> None:
         super().__init__(paths)
         self._given = hosts
         self._known_inventories = known_inventories(self._paths)
-        self._asking = asyncio.Lock()
+        self._reading = asyncio.Lock()
 
     @property
     def inventory(self) -> Path:
@@ -40,46 +39,23 @@ class SshBackend(StoredBackend):
         """Raises what is wrong with the inventory, before somebody relies on it."""
         await asyncio.to_thread(lambda: load(self.inventory))
 
-    async def submit(
-        self,
-        document: Mapping[str, Any],
-        *,
-        environment: Mapping[str, str],
-        folder: Path,
-        replace: bool = False,
-        owner: str | None = None,
-    ) -> JobRecord:
-        job_from_document(document)  # what is wrong with the job is said before what is wrong with the hosts
-        wanted = self._with_inventory(document)
-        return await super().submit(wanted, environment=environment, folder=folder, replace=replace, owner=owner)
-
-    def _with_inventory(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """The job with the hosts it is for."""
-        wanted = copy.deepcopy(dict(document))
-        annotations = wanted.setdefault("metadata", {}).setdefault("annotations", None) or {}
-        wanted["metadata"]["annotations"] = annotations
-        if names.ANNOTATION_INVENTORY not in annotations:
-            annotations[names.ANNOTATION_INVENTORY] = str(self.inventory)
-        return wanted
-
-    # -- the jobs that run there, and no others; of the rest of the store, those that are asked for by name ---------
-    async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
-        return [record for record in await super().list(namespace) if record.engine == self.place]
-
-    async def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
-        async with aclosing(super().follow(namespace)) as batches:
-            async for batch in batches:
-                records = tuple(record for record in batch.records if record.engine == self.place)
-                yield replace(batch, records=records)
+    def _wanted(self, job: Job) -> Job:
+        """With the hosts it is for."""
+        if names.ANNOTATION_INVENTORY in job.annotations:
+            return job
+        named = {names.ANNOTATION_INVENTORY: str(self.inventory)}
+        metadata = job.document["metadata"]
+        metadata = {**metadata, "annotations": {**(metadata.get("annotations") or {}), **named}}
+        return replace(job, annotations={**job.annotations, **named}, document={**job.document, "metadata": metadata})
 
     # -- the hosts --------------------------------------------------------------------------------------------------
     async def inventory_facts(self, file: Path | None = None) -> InventoryFacts:
         """What the hosts said lately; one asks them, the others wait for the same answers."""
-        async with self._asking:
+        async with self._reading:
             inventory_facts = await asyncio.to_thread(lambda: self._known_inventories.of(str(file or self.inventory)))
-            if not inventory_facts.fresh:
-                await inventory_facts.look()
-            return inventory_facts
+        if not inventory_facts.fresh:
+            await inventory_facts.look()
+        return inventory_facts
 
     async def hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.ssh import capacity
