@@ -190,7 +190,7 @@ class FakeJobs:
         await self.get(key)
         return self.happened
 
-    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:
+    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
         for status in self.story:
             self.records[key] = replace(await self.get(key), status=status)
             yield self.records[key]

@@ -170,9 +170,9 @@ def test_whether_the_folder_is_copied_can_be_said_of_a_command_and_of_a_manifest
 ) -> None:
     for words in ([manifest], ["-n", "2", "--name", "pi", "--", "./pi"]):
         assert on_ssh(jobs, "submit", "--replace", "--code", choice, *words).exit_code == 0
-        assert jobs.get("default/pi").job.annotation(names.ANNOTATION_CODE) == choice
+        assert jobs.records["default/pi"].job.annotation(names.ANNOTATION_CODE) == choice
         assert on_ssh(jobs, "submit", "--replace", *words).exit_code == 0
-        assert jobs.get("default/pi").job.annotation(names.ANNOTATION_CODE) == ""
+        assert jobs.records["default/pi"].job.annotation(names.ANNOTATION_CODE) == ""
     assert "--code takes one of: copy, none" in on_ssh(jobs, "submit", "--code", "some", manifest).stderr
 
 

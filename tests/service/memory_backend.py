@@ -188,7 +188,7 @@ class MemoryService:
         while last is not None:
             yield last
             before = last
-            while self.kept.get(key) is before:
+            while self.kept.get(key) is before:  # noqa: ASYNC110 - a test may change things from any thread
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             last = self.kept.get(key)
 
@@ -225,7 +225,7 @@ class MemoryService:
     ) -> AsyncGenerator[m.LogPageView, None]:
         place = int(after or 0)
         while True:
-            while len(self.lines[key]) <= place and self.kept[key].summary.state not in ENDS:
+            while len(self.lines[key]) <= place and self.kept[key].summary.state not in ENDS:  # noqa: ASYNC110
                 await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             with self.change:
                 end = len(self.lines[key])

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from memory_environments import MemoryEnvironments
-from oarsman.backends.stoppable import Stop, Stoppable
 
 from oarsman import names
 from oarsman.backends.base import (
@@ -210,10 +209,10 @@ class MemoryJobs:
     @staticmethod
     async def _until(ready: Callable[[], bool]) -> None:
         """Looks every now and then, which the real ones do not need: a test may change things from any thread."""
-        while not ready():
+        while not ready():  # noqa: ASYNC110
             await asyncio.sleep(0.002)
 
-    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:
+    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
         self.record(key)
         seen = 0
         while True:
@@ -317,6 +316,9 @@ class MemoryJobs:
         job_from_document(document)
         amounts = Amounts(cpus=2.0)
         return Fit(now=True, ever=True, wanted=amounts, free=amounts, total=amounts)
+
+    async def has_folder(self, path: str) -> bool:
+        return "\0" not in path and Path(path).is_absolute() and Path(path).is_dir()  # noqa: ASYNC240
 
     async def close(self) -> None:
         """Nothing is open."""
