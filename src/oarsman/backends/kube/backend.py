@@ -12,7 +12,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecord, JobRecord, LogLine, LogPage, LogQuery
-from oarsman.backends.kube import fit, follow, log_pages, logs, lookups, nodes, records, rights, usage
+from oarsman.backends.kube import fit, follow, log_pages, logs, lookups, nodes, records, usage
 from oarsman.backends.kube import namespaces as allowed
 from oarsman.backends.kube.environments import KubeEnvironments
 from oarsman.backends.kube.errors import in_plain_words
@@ -291,7 +291,7 @@ class KubeBackend:
 
     async def may_change(self, namespaces: Sequence[str | None]) -> bool:
         async with self._asking() as kube:
-            return await rights.may_change(kube, namespaces)
+            return await lookups.may_change(kube, namespaces)
 
     async def workers_left(self, job: Job) -> int:
         async with self._asking() as kube:

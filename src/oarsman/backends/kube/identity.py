@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.kube.rights import may
+from oarsman.backends.kube.lookups import may
 from oarsman.engines.kube.client import Access, Forbidden, Kube, NotFound, Unauthorized
 from oarsman.engines.kube.client.credentials import Fixed, bearer
 
