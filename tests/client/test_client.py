@@ -474,9 +474,13 @@ def test_hosts_are_for_ssh(kind: Callable[..., object], on: str) -> None:
         kind(on=on, hosts="rack.yaml")
 
 
+async def _nobody(*_: Any) -> None:
+    """No supervisor is needed for what is only written down."""
+
+
 def test_jobs_on_ssh_hosts_are_handed_in_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", lambda _self: None)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", _nobody)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", _nobody)
     monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rack").write_text("node1 slots=2\n")

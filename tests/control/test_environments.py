@@ -238,7 +238,9 @@ def test_a_job_in_an_environment_that_is_not_there_is_refused_with_those_that_ar
         assert (caught.value.field, caught.value.hint) == (FIELD, "there are: rowing, sculling")
     assert jobs.list() == []
     text = MPIJob("row", command=["true"], environment="rowin").to_yaml()
-    (problem,) = JobService(jobs, Identity(name="ada", role=Role.ADMIN)).preview(Create(manifest=text)).problems
+    (problem,) = (
+        waiting(JobService(jobs.here, Identity(name="ada", role=Role.ADMIN))).preview(Create(manifest=text)).problems
+    )
     assert (problem.field, problem.line) == (FIELD, 1 + text.splitlines().index("    oarsman.dev/environment: rowin"))
     assert jobs.fit(MPIJob("row", command=["true"], environment="rowing").to_dict()).ever
 

@@ -55,7 +55,7 @@ def test_a_job_of_hosts_goes_there_again_through_the_door_of_this_machine(
     rack: SshBackend, machine: LocalBackend
 ) -> None:
     finished(rack)
-    service = JobService(machine, Identity(name="ada", role=Role.ADMIN))
+    service = waiting(JobService(machine.here, Identity(name="ada", role=Role.ADMIN)))
     assert service.clone("default/pi", Clone(name="tau")).summary.engine == "ssh"
     assert machine.submit(document("rho"), environment={}, folder=HERE).engine == "local"
 
@@ -140,8 +140,8 @@ def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machi
 ) -> None:
     sweep = Sweep(name="rates", namespace="default", manifest=to_yaml([document("{{lr}}")]), grid={"lr": [1, 2, 3]})
     handing = Handing(environment={}, folder=HERE)
-    SweepRunner(rack).begin(sweep, handing).hand_in(1)
-    SweepRunner(machine).resume("default/rates", handing).hand_in()
+    waiting(waiting(SweepRunner(rack.here)).begin(sweep, handing)).hand_in(1)
+    waiting(waiting(SweepRunner(machine.here)).resume("default/rates", handing)).hand_in()
     assert [record.engine for record in machine.list()] == ["ssh", "ssh", "ssh"]
 
 
