@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -19,48 +18,38 @@ from oarsman import names
 from oarsman.backends.base import (
     Backend,
     HasNamespaces,
-    HasOperator,
     JobRecord,
-    KeepsWorkers,
-    LogLine,
     StartsInFolder,
 )
-from oarsman.errors import ConflictError, NotFoundError, OarsmanError, UsageError
+from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
 from oarsman.service import documents, listing, preview, views
-from oarsman.service.contract import ALL_JOBS, ALL_LINES
+from oarsman.service.contract import ALL_JOBS
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
 from oarsman.service.job_index import JobIndex, Rows, RowsRead
 from oarsman.service.listing import ToldJobs, glance
 from oarsman.service.models import (
-    AmountsView,
-    Attention,
     Clone,
     Converted,
     Create,
-    EventView,
-    HostUsageView,
     HostView,
     Identity,
     JobChange,
     JobList,
     JobQuery,
     JobView,
-    LogFilter,
-    LogPageView,
     Overview,
     PlanView,
     PreviewView,
     ProblemView,
-    Progress,
     QueueEntry,
     ServerInfo,
     Template,
-    UsagePoint,
 )
+from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
 from oarsman.service.progress import ProgressKept
 from oarsman.service.rights import Action, may, require
@@ -69,10 +58,9 @@ from oarsman.version import __version__
 
 T = TypeVar("T")
 _LATELY = timedelta(days=1)
-_NOBODYS = ""  # the key of a holding that is somebody else's
 
 
-class JobService(EnvironmentService, SweepService):
+class JobService(OutputService, EnvironmentService, SweepService):
     """`job index`: where rows come from; without one, the backend is asked each time.
 
     `environment` and `folder` are what jobs get that mention none, at places that use this machine's.
@@ -150,7 +138,7 @@ class JobService(EnvironmentService, SweepService):
             return found
         sees = self.sees
         mine = {entry.summary.key for entry in (await self._rows()).entries() if sees(entry)}
-        return [_discreet(host, mine) for host in found]
+        return [views.discreet(host, mine) for host in found]
 
     async def queue(self) -> Sequence[QueueEntry]:
         rows, sees = await self._rows(), self.sees
@@ -162,9 +150,9 @@ class JobService(EnvironmentService, SweepService):
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
             states=found.states,
-            total=_sum([_room(host) for host in hosts]),
-            held=_sum([host.held for host in hosts]),
-            used=_sum(used) if used else None,
+            total=views.summed([views.room_of(host) for host in hosts]),
+            held=views.summed([host.held for host in hosts]),
+            used=views.summed(used) if used else None,
             failures=found.lately(self._now() - _LATELY),
         )
 
@@ -364,81 +352,6 @@ class JobService(EnvironmentService, SweepService):
                 if may(self.identity, Action.SEE, record.owner):
                     yield views.whole_job(record, texts)
 
-    # -- what a job said and did -----------------------------------------------------------------------
-    async def events(self, key: str) -> Sequence[EventView]:
-        await self._may_see(key)
-        return [EventView.of(found) for found in await self._jobs.events(key)]
-
-    async def log(
-        self,
-        key: str,
-        only: LogFilter = ALL_LINES,
-        *,
-        after: str | None = None,
-        before: str | None = None,
-        limit: int = 500,
-    ) -> LogPageView:
-        if after is not None and before is not None:
-            raise UsageError("lines come after a place or before one, not both", field="before")
-        await self._may_see(key)
-        return views.log_page(
-            await self._jobs.log_page(key, views.log_query(only), after=after, before=before, limit=limit)
-        )
-
-    async def follow_log(
-        self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None
-    ) -> AsyncGenerator[LogPageView, None]:
-        await self._may_see(key)
-        async with aclosing(self._jobs.log_follow(key, views.log_query(only), after=after)) as pages:
-            async for page in pages:
-                if page.lines:
-                    yield views.log_page(page)
-
-    async def lines(
-        self,
-        key: str,
-        only: LogFilter = ALL_LINES,
-        *,
-        since: datetime | None = None,
-        tail: int | None = None,
-        follow: bool = False,
-    ) -> AsyncGenerator[Sequence[LogLine], None]:
-        await self._may_see(key)
-        query = replace(views.log_query(only), since=since, tail=tail, follow=follow)
-        async with aclosing(self._jobs.logs(key, query)) as blocks:
-            async for lines in blocks:
-                yield lines
-
-    async def download_log(self, key: str, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
-        """Plain text: time, rank and the line, for people and their tools."""
-        await self._may_see(key)
-        async with aclosing(self._jobs.logs(key, views.log_query(only))) as blocks:
-            async for lines in blocks:
-                yield "".join(map(_as_text, lines)).encode("utf-8", "replace")
-
-    async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
-        await self._may_see(key)
-        if since is not None and since.tzinfo is None:  # a time that mentions no zone is meant in UTC
-            since = since.replace(tzinfo=UTC)
-        return [UsagePoint.of(sample) for sample in await self._jobs.usage_series(key, since=since)]
-
-    async def usage_now(self, key: str) -> Sequence[HostUsageView]:
-        await self._may_see(key)
-        return [HostUsageView.of(found) for found in await self._jobs.usage(key)]
-
-    async def attention(self, key: str) -> Attention:
-        record, jobs = await self._seen(key), self._jobs
-        if record.status.finished:
-            left = await _if_known(jobs.workers_left(record.job)) if isinstance(jobs, KeepsWorkers) else None
-            return Attention(workers_left=left or 0)
-        if not isinstance(jobs, HasOperator):
-            return Attention()
-        served = await _if_known(jobs.served(record.job.namespace))
-        return Attention(silence=await _if_known(jobs.silence(key)), served=served)
-
-    async def progress(self, key: str) -> Progress:
-        return await self._progress.of(self._jobs, await self._seen(key), self._now())
-
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: Create) -> PreviewView:
         require(self.identity, Action.LOOK)
@@ -476,33 +389,3 @@ class JobService(EnvironmentService, SweepService):
         job_from_document(document)
         found = convert_manifest(to_yaml([document]), "document", target)
         return Converted(manifest=found.text, losses=found.losses)
-
-
-async def _if_known(asked: Awaitable[T]) -> T | None:
-    """What is not known, because nobody answers or the caller may not ask, is left out."""
-    with suppress(OarsmanError, OSError):
-        return await asked
-    return None
-
-
-def _as_text(line: LogLine) -> str:
-    return f"{line.stamp} {'-' if line.rank is None else line.rank} {line.host} {line.stream} {line.text}\n"
-
-
-def _discreet(host: HostView, mine: set[str]) -> HostView:
-    """What others hold stays visible as an amount, whose it is does not."""
-    holdings = [held if held.key in mine else held.model_copy(update={"key": _NOBODYS}) for held in host.holdings]
-    return host.model_copy(update={"holdings": holdings})
-
-
-def _room(host: HostView) -> AmountsView:
-    """Of a host that gets no jobs, no more than what they have of it."""
-    return host.total if host.state == "ready" else host.held
-
-
-def _sum(found: Sequence[AmountsView]) -> AmountsView:
-    return AmountsView(
-        cpus=sum(one.cpus for one in found),
-        memory_bytes=sum(one.memory_bytes for one in found),
-        gpus=sum(one.gpus for one in found),
-    )

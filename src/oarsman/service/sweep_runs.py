@@ -18,14 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EVERYTHING, Backend, Batch, JobRecord
+from oarsman.backends.base import EVERYTHING, Backend, Batch, HasOperator, JobRecord
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, Problem, UsageError
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
 from oarsman.status.words import STOPPED, for_people, reason, state
 
-_WITH_A_QUEUE = frozenset({"local", "ssh"})  # engines that let in what fits, however much was handed in
 _ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
 Told = Callable[[JobRecord], object]
 Mine = Callable[[JobRecord], bool]
@@ -151,7 +150,7 @@ class Drive:
         self._jobs, self._template, self._points, self._handing = jobs, template, points, handing
         self._closed = False
         self._waiting: asyncio.Future[Batch | None] | None = None
-        self._queues: bool | None = None  # whether the engine does; known with the first job
+        self._queues = not isinstance(jobs, HasOperator)  # other places let in what fits, however much was handed in
         self._inventory = ""  # the hosts that its jobs are for, whichever backend it is continued through
         stopped = {}
         for record in known:
@@ -178,8 +177,6 @@ class Drive:
         return found
 
     def _see(self, record: JobRecord) -> None:
-        if self._queues is None:
-            self._queues = record.engine in _WITH_A_QUEUE
         self.states[self._index(record)] = word(record)
 
     # -- handing in ----------------------------------------------------------------------------------
@@ -194,7 +191,7 @@ class Drive:
             count += 1
 
     async def _room(self, index: int) -> bool:
-        if self.sweep.at_once is None and self._queues is not False:
+        if self.sweep.at_once is None and self._queues:
             return True
         active = self.active
         if self.sweep.at_once is not None:

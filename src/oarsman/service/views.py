@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from oarsman import names
@@ -19,6 +19,7 @@ from oarsman.service.models import (
     AttemptView,
     CauseView,
     ConditionView,
+    HostView,
     JobSummary,
     JobView,
     LogFilter,
@@ -254,3 +255,26 @@ def hosts_with_ranks(ranks: Mapping[int, str]) -> dict[str, list[int]]:
     for rank, name in ranks.items():
         placed.setdefault(name, []).append(rank)
     return placed
+
+
+# -- the place -----------------------------------------------------------------------------------------
+NOBODYS = ""  # the key of a holding that is somebody else's
+
+
+def discreet(host: HostView, mine: set[str]) -> HostView:
+    """What others hold stays visible as an amount, whose it is does not."""
+    holdings = [held if held.key in mine else held.model_copy(update={"key": NOBODYS}) for held in host.holdings]
+    return host.model_copy(update={"holdings": holdings})
+
+
+def room_of(host: HostView) -> AmountsView:
+    """Of a host that gets no jobs, no more than what they have of it."""
+    return host.total if host.state == "ready" else host.held
+
+
+def summed(found: Sequence[AmountsView]) -> AmountsView:
+    return AmountsView(
+        cpus=sum(one.cpus for one in found),
+        memory_bytes=sum(one.memory_bytes for one in found),
+        gpus=sum(one.gpus for one in found),
+    )

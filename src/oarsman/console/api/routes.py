@@ -147,7 +147,7 @@ def _plain(operation: Operation) -> Callable[..., Awaitable[Any]]:
 
 def _add(operation: Operation, answer: Callable[..., Awaitable[Any]], extra: Mapping[str, Any], **more: Any) -> None:
     answer.__signature__ = _signature(operation, extra)  # type: ignore[attr-defined]
-    title = operation.title or re.sub(r"(?<!^)([A-Z])", r" \1", operation.id).capitalize().title()
+    title = operation.title or re.sub(r"(?<!^)([A-Z])", r" \1", operation.id).title()
     refused = responses(*operation.refuses)
     router.add_api_route(
         operation.path,
