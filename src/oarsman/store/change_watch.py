@@ -1,7 +1,7 @@
 """Hearing that the store was written to, by whichever process. Nobody has to be running for it.
 
-Every write touches the database file once it can be read. The write-ahead log next to it is watched too: it changes
-a moment before that, and even if the writer is killed before the touch.
+Every write touches the database file once it can be read. The write-ahead log next to it changes a moment before that:
+if no touch follows, because the writer was killed in between, one looks after a while.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 _LOOK_AGAIN = 0.25  # where the system cannot tell us
-_ECHO = 1.0  # after a touch nothing more comes; after a write alone the change may not have been readable yet
+_ECHO = 1.0  # how long a touch may take to follow a write
 
 
 async def readable(*descriptors: int, within: float | None = None) -> set[int]:
@@ -86,8 +86,8 @@ class ChangeWatch:
             if event.wd in (self._folder_watch, -1):  # -1: more came than the system could keep
                 ours = True
             elif event.name.startswith(self._name):
-                ours = True
-                self._echo_due = not event.mask & inotify_simple.flags.ATTRIB
+                touched = bool(event.mask & inotify_simple.flags.ATTRIB)
+                ours, self._echo_due = ours or touched, not touched
         return ours
 
     def close(self) -> None:

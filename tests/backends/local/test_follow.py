@@ -121,6 +121,17 @@ def test_a_job_that_can_no_longer_be_read_is_gone(jobs: LocalBackend) -> None:
         assert heard.next().gone == ("default/pi",)
 
 
+def test_a_change_whose_writer_was_killed_before_it_said_so_is_seen(
+    jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished(jobs)
+    with listening(jobs.follow()) as heard:
+        heard.next()
+        monkeypatch.setattr("oarsman.store.jobs.os.utime", lambda _path: None)
+        jobs._store.request_stop("default/pi")
+        assert heard.next().records[0].stop_requested
+
+
 def test_one_change_among_many_jobs_reads_one_document(jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         finished(jobs, f"job-{number}")
