@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -179,6 +180,19 @@ def descriptors() -> list[str]:
     """What this process has open, but for the files of the store: each thread that reads it keeps its own."""
     found = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
     return [path for path in found if ".db" not in path]
+
+
+def test_however_many_look_on_the_system_is_asked_once_to_tell(jobs: LocalBackend) -> None:
+    finished(jobs)
+    before = len(descriptors())
+    with ExitStack() as stack:
+        heard = [stack.enter_context(listening(jobs.follow())) for _ in range(5)]
+        for one in heard:
+            one.next()
+        assert [path for path in descriptors() if "inotify" in path][1:] == []
+        jobs._store.request_stop("default/pi")
+        assert [names(one.next()) for one in heard] == [["pi"]] * 5
+    assert len(descriptors()) == before
 
 
 def test_it_ends_when_another_thread_closes_it_and_leaves_nothing_open(jobs: LocalBackend) -> None:
