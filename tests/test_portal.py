@@ -145,19 +145,19 @@ def test_who_would_wait_for_itself_is_told(portal: Portal) -> None:
 
 def test_what_is_under_way_ends_with_the_portal() -> None:
     portal, began, ended = Portal(), threading.Event(), threading.Event()
+    found: list[int] = []
 
-    async def source() -> AsyncGenerator[int, None]:
-        async for item in one_and_then_nothing(ended):
+    def take() -> None:
+        for item in portal.iterate(one_and_then_nothing(ended)):
+            found.append(item)
             began.set()
-            yield item
 
-    rest: list[int] = []
-    waiting = threading.Thread(target=lambda: rest.extend(portal.iterate(source())))
+    waiting = threading.Thread(target=take)
     waiting.start()
     began.wait()
     portal.close()
     waiting.join()
-    assert (rest, ended.is_set()) == ([1], True)
+    assert (found, ended.is_set()) == ([1], True)
     with pytest.raises(RuntimeError):
         portal.run(asyncio.sleep(0))
 

@@ -10,6 +10,7 @@ import atexit
 import os
 import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
 
 T = TypeVar("T")
@@ -69,24 +70,33 @@ class _Work(Generic[T]):
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
         self._loop = loop
         self._ended = threading.Event()
-        self._task: asyncio.Task[T]
-        loop.call_soon_threadsafe(self._begin, work)
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        with suppress(RuntimeError):  # the loop was closed just now
+            loop.call_soon_threadsafe(self._begin)
 
-    def _begin(self, work: Coroutine[Any, Any, T]) -> None:
-        self._task = self._loop.create_task(work)
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._work)
         self._task.add_done_callback(lambda _: self._ended.set())
 
     def wait(self) -> T:
         while not self._ended.wait(_TICK_SECONDS):
-            if self._loop.is_closed():  # before it began
-                raise asyncio.CancelledError
+            if self._task is None and self._loop.is_closed():
+                self._work.close()
+                raise asyncio.CancelledError("the portal was closed")
+        assert self._task is not None
         return self._task.result()
 
     def end(self) -> None:
         """Cancelled, unless it has ended already; and then it has ended, unless it refuses to."""
         if not self._ended.is_set():
-            self._loop.call_soon_threadsafe(lambda: self._task.cancel())
-            self._ended.wait(_LAST_WORDS_SECONDS)
+            with suppress(RuntimeError):  # the loop is closed, and everything in it has ended
+                self._loop.call_soon_threadsafe(self._cancel)
+                self._ended.wait(_LAST_WORDS_SECONDS)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
 
 
 class PortalIterator(Iterator[T]):
@@ -101,7 +111,7 @@ class PortalIterator(Iterator[T]):
 
     def __next__(self) -> T:
         with self._lock:
-            if self._over:
+            if self._over or not self._portal.open:
                 raise StopIteration
             self._work = self._portal._start(_next(self._source))
         try:

@@ -59,6 +59,13 @@ def requirements(tmp_path: Path) -> str:
     return f"--no-index\n{a_wheel(tmp_path)}\n"
 
 
+def remove(jobs: LocalBackend, key: str) -> None:
+    jobs.delete(key)
+    with contextlib.suppress(NotFoundError):  # gone before it could be watched
+        for _ in jobs.watch(key, timeout=PATIENCE):
+            pass
+
+
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBackend]:
     state = tmp_path / "state"
@@ -67,10 +74,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBacke
     opened = waiting(LocalBackend(Paths(state)))
     yield opened
     for record in opened.list():
-        opened.delete(record.job.key)
-        with contextlib.suppress(NotFoundError):  # gone before it could be watched
-            for _ in opened.watch(record.job.key, timeout=PATIENCE):
-                pass
+        remove(opened, record.job.key)
     for one in opened.environments.list():
         opened.environments.delete(one.wanted.name)
     SupervisorLink(Paths(state)).stop()
@@ -324,9 +328,7 @@ import oarlock; print(oarlock.VALUE)"""
     go.touch()
     assert status_when(jobs, record, lambda status: status.finished).is_true("Succeeded")
     assert {line.text for line in jobs.logs(record.job.key) if line.rank is not None} == {"forty-two"}
-    jobs.delete(record.job.key)
-    for _ in jobs.watch(record.job.key, timeout=PATIENCE):
-        pass
+    remove(jobs, record.job.key)
     jobs.environments.delete("rowing")
     assert trees(jobs) == []
 

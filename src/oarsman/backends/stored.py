@@ -15,7 +15,7 @@ import os
 import threading
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, closing
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, JobRecord, LogLine, LogPage, LogQuery
-from oarsman.backends.local.follow import LocalChanges, Readable, changes
+from oarsman.backends.local.follow import Listener, LocalChanges, Readable, changes
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.backends.local.supervisor_link import SupervisorLink
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
@@ -55,13 +55,20 @@ class StoredBackend:
         self._paths.make()
         self._store = JobStore(self._paths.database)
         self._supervisor = SupervisorLink(self._paths)
-        self._logs = LocalLogs(self._paths, self._store)
+        self._logs = LocalLogs(self._paths, self._store, self._listening)
+        self._changes: LocalChanges | None = None
         self._known: dict[str, Job] = {}
         self._environments = LocalEnvironments(self._paths, self._store.unsettled, _user)
         self.environments = StoredEnvironments(self._environments)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._store.close)
+
+    def _listening(self, folder: Path | None = None) -> AbstractAsyncContextManager[Listener]:
+        changes = self._changes
+        if changes is None or not changes.open or changes.loop is not asyncio.get_running_loop():
+            changes = self._changes = LocalChanges(self._paths, self._store.anything_unfinished)
+        return changes.listening(folder)
 
     # -- what is wanted ------------------------------------------------------------------------------
     async def submit(
@@ -232,7 +239,7 @@ class StoredBackend:
         deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
         uid = (await asyncio.to_thread(self._store.get, key)).uid
         seen = -1
-        with closing(LocalChanges(self._paths, self._store.anything_unfinished)) as changes:
+        async with self._listening() as changes:
             while (stored := await asyncio.to_thread(self._store.by_uid, uid)) is not None:
                 if stored.revision != seen:
                     seen = stored.revision
@@ -244,7 +251,7 @@ class StoredBackend:
     def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         """Needs no supervisor, and keeps none alive: it is told by the store itself. If one dies while jobs are
         unfinished, another one is started."""
-        return changes(self._paths, self._store, self._record, namespace, self.shown)
+        return changes(self._listening, self._store, self._record, namespace, self.shown)
 
     # -- what it uses, and what there is -------------------------------------------------------------
     async def usage(self, key: str) -> Sequence[HostUsage]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -121,6 +122,17 @@ def test_a_job_that_can_no_longer_be_read_is_gone(jobs: LocalBackend) -> None:
         assert heard.next().gone == ("default/pi",)
 
 
+def test_a_change_whose_writer_was_killed_before_it_said_so_is_seen(
+    jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished(jobs)
+    with listening(jobs.follow()) as heard:
+        heard.next()
+        monkeypatch.setattr("oarsman.store.jobs.os.utime", lambda _path: None)
+        jobs._store.request_stop("default/pi")
+        assert heard.next().records[0].stop_requested
+
+
 def test_one_change_among_many_jobs_reads_one_document(jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         finished(jobs, f"job-{number}")
@@ -168,6 +180,19 @@ def descriptors() -> list[str]:
     """What this process has open, but for the files of the store: each thread that reads it keeps its own."""
     found = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
     return [path for path in found if ".db" not in path]
+
+
+def test_however_many_look_on_the_system_is_asked_once_to_tell(jobs: LocalBackend) -> None:
+    finished(jobs)
+    before = len(descriptors())
+    with ExitStack() as stack:
+        heard = [stack.enter_context(listening(jobs.follow())) for _ in range(5)]
+        for one in heard:
+            one.next()
+        assert [path for path in descriptors() if "inotify" in path][1:] == []
+        jobs._store.request_stop("default/pi")
+        assert [names(one.next()) for one in heard] == [["pi"]] * 5
+    assert len(descriptors()) == before
 
 
 def test_it_ends_when_another_thread_closes_it_and_leaves_nothing_open(jobs: LocalBackend) -> None:

@@ -9,11 +9,11 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator
-from contextlib import closing, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 from oarsman.backends.base import LogLine, LogPage, LogQuery, PlacedLine
-from oarsman.backends.local.follow import LocalChanges
+from oarsman.backends.local.follow import Listening
 from oarsman.errors import UserError
 from oarsman.job.job import Job
 from oarsman.status.codec import from_wire
@@ -28,16 +28,17 @@ _GATHER = 0.05  # lines that come this close together make one page
 
 
 class LocalLogs:
-    def __init__(self, paths: Paths, store: JobStore) -> None:
+    def __init__(self, paths: Paths, store: JobStore, listening: Listening) -> None:
         self._paths = paths
         self._store = store
+        self._listening = listening
 
     # -- everything ----------------------------------------------------------------------------------
     async def lines(self, stored: StoredJob, job: Job, query: LogQuery) -> AsyncGenerator[list[LogLine], None]:
         """What is there; with `follow` every line until the attempt is over, whose last lines are written before its
         end is on record."""
         attempt, path, reader = await asyncio.to_thread(self._reader, stored.uid, job, query)
-        with closing(self._changes(path)) if query.follow else nullcontext() as changes:
+        async with self._listening(path.parent) if query.follow else nullcontext() as changes:
             while True:
                 over = changes is None or await asyncio.to_thread(self._attempt_over, stored.uid, attempt)
                 blocks = reader.news()
@@ -47,9 +48,6 @@ class LocalLogs:
                 if changes is None or over:
                     return
                 await changes.wait()
-
-    def _changes(self, path: Path) -> LocalChanges:
-        return LocalChanges(self._paths, self._store.anything_unfinished, folder=path.parent)
 
     def _reader(self, uid: str, job: Job, query: LogQuery) -> tuple[int, Path, logs.MergedLogReader]:
         attempt = query.attempt or self._newest(uid)
@@ -91,7 +89,7 @@ class LocalLogs:
         attempt, path, offset = await asyncio.to_thread(self._start, uid, query, after)
         look = await asyncio.to_thread(_look, path, job, query, _FOLLOWED_LINES)
         over = await asyncio.to_thread(self._attempt_over, uid, attempt)  # then nothing is set up to wait for anything
-        with nullcontext() if over else closing(self._changes(path)) as changes:
+        async with nullcontext() if over else self._listening(path.parent) as changes:
             while True:
                 over = changes is None or await asyncio.to_thread(self._attempt_over, uid, attempt)
                 shown = time.monotonic()
