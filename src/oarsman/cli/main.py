@@ -29,10 +29,13 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     t("Other"): ("install", "uninstall", "supervisor", "operator", "completion", "version"),
 }
 VERBS = tuple(name for names in SECTIONS.values() for name in names)
+# Verbs that share a module, in which each is called NAME_verb; any other is the `command` of its own module.
+_TOGETHER = {"about": "version completion supervisor", "change": "scale delete", "look": "list get events top"}
+_MODULES = {name: module for module, names in _TOGETHER.items() for name in names.split()} | {"uninstall": "install"}
 
 
 class Oarsman(HelpPage, click.Group):
-    """A group whose verbs are modules of this package, each with a `command`."""
+    """A group whose verbs are in modules of this package."""
 
     examples = (
         ("oarsman doctor", t("what this machine can do")),
@@ -48,7 +51,10 @@ class Oarsman(HelpPage, click.Group):
             return None
         if cmd_name in PLAIN:
             return import_module("oarsman.cli.change").plain_verb(cmd_name)  # type: ignore[no-any-return]
-        command = import_module(f"oarsman.cli.{cmd_name}").command
+        if cmd_name in _MODULES:
+            command = getattr(import_module(f"oarsman.cli.{_MODULES[cmd_name]}"), f"{cmd_name}_verb")
+        else:
+            command = import_module(f"oarsman.cli.{cmd_name}").command
         assert isinstance(command, Verb)
         return command
 

@@ -22,7 +22,7 @@ from oarsman.cli.inputs import current_folder
 from oarsman.cli.messages import t
 from oarsman.cli.progress import StatusLine
 from oarsman.cli.session import Session, short
-from oarsman.errors import NotFoundError
+from oarsman.errors import NotFoundError, OarsmanError
 from oarsman.job.sweep import NOT_SUBMITTED, index_of
 from oarsman.status.words import STOPPED, for_people
 from oarsman.text import units
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from oarsman.service.sweep_runs import Drive
 
 _TICK_SECONDS = 0.2
+_ASK_AGAIN_SECONDS = 10.0
 _ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
 
 
@@ -188,15 +189,27 @@ class ServerDrive:
         from oarsman.service.models import JobQuery
 
         query = JobQuery(namespace=self.sweep.namespace, sweep=self.sweep.name)
+        done = threading.Event()
+        threading.Thread(target=self._notice_the_end, args=(done,), name="sweep end", daemon=True).start()
         seeing()
-        for change in self._session.iterate(self._service.changes(query)):
-            if (row := change.changed) is not None:
-                self._see(row.name, for_people(row.state, row.reason))
-            elif change.removed is not None:
-                self._see(change.removed.partition("/")[2], None)
-            seeing()
-            if self._over():
-                return
+        try:
+            for change in self._session.iterate(self._service.changes(query)):
+                if (row := change.changed) is not None:
+                    self._see(row.name, for_people(row.state, row.reason))
+                elif change.removed is not None:
+                    self._see(change.removed.partition("/")[2], None)
+                seeing()
+                if self._over():
+                    return
+        finally:
+            done.set()
+
+    def _notice_the_end(self, done: threading.Event) -> None:
+        """A server that hands in no more points, because it cannot, changes no job with that: it has to be asked."""
+        with suppress(OarsmanError):
+            while not done.wait(_ASK_AGAIN_SECONDS):
+                if self._over():
+                    self.close()
 
     def _see(self, name: str, state: str | None) -> None:
         index = index_of(self.sweep.name, name)
