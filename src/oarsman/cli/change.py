@@ -11,10 +11,9 @@ import click
 
 from oarsman.cli import documents, failures, options
 from oarsman.cli.messages import t
-from oarsman.cli.plain_verbs import PLAIN
 from oarsman.cli.render import shown
 from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.verbs import Verb, verb
+from oarsman.cli.verbs import PlainVerb, Verb, verb
 from oarsman.errors import NotFoundError, UsageError
 from oarsman.status.words import DELETING
 
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from oarsman.service.models import JobView
 
 
-def plain_verb(name: str) -> Verb:
-    plain = PLAIN[name]
-
+def plain_verb(name: str, plain: PlainVerb) -> Verb:
     @verb(name, help=plain.help, examples=plain.examples)
     @options.jobs
     @options.output("json", "yaml", "name")

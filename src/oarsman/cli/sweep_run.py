@@ -219,7 +219,7 @@ class ServerDrive:
             self.states.pop(index, None)
 
     def _over(self) -> bool:
-        if any(state not in _ENDED for state in self.states.values()):
+        if any(state not in _ENDED for state in list(self.states.values())):  # another thread sees them, too
             return False
         return len(self.states) == self.total or self._ended_there()
 
