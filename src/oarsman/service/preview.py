@@ -97,12 +97,12 @@ def planned(jobs: Backend, document: Mapping[str, Any], environment: Mapping[str
     """Everything it would be, in full. Raises ManifestError where there is no such environment."""
     if isinstance(jobs, Previews):
         return jobs.preview(document, environment)
-    from oarsman.backends.local import preview as on_this_machine  # late: it imports the whole engine
+    from oarsman.backends.local.preview import preview as on_this_machine  # late: it imports the whole engine
 
     job = job_from_document(document)
     if job.annotation(names.ANNOTATION_ENVIRONMENT):
         jobs.fit(document)
-    return on_this_machine.preview(job, environment, folder)
+    return on_this_machine(job, environment, folder)
 
 
 def _placed(problem: Problem, text: str) -> Problem:
