@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names as words
-from oarsman.cli import events, options, render
+from oarsman.cli import options, render
+from oarsman.cli.look import events_of
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.shown_job import ShownJob
@@ -43,7 +44,7 @@ def command(session: Session, names: tuple[str, ...]) -> None:
         key = session.key(name)
         shown = ShownJob.of(session.run(session.service.job(key)))
         left = session.run(session.service.attention(key)).workers_left if shown.status.finished else 0
-        page(shown, [event for _, event in events.of_jobs(session, [key])], session.now(), workers_left=left)
+        page(shown, [event for _, event in events_of(session, [key])], session.now(), workers_left=left)
 
 
 def page(shown: ShownJob, happened: list[EventView], now: datetime, *, workers_left: int = 0) -> None:

@@ -6,6 +6,7 @@ clock of its own. The service is imported when the first job is asked for, not b
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -124,9 +125,9 @@ class Session:
         saved = saved_server.load()
         if self.server is not None and (saved is None or saved.url != self.server):
             saved = saved_server.SavedServer(url=self.server)
-        if saved is None or self.token_file is None:
+        if saved is None or (self.token_file is None and not os.environ.get("OARSMAN_TOKEN")):
             return saved
-        token = saved_server.token_in(self.token_file)
+        token = saved_server.token_in(self.token_file) if self.token_file is not None else None  # None: the variable
         return saved_server.SavedServer(url=saved.url, token=token, ca_file=saved.ca_file)
 
     def reached(self, server: SavedServer) -> Service:
@@ -236,7 +237,6 @@ def short(key: str) -> str:
 
 def _user() -> str:
     import getpass
-    import os
 
     try:
         return getpass.getuser()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from oarsman.errors import ManifestError
 from oarsman.job.job import Job
 from oarsman.job.state import Status
-from oarsman.manifest import job_checked_before
+from oarsman.manifest import job_checked_before, sketch
 from oarsman.service.models import JobSummary, JobView
 from oarsman.status import words
 from oarsman.status.codec import from_wire
@@ -29,5 +30,11 @@ class ShownJob:
 
     @staticmethod
     def of(view: JobView) -> ShownJob:
-        status = from_wire(view.document["status"])
-        return ShownJob(view.summary, job_checked_before(view.document), status, view.folder or "")
+        return ShownJob(view.summary, _job(view), from_wire(view.document["status"]), view.folder or "")
+
+
+def _job(view: JobView) -> Job:
+    try:
+        return job_checked_before(view.document)
+    except ManifestError:
+        return sketch(view.document)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from oarsman.service.sweep_runs import Drive
 
 _TICK_SECONDS = 0.2
+_ASK_AGAIN_SECONDS = 10.0
 _ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
 
 
@@ -200,14 +201,27 @@ class ServerDrive:
         query = JobQuery(namespace=self.sweep.namespace, sweep=self.sweep.name)
         seeing()
         async with aclosing(self._service.changes(query)) as changes:
-            async for change in changes:
-                if (row := change.changed) is not None:
-                    self._see(row.name, for_people(row.state, row.reason))
-                elif change.removed is not None:
-                    self._see(change.removed.partition("/")[2], None)
-                seeing()
-                if await self._over():
-                    return
+            coming = asyncio.ensure_future(anext(changes, None))
+            try:
+                while True:
+                    # A server that hands in no more points, because it cannot, changes no job with that: it is asked.
+                    if not (await asyncio.wait({coming}, timeout=_ASK_AGAIN_SECONDS))[0]:
+                        if await self._over():
+                            return
+                        continue
+                    if (change := coming.result()) is None:
+                        return
+                    coming = asyncio.ensure_future(anext(changes, None))
+                    if (row := change.changed) is not None:
+                        self._see(row.name, for_people(row.state, row.reason))
+                    elif change.removed is not None:
+                        self._see(change.removed.partition("/")[2], None)
+                    seeing()
+                    if await self._over():
+                        return
+            finally:
+                coming.cancel()
+                await asyncio.wait({coming})
 
     def _see(self, name: str, state: str | None) -> None:
         index = index_of(self.sweep.name, name)

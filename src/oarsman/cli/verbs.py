@@ -7,8 +7,8 @@ therefore laid out here, the same way for every verb and for the command itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,11 +17,24 @@ from oarsman.cli.messages import t
 from oarsman.cli.session import Session
 from oarsman.errors import UsageError
 
+if TYPE_CHECKING:
+    from oarsman.service.contract import Service
+    from oarsman.service.models import JobView
+
 Rows = Sequence[tuple[str, str]]
 
 
 class Common(click.Option):
     """An option that means the same for every verb; shown in a section of its own."""
+
+
+class PlainVerb(NamedTuple):
+    """A verb that does one thing to jobs and says so."""
+
+    act: Callable[[Service, str], Coroutine[Any, Any, JobView]]
+    said: str  # has a place for {name}
+    help: str
+    examples: Rows
 
 
 class HelpPage:

@@ -230,7 +230,7 @@ def trouble(error: httpx.HTTPError, url: str, unsure: str = "") -> errors.Oarsma
     if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in why:
         return errors.AccessError(
             f"the certificate of {url} is not trusted: {why}",
-            hint="verify='ca.pem' names a file with the certificate of its issuer",
+            hint="verify='ca.pem', or `oarsman server set --ca-file ca.pem`, names the certificate of its issuer",
         )
     if unsure and not isinstance(error, _NEVER_SENT):
         return errors.RetryableError(

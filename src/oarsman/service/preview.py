@@ -97,12 +97,12 @@ async def planned(jobs: Backend, document: Mapping[str, Any], environment: Mappi
     """Everything it would be, in full. Raises ManifestError for what is no valid job there."""
     if isinstance(jobs, Previews):
         return await jobs.preview(document, environment=environment, folder=folder)
-    from oarsman.backends.local import preview as on_this_machine  # late: it imports the whole engine
+    from oarsman.backends.local.preview import preview as on_this_machine  # late: it imports the whole engine
 
     job = job_from_document(document)
     if job.annotation(names.ANNOTATION_ENVIRONMENT):
         await jobs.fit(document)
-    return await asyncio.to_thread(on_this_machine.preview, job, environment, folder)
+    return await asyncio.to_thread(on_this_machine, job, environment, folder)
 
 
 def _with_problems(error: ManifestError, text: str) -> PreviewView:
