@@ -24,17 +24,17 @@ class MemoryEnvironments:
         self.records[name] = changed
         return changed
 
-    def list(self) -> Sequence[EnvironmentRecord]:
+    async def list(self) -> Sequence[EnvironmentRecord]:
         return [self.records[name] for name in sorted(self.records)]
 
-    def get(self, name: str) -> EnvironmentRecord:
+    async def get(self, name: str) -> EnvironmentRecord:
         if name not in self.records:
             raise NotFoundError(f"there is no environment {name}", hint="there are none yet")
         if self.then is not None and self.records[name].state == "Building":
             return self.become(name, *self.then)
         return self.records[name]
 
-    def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         before = self.records.get(wanted.name)
         self.records[wanted.name] = EnvironmentRecord(
             wanted=wanted,
@@ -45,14 +45,14 @@ class MemoryEnvironments:
         )
         return self.records[wanted.name]
 
-    def delete(self, name: str) -> None:
-        if self.get(name).used_by:
+    async def delete(self, name: str) -> None:
+        if (await self.get(name)).used_by:
             raise ConflictError(f"environment {name} is used")
         del self.records[name]
 
-    def log(self, name: str, *, after: int = 0) -> BuildLog:
+    async def log(self, name: str, *, after: int = 0) -> BuildLog:
         """A few letters at a time, so that whoever reads has to read on."""
         text = self.logs.get(name, "")
         piece = text[after : after + 7]
-        done = self.get(name).state in ("Ready", "Failed") and after + len(piece) >= len(text)
+        done = (await self.get(name)).state in ("Ready", "Failed") and after + len(piece) >= len(text)
         return BuildLog(text=piece, after=after + len(piece), ended=done)

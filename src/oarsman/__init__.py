@@ -8,9 +8,8 @@ from oarsman.version import __version__
 TYPE_CHECKING = False  # type checkers take it for true; `typing` itself would be most of the time this import takes
 if TYPE_CHECKING:
     from oarsman.client.async_client import AsyncClient
-    from oarsman.client.async_handle import AsyncJobHandle
     from oarsman.client.client import Client
-    from oarsman.client.handle import JobHandle
+    from oarsman.client.handle import AsyncJobHandle, JobHandle
     from oarsman.client.mpijob import MPIJob
     from oarsman.errors import JobFailed, OarsmanError
 
@@ -18,7 +17,7 @@ __all__ = ["AsyncClient", "AsyncJobHandle", "Client", "JobFailed", "JobHandle", 
 
 _HOMES = {
     "AsyncClient": "oarsman.client.async_client",
-    "AsyncJobHandle": "oarsman.client.async_handle",
+    "AsyncJobHandle": "oarsman.client.handle",
     "Client": "oarsman.client.client",
     "JobFailed": "oarsman.errors",
     "JobHandle": "oarsman.client.handle",

@@ -14,7 +14,7 @@ from .fakes import MANIFEST, FakeJobs
 @pytest.fixture(autouse=True)
 def _english(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(messages.t, "language", "en")
-    for name in ("NO_COLOR", "OARSMAN_ON", "OARSMAN_LANG"):
+    for name in ("NO_COLOR", "OARSMAN_ON", "OARSMAN_LANG", "OARSMAN_SERVER", "OARSMAN_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,6 +127,8 @@ class FakeJobs:
     )
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     home: str = "default"
+    place: str = "local"
+    silent: bool = False  # a watch whose story is told waits for more, in vain
     environments: MemoryEnvironments = field(default_factory=MemoryEnvironments)
 
     def add(self, name: str = "pi", status: Status = RUNNING, namespace: str = "default", **given: Any) -> JobRecord:
@@ -142,7 +145,7 @@ class FakeJobs:
         self.records[record.job.key] = record
         return record
 
-    def submit(
+    async def submit(
         self,
         document: Mapping[str, Any],
         *,
@@ -160,58 +163,58 @@ class FakeJobs:
         )
         return record
 
-    def get(self, key: str) -> JobRecord:
+    async def get(self, key: str) -> JobRecord:
         if key not in self.records:
             raise NotFoundError(f"no job {key}")
         return self.records[key]
 
-    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+    async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
         return [r for r in self.records.values() if namespace in (None, r.job.namespace)]
 
-    def _act(self, *call: Any) -> JobRecord:
+    async def _act(self, *call: Any) -> JobRecord:
         self.calls.append(call)
-        return self.get(call[1])
+        return await self.get(call[1])
 
-    def scale(self, key: str, workers: int) -> JobRecord:
-        return self._act("scale", key, workers)
+    async def scale(self, key: str, workers: int) -> JobRecord:
+        return await self._act("scale", key, workers)
 
-    def suspend(self, key: str) -> JobRecord:
-        return self._act("suspend", key)
+    async def suspend(self, key: str) -> JobRecord:
+        return await self._act("suspend", key)
 
-    def resume(self, key: str) -> JobRecord:
-        return self._act("resume", key)
+    async def resume(self, key: str) -> JobRecord:
+        return await self._act("resume", key)
 
-    def stop(self, key: str) -> JobRecord:
-        return self._act("stop", key)
+    async def stop(self, key: str) -> JobRecord:
+        return await self._act("stop", key)
 
-    def delete(self, key: str) -> None:
-        self._act("delete", key)
+    async def delete(self, key: str) -> None:
+        await self._act("delete", key)
         del self.records[key]
 
-    def events(self, key: str) -> Sequence[EventRecord]:
-        self.get(key)
+    async def events(self, key: str) -> Sequence[EventRecord]:
+        await self.get(key)
         return self.happened
 
-    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
         for status in self.story:
-            self.records[key] = replace(self.get(key), status=status)
+            self.records[key] = replace(await self.get(key), status=status)
             yield self.records[key]
-        if timeout is not None and not self.records[key].status.finished:
-            raise TimeoutError
+        if self.silent:
+            await asyncio.Event().wait()
 
-    def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:  # noqa: B008 - as the protocol
-        self.get(key)
+    async def logs(self, key: str, query: LogQuery = LogQuery()) -> AsyncGenerator[Sequence[LogLine], None]:  # noqa: B008 - as the protocol
+        await self.get(key)
         self.calls.append(("logs", query))
-        yield from self.lines.get(query.attempt or 1, ())
+        yield list(self.lines.get(query.attempt or 1, ()))
 
-    def usage(self, key: str) -> Sequence[HostUsage]:
-        self.get(key)
+    async def usage(self, key: str) -> Sequence[HostUsage]:
+        await self.get(key)
         return self.uses
 
-    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
-        yield Batch(records=tuple(self.list(namespace)), whole=True)
+    async def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
+        yield Batch(records=tuple(await self.list(namespace)), whole=True)
 
-    def log_page(
+    async def log_page(
         self,
         key: str,
         query: LogQuery = EVERYTHING,
@@ -221,7 +224,7 @@ class FakeJobs:
         limit: int = 500,
     ) -> LogPage:
         """Places are the numbers of lines."""
-        self.get(key)
+        await self.get(key)
         lines = self.lines.get(query.attempt or 1, ())
         start, end = int(after or 0), int(before or len(lines))
         start, end = (start, min(end, start + limit)) if after is not None else (max(0, end - limit), end)
@@ -232,28 +235,36 @@ class FakeJobs:
             attempt=query.attempt or 1,
         )
 
-    def log_follow(
+    async def log_follow(
         self,
         key: str,
         query: LogQuery = EVERYTHING,
         *,
         after: str | None = None,
-    ) -> Iterator[LogPage]:
-        yield self.log_page(key, query, after=after or "0", limit=10_000)
+    ) -> AsyncGenerator[LogPage, None]:
+        yield await self.log_page(key, query, after=after or "0", limit=10_000)
 
-    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
-        self.get(key)
+    async def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+        await self.get(key)
         return [sample for sample in self.series if since is None or sample.time > since]
 
-    def hosts(self) -> Sequence[HostRecord]:
+    async def hosts(self) -> Sequence[HostRecord]:
         return self.machines
 
-    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
+    async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         job_from_document(document)
         return self.fits
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
 
 def oarsman(jobs: FakeJobs, *words: str, stdin: str | bytes | None = None, **env: str) -> Result:
     """Run the command in this process. The result has stdout, stderr and exit_code."""
-    session = Session(factory=lambda engine: jobs, now=lambda: NOW)
+
+    def at(engine: str) -> FakeJobs:
+        jobs.place = engine
+        return jobs
+
+    session = Session(factory=at, now=lambda: NOW)
     return CliRunner().invoke(cli, words, input=stdin, obj=session, env={"TZ": "UTC", **env}, catch_exceptions=False)

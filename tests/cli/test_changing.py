@@ -117,7 +117,7 @@ def test_delete_wants_names_or_all(jobs: FakeJobs, words: list[str]) -> None:
 
 @pytest.mark.parametrize(("answer", "left"), [("n\n", 1), ("y\n", 0), ("", 1)])
 def test_delete_all_on_a_terminal_asks(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch, answer: str, left: int) -> None:
-    from oarsman.cli import delete
+    from oarsman.cli import change
 
     class Terminal:
         class stdin:
@@ -125,7 +125,7 @@ def test_delete_all_on_a_terminal_asks(jobs: FakeJobs, monkeypatch: pytest.Monke
             def isatty() -> bool:
                 return True
 
-    monkeypatch.setattr(delete, "sys", Terminal)
+    monkeypatch.setattr(change, "sys", Terminal)
     jobs.add("pi")
     result = oarsman(jobs, "delete", "--all", stdin=answer)
     assert len(jobs.records) == left

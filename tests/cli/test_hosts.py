@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from waiting import waiting
 
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.cli import messages
@@ -346,7 +347,7 @@ def test_what_is_known_comes_back_as_it_was(rack: Inventory) -> None:
     assert known["dead1"].trouble == Trouble(
         "refused", "dead1: nothing listens on port 22", "start sshd there, or correct the port"
     )
-    assert SshBackend(str(rack.file)).held() == {}
+    assert waiting(SshBackend(str(rack.file))).held() == {}
 
 
 def test_inventories_do_not_meet(rack: Inventory, tmp_path: Path) -> None:

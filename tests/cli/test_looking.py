@@ -329,8 +329,8 @@ def test_waiting_ends_when_the_goal_is_met_or_cannot_be(
 
 def test_waiting_in_vain_ends_with_124(jobs: FakeJobs) -> None:
     jobs.add("pi")
-    jobs.story = (RUNNING,)
-    result = oarsman(jobs, "wait", "pi", "--for", "finished", "--timeout", "60s")
+    jobs.story, jobs.silent = (RUNNING,), True
+    result = oarsman(jobs, "wait", "pi", "--for", "finished", "--timeout", "1s")
     assert (result.exit_code, result.stderr) == (124, "pi is not finished yet; the time is up\n")
 
 

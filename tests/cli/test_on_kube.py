@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,30 @@ from oarsman.backends.kube import install
 from oarsman.backends.kube.install import InstallSettings, documents
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
+from oarsman.errors import ManifestError
+from oarsman.job.job import Job
+from oarsman.manifest import job_from_document, sketch
 
-from .fakes import MANIFEST, NOW, FakeJobs, oarsman
+from .fakes import MANIFEST, NOW, RUNNING, FakeJobs, oarsman
 
 
 @dataclass
 class ClusterFake(FakeJobs):
+    """Nobody looks after its jobs."""
+
     home: str = "lab"
+
+    def silence(self, key: str) -> str | None:
+        return f"no operator for {key}"
+
+    def served(self, namespace: str) -> bool | None:
+        return False
+
+    def workers_left(self, job: Job) -> int:
+        return 0
+
+    def check_namespace(self, namespace: str) -> None:
+        return None
 
 
 def on_kube(jobs: FakeJobs, *words: str, stdin: str | None = None) -> Result:
@@ -123,10 +140,26 @@ def test_a_job_that_nobody_looks_at_is_explained_once(
         heard.append(why)
         told.set()
 
-    jobs.silence = lambda key: f"no operator for {key}"  # type: ignore[attr-defined]
+    jobs.add("pi", namespace="lab")
     with waiting.told_if_nothing_happens(Session(factory=lambda _: jobs, engine="kube"), "lab/pi", tell):
         assert told.wait(120)
     assert heard == ["no operator for lab/pi"]
+
+
+def test_a_job_that_somebody_else_made_and_that_is_not_valid_is_shown_as_far_as_it_goes(jobs: ClusterFake) -> None:
+    document = {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": "odd", "namespace": "lab"},
+        "spec": {"mpiReplicaSpecs": {"Launcher": {"template": {"spec": {"containers": [{"image": "odd:1"}]}}}}},
+    }
+    with pytest.raises(ManifestError):
+        job_from_document(document)
+    jobs.records["lab/odd"] = replace(jobs.add("odd", RUNNING, namespace="lab"), job=sketch(document))
+    page = on_kube(jobs, "describe", "odd")
+    assert (page.exit_code, "odd:1" in page.stdout) == (0, True)
+    assert json.loads(on_kube(jobs, "get", "odd", "-o", "json").stdout)["spec"] == document["spec"]
+    assert "odd" in on_kube(jobs, "list", "-o", "wide").stdout
 
 
 # -- what is missing ---------------------------------------------------------------------------------

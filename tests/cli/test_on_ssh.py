@@ -11,13 +11,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oarsman import backends, names
-from oarsman.backends.base import Amounts, Fit
+from oarsman.backends.base import Amounts, Fit, Preview
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.local.preview import Preview
 from oarsman.cli.main import cli
 from oarsman.cli.progress import waiting_for
 from oarsman.cli.session import Session
+from oarsman.cli.shown_job import ShownJob
 from oarsman.job.state import QueuePlace, Status
+from oarsman.service.views import whole_job
 
 from .fakes import NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, oarsman
 
@@ -104,7 +105,7 @@ def test_the_document_says_where_each_host_is(jobs: FakeJobs) -> None:
 
 def test_a_job_whose_hosts_are_being_asked_has_no_place_yet(jobs: FakeJobs) -> None:
     record = jobs.add("pi", a_status("Queued", queue=QueuePlace(position=0, reason="its hosts are being asked")))
-    assert waiting_for(record) == "pi: waiting: its hosts are being asked"
+    assert waiting_for(ShownJob.of(whole_job(record))) == "pi: waiting: its hosts are being asked"
     assert "  its hosts are being asked\n" in oarsman(jobs, "list", "-o", "wide").stdout
 
 
@@ -157,7 +158,7 @@ def test_whoever_waits_for_a_job_is_told_which_hosts_it_waits_for(jobs: FakeJobs
 
 
 def test_the_spinner_of_a_job_without_hosts_stays_short(jobs: FakeJobs) -> None:
-    assert waiting_for(jobs.add("pi", without_hosts(DENIED))) == "pi: waiting for its hosts"
+    assert waiting_for(ShownJob.of(whole_job(jobs.add("pi", without_hosts(DENIED))))) == "pi: waiting for its hosts"
 
 
 # -- code --------------------------------------------------------------------------------------------
@@ -169,9 +170,9 @@ def test_whether_the_folder_is_copied_can_be_said_of_a_command_and_of_a_manifest
 ) -> None:
     for words in ([manifest], ["-n", "2", "--name", "pi", "--", "./pi"]):
         assert on_ssh(jobs, "submit", "--replace", "--code", choice, *words).exit_code == 0
-        assert jobs.get("default/pi").job.annotation(names.ANNOTATION_CODE) == choice
+        assert jobs.records["default/pi"].job.annotation(names.ANNOTATION_CODE) == choice
         assert on_ssh(jobs, "submit", "--replace", *words).exit_code == 0
-        assert jobs.get("default/pi").job.annotation(names.ANNOTATION_CODE) == ""
+        assert jobs.records["default/pi"].job.annotation(names.ANNOTATION_CODE) == ""
     assert "--code takes one of: copy, none" in on_ssh(jobs, "submit", "--code", "some", manifest).stderr
 
 
@@ -195,13 +196,13 @@ def a_preview(fit: Fit) -> Preview:
     )
 
 
-def planned(monkeypatch: pytest.MonkeyPatch, fit: Fit, *words: str) -> str:
-    class Rack:
+def planned(fit: Fit, *words: str) -> str:
+    class Rack(FakeJobs):
         def preview(self, document: Any, environment: Any) -> Preview:
             return a_preview(fit)
 
-    monkeypatch.setattr(Session, "ssh_backend", lambda _self: Rack())
-    result = CliRunner().invoke(cli, ["plan", "--on", "ssh", *words], obj=Session(now=lambda: NOW))
+    session = Session(factory=lambda engine: Rack(), now=lambda: NOW)
+    result = CliRunner().invoke(cli, ["plan", "--on", "ssh", *words], obj=session)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -210,12 +211,12 @@ NOTHING = Amounts()
 FITS = Fit(now=True, ever=True, wanted=NOTHING, free=NOTHING, total=NOTHING, machines=MACHINES)
 
 
-def test_a_plan_shows_on_which_machine_each_host_would_be(monkeypatch: pytest.MonkeyPatch, manifest: str) -> None:
-    lines = [line.split() for line in planned(monkeypatch, FITS, manifest).splitlines()]
+def test_a_plan_shows_on_which_machine_each_host_would_be(manifest: str) -> None:
+    lines = [line.split() for line in planned(FITS, manifest).splitlines()]
     assert ["Room:", "fits:", "it", "can", "start", "now"] in lines
     assert ["pi-launcher", "node1", "-", "-"] in lines
     assert ["pi-worker-0", "node1", "2", "0"] in lines
-    data = json.loads(planned(monkeypatch, FITS, manifest, "-o", "json"))
+    data = json.loads(planned(FITS, manifest, "-o", "json"))
     assert (data["fits"], data["reason"]) == (True, "")
     assert data["hosts"][1] == {"name": "pi-worker-1", "slots": 2, "machine": "node2"}
 
@@ -224,9 +225,9 @@ def test_a_plan_shows_on_which_machine_each_host_would_be(monkeypatch: pytest.Mo
     ("ever", "said"),
     [(True, "Room:      does not fit now: too many"), (False, "Room:      does not fit, ever: too many")],
 )
-def test_a_plan_says_why_it_does_not_fit(monkeypatch: pytest.MonkeyPatch, manifest: str, ever: bool, said: str) -> None:
+def test_a_plan_says_why_it_does_not_fit(manifest: str, ever: bool, said: str) -> None:
     fit = replace(FITS, now=False, ever=ever, reason="too many", machines={})
-    page = planned(monkeypatch, fit, manifest)
+    page = planned(fit, manifest)
     assert said in page.splitlines()
     assert "MACHINE" not in page
 

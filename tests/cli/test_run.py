@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -131,8 +132,9 @@ def test_an_error_while_watching_is_shown_as_itself(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # for the file with the traceback
 
     class Broken(FakeJobs):
-        def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+        async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
             raise OSError("gone fishing")
+            yield
 
     result = oarsman(Broken(), "run", manifest)
     assert result.exit_code == 70
@@ -148,26 +150,26 @@ class Interrupted(FakeJobs):
     stopped: threading.Event = field(default_factory=threading.Event)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:  # noqa: B008
-        yield a_line("working")
+    async def logs(self, key: str, query: LogQuery = LogQuery()) -> AsyncGenerator[Sequence[LogLine], None]:  # noqa: B008
+        yield [a_line("working")]
         os.kill(os.getpid(), self.number)
-        assert self.over.wait(120)
-        yield a_line("cleaned up")
+        assert await asyncio.to_thread(self.over.wait, 120)
+        yield [a_line("cleaned up")]
 
-    def stop(self, key: str) -> JobRecord:
-        record = super().stop(key)
+    async def stop(self, key: str) -> JobRecord:
+        record = await super().stop(key)
         self.stopped.set()
         if self.again:
             os.kill(os.getpid(), self.number)
         return record
 
-    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
-        yield replace(self.get(key), status=RUNNING)
-        assert self.stopped.wait(120)
+    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
+        yield replace(await self.get(key), status=RUNNING)
+        assert await asyncio.to_thread(self.stopped.wait, 120)
         if self.again:
-            assert self.over.wait(120)
+            assert await asyncio.to_thread(self.over.wait, 120)
         self.over.set()
-        yield replace(self.get(key), status=a_status(names.FAILED))
+        yield replace(await self.get(key), status=a_status(names.FAILED))
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -264,7 +266,7 @@ def test_settings_change_a_manifests_job_too(jobs: FakeJobs, manifest: str) -> N
         "host",
     )
     assert result.exit_code == 0
-    job = jobs.get("default/tau").job
+    job = jobs.records["default/tau"].job
     assert job.annotations == {
         names.ANNOTATION_MPI: "mpich",
         names.ANNOTATION_NETWORK: "host",

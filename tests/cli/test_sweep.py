@@ -66,7 +66,7 @@ def test_a_file_without_points_is_refused(name: str, text: str, tmp_path: Path) 
 def test_without_waiting_points_are_handed_in_listed_and_completed(jobs: FakeJobs) -> None:
     result = oarsman(jobs, "sweep", "run", *GRID, "--no-wait", *COMMAND)
     assert (result.exit_code, result.stderr) == (0, "s: 2 of 2 points are handed in\n")
-    assert [record.job.launcher.container.argv[-1] for record in jobs.list()] == ["0.1", "2"]
+    assert [record.job.launcher.container.argv[-1] for record in list(jobs.records.values())] == ["0.1", "2"]
     heads, row = oarsman(jobs, "sweep", "list").stdout.splitlines()
     assert heads.split() == ["NAME", "STATE", "DONE", "FAILED", "PARAMETERS", "AGE", "OWNER"]
     assert row.split()[:4] == ["s", "Running", "0/2", "-"]
@@ -82,13 +82,13 @@ def test_a_limit_of_ones_own_leaves_the_rest_and_says_how_to_go_on(jobs: FakeJob
     result = oarsman(jobs, "sweep", "run", *GRID, "--at-once", "1", "--no-wait", *COMMAND)
     assert result.stderr == "s: 1 of 2 points are handed in\n`oarsman sweep resume s` goes on with it\n"
     assert oarsman(jobs, "sweep", "resume", "s", "--no-wait").exit_code == 0
-    assert len(jobs.list()) == 1
+    assert len(list(jobs.records.values())) == 1
     assert oarsman(jobs, "sweep", "stop", "none").exit_code == 4
 
 
 def test_a_manifest_and_options_that_change_it(jobs: FakeJobs, manifest: str) -> None:
     assert oarsman(jobs, "sweep", "run", manifest, *GRID, "--priority", "7", "--no-wait").exit_code == 0
-    assert {record.job.annotation("oarsman.dev/priority") for record in jobs.list()} == {"7"}
+    assert {record.job.annotation("oarsman.dev/priority") for record in list(jobs.records.values())} == {"7"}
     assert oarsman(jobs, "sweep", "run", manifest, *GRID, "--no-wait").exit_code == 5  # not the same sweep
 
 
@@ -106,7 +106,7 @@ def test_a_manifest_and_options_that_change_it(jobs: FakeJobs, manifest: str) ->
 def test_what_is_missing_is_named(jobs: FakeJobs, words: tuple[str, ...], about: str) -> None:
     result = oarsman(jobs, "sweep", "run", *words)
     assert (result.exit_code, about in result.stderr) == (2, True), result.stderr
-    assert jobs.list() == []
+    assert list(jobs.records.values()) == []
 
 
 def test_json_is_what_rest_tells(jobs: FakeJobs) -> None:

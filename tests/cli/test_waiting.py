@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,11 +14,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from oarsman import names
-from oarsman.backends.base import EventRecord, JobRecord, LogLine, LogQuery
+from oarsman.backends.base import EventRecord, JobRecord, LogQuery
 from oarsman.cli import foreground
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
 from oarsman.errors import NotFoundError
+from oarsman.job.job import Job
 from oarsman.job.policies import CleanPodPolicy
 from oarsman.job.state import Attempt, Cause, Condition, Status
 
@@ -29,10 +31,20 @@ class ClusterFake(FakeJobs):
     """`answer`: what the cluster says when it is asked about anything but a job."""
 
     home: str = "default"
+    place: str = "kube"
     answer: Any = None
 
-    def ask(self, work: Callable[..., Any]) -> Any:
-        return self.answer
+    async def silence(self, key: str) -> str | None:
+        return None
+
+    async def served(self, namespace: str) -> bool | None:
+        return self.answer  # type: ignore[no-any-return]
+
+    async def workers_left(self, job: Job) -> int:
+        return self.answer if job.run_policy.clean_pod_policy is CleanPodPolicy.NONE else 0
+
+    async def lacks_namespace(self, namespace: str) -> bool:
+        return bool(self.answer)
 
 
 def on_kube(jobs: FakeJobs, *words: str) -> Result:
@@ -63,17 +75,17 @@ class Unattended(ClusterFake):
     answers: bool = True
     released: threading.Event = field(default_factory=threading.Event)
 
-    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
-        yield self.get(key)
+    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
+        yield await self.get(key)
         os.kill(os.getpid(), signal.SIGTERM)
-        self.released.wait(120)
+        await asyncio.to_thread(self.released.wait, 120)
 
-    def stop(self, key: str) -> JobRecord:
-        record = super().stop(key)
+    async def stop(self, key: str) -> JobRecord:
+        record = await super().stop(key)
         if self.again:
             os.kill(os.getpid(), signal.SIGTERM)
         if not self.answers:
-            self.released.wait(120)
+            await asyncio.to_thread(self.released.wait, 120)
         return record
 
 
@@ -136,7 +148,7 @@ def test_the_log_of_a_job_that_never_started_says_why() -> None:
 
 def test_a_log_that_never_began_is_not_missed() -> None:
     class Gone(ClusterFake):
-        def logs(self, key: str, query: LogQuery = LogQuery()) -> Iterator[LogLine]:  # noqa: B008
+        async def logs(self, key: str, query: LogQuery = LogQuery()) -> AsyncGenerator[Any, None]:  # noqa: B008
             raise NotFoundError("the launcher pod is gone", hint="h")
             yield
 
@@ -166,7 +178,7 @@ def test_workers_that_were_kept_are_mentioned_with_what_removes_them(manifest: s
     assert said not in on_kube(jobs, "describe", "pi").stdout
     assert on_kube(jobs, "run", "--replace", manifest).stderr.endswith(said)
     assert said in on_kube(jobs, "describe", "pi").stdout
-    assert said not in oarsman(jobs, "describe", "pi").stdout
+    assert said not in oarsman(FakeJobs(records=jobs.records), "describe", "pi").stdout
 
 
 def test_a_namespace_that_is_not_there_is_no_empty_one() -> None:
@@ -174,15 +186,15 @@ def test_a_namespace_that_is_not_there_is_no_empty_one() -> None:
     assert (missing.exit_code, missing.stdout) == (4, "")
     assert missing.stderr.startswith("error: there is no namespace nosuch on this cluster\n")
     assert on_kube(ClusterFake(answer=False), "list", "-n", "empty").stderr == "no jobs\n"
-    assert oarsman(ClusterFake(answer=True), "list", "--namespace", "nosuch").stderr == "no jobs\n"
+    assert oarsman(FakeJobs(), "list", "--namespace", "nosuch").stderr == "no jobs\n"
 
 
 def test_a_job_that_takes_its_time_to_go_is_being_deleted() -> None:
     class Slow(ClusterFake):
-        def delete(self, key: str) -> None:
-            self.records[key] = replace(self.get(key), deleting=True)
+        async def delete(self, key: str) -> None:
+            self.records[key] = replace(await self.get(key), deleting=True)
 
-        def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+        async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
             yield self.records.pop(key)
 
     jobs = Slow()

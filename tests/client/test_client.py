@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from service.memory_backend import DOCUMENT, MANIFEST, NOON, MemoryService
+from waiting import waiting
 
 import oarsman
 from oarsman.client.client import Client
@@ -217,7 +219,7 @@ def test_a_job_deleted_meanwhile_is_said_to_be_gone(client: Client, service: Mem
 
     def delete() -> None:
         seen.wait()
-        service.delete(key)
+        service.vanish(key)
 
     thread = later(delete)
     with pytest.raises(NotFoundError, match="default/pi was deleted"):
@@ -229,25 +231,23 @@ def test_a_job_deleted_meanwhile_is_said_to_be_gone(client: Client, service: Mem
 def test_another_job_of_the_same_name_is_not_waited_for(client: Client, service: MemoryService) -> None:
     service.add("pi", "Running")
     job = client.job("pi")
-    service.delete("default/pi")
+    service.vanish("default/pi")
     service.add("pi", "Succeeded")
     with pytest.raises(NotFoundError, match="was deleted"):
         job.wait()
 
 
-def test_an_interrupt_stops_the_job_and_is_raised_again(
-    client: Client, service: MemoryService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    watch = service.watch
+def test_an_interrupt_stops_the_job_and_is_raised_again(client: Client, service: MemoryService) -> None:
+    def interrupt() -> None:
+        with service.change:
+            service.change.wait_for(lambda: "job" in service.asked)  # the watch begins with a look
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    def interrupted(key: str) -> Iterator[Any]:
-        monkeypatch.setattr(service, "watch", watch)
-        yield next(watch(key))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(service, "watch", interrupted)
+    with service.change:
+        thread = later(interrupt)
     with pytest.raises(KeyboardInterrupt):
         client.run(MANIFEST, progress=False)
+    thread.join()
     assert "stop" in service.asked
     assert service.kept["default/pi"].summary.reason == "StoppedByUser"
 
@@ -431,7 +431,7 @@ def test_progress_has_series_and_says_which_rank_is_behind(client: Client, servi
     found = client.job("pi").progress()
     assert [(series.name, [point.step for point in series.points]) for series in found.series] == [("loss", [0, 1, 2])]
     assert [rank.behind for rank in found.ranks] == ["at step 1, the others at 2"]
-    assert found == service.progress("default/pi")
+    assert found == waiting(service).progress("default/pi")
 
 
 def test_a_usage_table_without_pandas_says_what_to_install(
@@ -474,9 +474,13 @@ def test_hosts_are_for_ssh(kind: Callable[..., object], on: str) -> None:
         kind(on=on, hosts="rack.yaml")
 
 
+async def _nobody(*_: Any) -> None:
+    """No supervisor is needed for what is only written down."""
+
+
 def test_jobs_on_ssh_hosts_are_handed_in_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", lambda _self: None)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", _nobody)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", _nobody)
     monkeypatch.setenv("OARSMAN_STATE", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rack").write_text("node1 slots=2\n")

@@ -11,11 +11,11 @@ import pytest
 from service.memory_backend import MANIFEST, MemoryService
 
 from oarsman.client.async_client import AsyncClient
-from oarsman.client.async_remote import OverRest
+from oarsman.client.remote import RemoteService
 from oarsman.errors import ConflictError, JobFailed, ManifestError, NotFoundError
 from oarsman.service.models import CauseView
 
-from .rest import AsyncRest
+from .rest import Rest
 
 Story = Callable[[AsyncClient], Coroutine[Any, Any, None]]
 
@@ -32,7 +32,7 @@ def play(request: pytest.FixtureRequest, service: MemoryService) -> Callable[[St
     async def told(story: Story) -> None:
         answering: Any = service
         if request.param == "remote":
-            answering = OverRest("http://127.0.0.1:1", transport=AsyncRest(service))
+            answering = RemoteService("http://127.0.0.1:1", transport=Rest(service))
         async with AsyncClient(service=answering) as client:
             await story(client)
 

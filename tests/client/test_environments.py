@@ -7,36 +7,20 @@ from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from console.api.asking import SITE, Asking, asking
+from console.api.asking import SITE, Asking, InThisProcess, asking
 from console.api.memory import MemoryJobs
 from memory_environments import MemoryEnvironments
 
 from oarsman import names
 from oarsman.client import environments as sdk_environments
 from oarsman.client.async_client import AsyncClient
-from oarsman.client.async_remote import OverRest
 from oarsman.client.client import Client
 from oarsman.client.mpijob import MPIJob
 from oarsman.client.remote import RemoteService
 from oarsman.errors import ConflictError, NotFoundError, UsageError, UserError
 from oarsman.service import JobService
 from oarsman.service.models import Identity, Role
-
-
-class InThisProcess(httpx.BaseTransport):
-    """Requests of a client without an event loop, answered by the application itself."""
-
-    def __init__(self, ask: Asking) -> None:
-        self._ask = ask
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        path = request.url.raw_path.decode().removeprefix("/api/v1")
-        body = request.read()
-        kind = {"Content-Type": request.headers["Content-Type"]} if body else {}
-        answer = self._ask(request.method, path, content=body, headers=kind)
-        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +45,7 @@ def service(jobs: MemoryJobs) -> JobService:
 
 @pytest.fixture(params=["local", "remote"])
 def client(request: pytest.FixtureRequest, ask: Asking) -> Iterator[Client]:
-    remote = RemoteService(SITE.address, token=ask.tokens["ada"], transport=InThisProcess(ask))
+    remote: Any = RemoteService(SITE.address, token=ask.tokens["ada"], transport=InThisProcess(ask))
     with Client(service=service(ask.jobs) if request.param == "local" else remote) as made:
         yield made
 
@@ -72,8 +56,7 @@ Work = Callable[[AsyncClient], Coroutine[Any, Any, None]]
 @pytest.fixture(params=["local", "remote"])
 def run(request: pytest.FixtureRequest, ask: Asking) -> Callable[[Work], None]:
     async def with_client(work: Work) -> None:
-        transport = httpx.ASGITransport(ask.app)
-        remote = OverRest(SITE.address, token=ask.tokens["ada"], transport=transport)
+        remote: Any = RemoteService(SITE.address, token=ask.tokens["ada"], transport=InThisProcess(ask))
         async with AsyncClient(service=service(ask.jobs) if request.param == "local" else remote) as client:
             await work(client)
 
@@ -155,7 +138,7 @@ def test_a_job_names_its_environment_and_its_install_commands() -> None:
 def test_a_client_takes_the_name_of_an_environment_too(client: Client, ask: Asking) -> None:
     client.submit(["python", "x.py"], name="pi", environment="torch")
     (submitted,) = ask.jobs.submitted
-    assert ask.jobs.get("default/pi").job.annotation(names.ANNOTATION_ENVIRONMENT) == "torch"
+    assert ask.jobs.record("default/pi").job.annotation(names.ANNOTATION_ENVIRONMENT) == "torch"
     assert "torch" not in submitted["environment"]
 
 

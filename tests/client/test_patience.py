@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from typing import Any
 
 import httpx
 import pytest
@@ -12,9 +12,8 @@ from service.memory_backend import NOON
 from oarsman import errors
 from oarsman.backoff import Backoff
 from oarsman.client import http
-from oarsman.client.async_remote import OverRest
 from oarsman.client.remote import RemoteService
-from oarsman.service import models, operations
+from oarsman.service import models
 
 from .rest import EVENT_STREAM, event
 
@@ -43,17 +42,13 @@ def page(number: int) -> models.LogPageView:
     return models.LogPageView(lines=[line], before=None, after=str(number), attempt=1)
 
 
-def waiting(server: Restarting) -> list[str]:
-    service = RemoteService("http://127.0.0.1:1", transport=httpx.MockTransport(server))
-    return [line.text for found in service.follow_log(KEY) for line in found.lines]
+def read(server: Restarting) -> list[str]:
+    service: Any = RemoteService("http://127.0.0.1:1", transport=httpx.MockTransport(server))
 
+    async def lines() -> list[str]:
+        return [line.text async for found in service.follow_log(KEY) for line in found.lines]
 
-def in_an_event_loop(server: Restarting) -> list[str]:
-    async def read() -> list[str]:
-        carrier = OverRest("http://127.0.0.1:1", transport=httpx.MockTransport(server))
-        return [line.text async for found in carrier.stream(operations.follow_log(KEY)) for line in found.lines]
-
-    return asyncio.run(read())
+    return asyncio.run(lines())
 
 
 @pytest.fixture(autouse=True)
@@ -61,13 +56,11 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_BACKOFF", Backoff(0.0, 0.0))
 
 
-@pytest.mark.parametrize("read", [waiting, in_an_event_loop])
-def test_a_log_goes_on_after_a_server_was_away_for_long(read: Callable[[Restarting], list[str]]) -> None:
+def test_a_log_goes_on_after_a_server_was_away_for_long() -> None:
     assert read(Restarting(in_vain=5 * http.TRIES)) == ["line 1", "line 2"]
 
 
-@pytest.mark.parametrize("read", [waiting, in_an_event_loop])
-def test_a_server_that_never_comes_back_is_given_up(read: Callable[[Restarting], list[str]]) -> None:
+def test_a_server_that_never_comes_back_is_given_up() -> None:
     gone = Restarting(in_vain=10**6)
     with pytest.raises(errors.RetryableError, match="cannot be reached"):
         read(gone)

@@ -6,7 +6,7 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,18 +14,19 @@ import httpx
 import pytest
 from pydantic import ValidationError
 from service.memory_backend import MANIFEST, NOON, MemoryService
+from waiting import waiting
 
 from oarsman import errors
 from oarsman.backoff import Backoff
 from oarsman.client import http
-from oarsman.client.async_remote import OverRest
 from oarsman.client.client import Client
 from oarsman.client.remote import RemoteService
-from oarsman.service import models, operations
+from oarsman.service import models
+from oarsman.service.contract import Service, operations
 
 from .rest import EVENT_STREAM, Rest, event
 
-Handler = Callable[[httpx.Request], httpx.Response]
+Handler = Callable[[httpx.Request], Any]
 
 
 @pytest.fixture(autouse=True)
@@ -33,11 +34,11 @@ def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http, "_BACKOFF", Backoff(0.0, 0.0))
 
 
-def remote(handler: Handler, **options: Any) -> RemoteService:
-    return RemoteService("http://127.0.0.1:1", transport=httpx.MockTransport(handler), **options)
+def remote(handler: Handler, **options: Any) -> Any:
+    return waiting(RemoteService("http://127.0.0.1:1", transport=httpx.MockTransport(handler), **options))
 
 
-INFO = MemoryService().info().model_dump_json(by_alias=True)
+INFO = asyncio.run(MemoryService().info()).model_dump_json(by_alias=True)
 
 
 # -- what is asked again ----------------------------------------------------------------------------
@@ -110,10 +111,10 @@ def test_a_submission_that_never_left_is_sent_once_the_server_is_there() -> None
     rest = Rest(service)
     failures = [httpx.ConnectError("refused")]
 
-    def handler(request: httpx.Request) -> httpx.Response:
+    async def handler(request: httpx.Request) -> httpx.Response:
         if failures:
             raise failures.pop()
-        return rest.handle_request(request)
+        return await rest.handle_async_request(request)
 
     assert remote(handler).create(models.Create(manifest=MANIFEST)).summary.key == "default/pi"
     assert len(service.created) == 1
@@ -196,7 +197,7 @@ def _from_the_future(value: Any) -> Any:
 
 @pytest.mark.parametrize("question", ["info", "jobs", "job", "log"])
 def test_a_newer_server_may_say_more_than_is_understood(question: str) -> None:
-    service = MemoryService()
+    service = waiting(MemoryService())
     key = service.add("pi", "Running")
     service.say(key, "hello")
     asked = (key,) if question in ("job", "log") else ()
@@ -287,10 +288,17 @@ def test_an_untrusted_certificate_is_said_to_be_one() -> None:
 
 
 def test_names_become_paths_and_nothing_else() -> None:
-    assert operations.path_of("a b/c?d") == "/jobs/a%20b/c%3Fd"
+    job = operations()["job"]
+    assert job.request({"key": "a b/c?d"}).path == "/jobs/a%20b/c%3Fd"
     for key in ("", "a", "a/", "/b", "a/b/c", "../x", "x/.."):
         with pytest.raises(errors.UsageError, match="not the key of a job"):
-            operations.path_of(key)
+            job.request({"key": key})
+
+
+def test_a_remote_service_has_every_method_of_the_contract_and_every_method_is_an_operation() -> None:
+    methods = {name for name, value in vars(Service).items() if callable(value) and not name.startswith("_")}
+    assert methods - {"close", "lines"} == set(operations())
+    assert all(callable(getattr(RemoteService, name)) for name in methods)
 
 
 # -- a server that cuts the connection ----------------------------------------------------------------
@@ -361,25 +369,13 @@ def cutter(per_connection: int) -> Iterator[Cutter]:
 @pytest.mark.parametrize("per_connection", [1, 3, 7, 40])
 def test_a_log_read_through_cuts_has_every_line_once(per_connection: int) -> None:
     with cutter(per_connection) as server:
-        service = RemoteService(server.address)
+        service = waiting(RemoteService(server.address))
         found = [line.text for page in service.follow_log("default/pi") for line in page.lines]
         service.close()
         assert found == LINES
         assert len(server.paths) == -(-len(LINES) // per_connection)
         assert "attempt" not in server.paths[0]
         assert all("attempt=2" in path for path in server.paths[1:])  # the newest one may be another by then
-
-
-@pytest.mark.parametrize("per_connection", [1, 7, 40])
-def test_the_same_holds_in_an_event_loop(per_connection: int) -> None:
-    async def read(address: str) -> list[str]:
-        carrier = OverRest(address)
-        pages = [page async for page in carrier.stream(operations.follow_log("default/pi"))]
-        await carrier.close()
-        return [line.text for page in pages for line in page.lines]
-
-    with cutter(per_connection) as server:
-        assert asyncio.run(read(server.address)) == LINES
 
 
 def test_a_stream_that_never_gets_anywhere_is_given_up() -> None:
@@ -421,8 +417,8 @@ def test_a_stream_that_is_refused_says_why() -> None:
 
 
 def test_half_a_download_does_not_look_like_a_whole_one() -> None:
-    class Half(httpx.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
+    class Half(httpx.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
             yield b"first"
             raise httpx.ReadError("cut")
 
@@ -434,7 +430,7 @@ def test_half_a_download_does_not_look_like_a_whole_one() -> None:
 
 def test_closing_wakes_whoever_waits_for_a_silent_stream() -> None:
     listener = socket.create_server(("127.0.0.1", 0))
-    service = RemoteService(f"http://127.0.0.1:{listener.getsockname()[1]}")
+    service = waiting(RemoteService(f"http://127.0.0.1:{listener.getsockname()[1]}"))
     stream = service.watch("default/pi")
     answers: list[Any] = []
     reader = threading.Thread(target=lambda: answers.extend(stream))
@@ -449,8 +445,9 @@ def test_closing_wakes_whoever_waits_for_a_silent_stream() -> None:
     connection.sendall(head + b"%x\r\n%s\r\n" % (len(data), data))
     while not answers:
         reader.join(0.01)
-    service.close()
+    stream.close()
     reader.join(60)
+    service.close()
     assert not reader.is_alive()
     connection.close()
     listener.close()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import waiting
 
 from cluster.jobs import RESTRICTED_CONTAINER, RESTRICTED_POD, V1, V2BETA1, Object, Submitted, mpijob
 from cluster.kubectl import until
@@ -80,7 +81,7 @@ def claim(place: Place) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def a_door(place: Place) -> Iterator[KubeBackend]:
-    found = KubeBackend(load_access(kubeconfig=Path(str(place.cluster.kubeconfig))), namespace=place.namespace)
+    found = waiting(KubeBackend(load_access(kubeconfig=Path(str(place.cluster.kubeconfig))), namespace=place.namespace))
     try:
         yield found
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import waiting
 
 from cluster.cluster import Cluster
 from cluster.face import Face, a_face, ended
@@ -169,7 +170,7 @@ def test_the_doctor_finds_server_definition_operator_and_nodes(face: Face) -> No
 
 
 def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster) -> None:
-    jobs = open_backend("kube", kubeconfig=str(face.home / "kubeconfig"))
+    jobs = waiting(open_backend("kube", kubeconfig=str(face.home / "kubeconfig")))
     try:
         assert jobs.home == face.namespace
         manifest = mpijob("library", cluster.images["openmpi4"], workers=1)
@@ -187,7 +188,7 @@ def test_a_program_does_it_all_through_the_library(face: Face, cluster: Cluster)
         with pytest.raises(NotFoundError):
             jobs.get(key)
     finally:
-        jobs.close()  # type: ignore[attr-defined]
+        jobs.close()
 
 
 def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_there(face: Face, cluster: Cluster) -> None:
@@ -199,7 +200,7 @@ def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_ther
     )
     asks = {"resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
     manifest = mpijob("talk", cluster.images["openmpi4"], workers=1, program=("python3", "-c", talk), container=asks)
-    jobs = open_backend("kube", kubeconfig=str(face.home / "kubeconfig"))
+    jobs = waiting(open_backend("kube", kubeconfig=str(face.home / "kubeconfig")))
     try:
         key = jobs.submit(manifest, environment={}, folder=face.home, owner="ada").job.key
         # Long enough: of thousands that were shorter than their tags, mpirun of Open MPI 4 passed on only a part.
@@ -236,7 +237,7 @@ def test_a_long_log_is_paged_followed_and_searched_and_the_nodes_say_who_is_ther
         assert [placed.line.text for page in followed for placed in page.lines] == ["the end"]
         assert [placed.line.text for placed in jobs.log_page(key, after=onwards.after).lines] == ["the end"]
     finally:
-        jobs.close()  # type: ignore[attr-defined]
+        jobs.close()
 
 
 def test_a_pod_of_the_cluster_needs_no_kubeconfig(face: Face, cluster: Cluster) -> None:

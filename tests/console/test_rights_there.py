@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+from waiting import waiting
+
+from console.api.memory import MemoryJobs
 from oarsman.console.rights import RightsThere
 from oarsman.errors import RetryableError
 
@@ -16,9 +20,9 @@ class Place:
         self.asked: list[Sequence[str | None]] = []
         self.passed = 0.0
         self.away = False
-        self.rights = RightsThere(self, lambda: ["a", "b"], lambda: self.passed)
+        self.rights = waiting(RightsThere(self, lambda: ["a", "b"], lambda: self.passed))
 
-    def __call__(self, namespaces: Sequence[str | None], /) -> bool:
+    async def may_change(self, namespaces: Sequence[str | None]) -> bool:
         if self.away:
             raise RetryableError("the cluster does not answer")
         self.asked.append(namespaces)
@@ -26,7 +30,7 @@ class Place:
 
 
 def test_a_place_that_decides_nothing_leaves_it_to_the_roles() -> None:
-    assert RightsThere(None, list).may_change("anywhere")
+    assert RightsThere(MemoryJobs(), list).may_change("anywhere")
 
 
 def test_an_answer_counts_for_a_minute_and_is_shown_for_longer() -> None:
@@ -51,4 +55,6 @@ def test_anywhere_is_everywhere_or_where_there_are_jobs() -> None:
 def test_without_an_answer_nothing_can_be_changed() -> None:
     place = Place("a")
     place.away = True
+    with pytest.raises(RetryableError):
+        place.rights.look("a")
     assert not place.rights.may_change("a")

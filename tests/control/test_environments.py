@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from waiting import waiting
 
 from oarsman.backends.base import JobRecord
 from oarsman.backends.local.backend import LocalBackend
@@ -57,17 +59,22 @@ def requirements(tmp_path: Path) -> str:
     return f"--no-index\n{a_wheel(tmp_path)}\n"
 
 
+def remove(jobs: LocalBackend, key: str) -> None:
+    jobs.delete(key)
+    with contextlib.suppress(NotFoundError):  # gone before it could be watched
+        for _ in jobs.watch(key, timeout=PATIENCE):
+            pass
+
+
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalBackend]:
     state = tmp_path / "state"
     monkeypatch.setenv("OARSMAN_STATE", str(state))
     monkeypatch.setenv("PATH", os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]]))
-    opened = LocalBackend(Paths(state))
+    opened = waiting(LocalBackend(Paths(state)))
     yield opened
     for record in opened.list():
-        opened.delete(record.job.key)
-        for _ in opened.watch(record.job.key, timeout=PATIENCE):
-            pass
+        remove(opened, record.job.key)
     for one in opened.environments.list():
         opened.environments.delete(one.wanted.name)
     SupervisorLink(Paths(state)).stop()
@@ -235,7 +242,9 @@ def test_a_job_in_an_environment_that_is_not_there_is_refused_with_those_that_ar
         assert (caught.value.field, caught.value.hint) == (FIELD, "there are: rowing, sculling")
     assert jobs.list() == []
     text = MPIJob("row", command=["true"], environment="rowin").to_yaml()
-    (problem,) = JobService(jobs, Identity(name="ada", role=Role.ADMIN)).preview(Create(manifest=text)).problems
+    (problem,) = (
+        waiting(JobService(jobs.here, Identity(name="ada", role=Role.ADMIN))).preview(Create(manifest=text)).problems
+    )
     assert (problem.field, problem.line) == (FIELD, 1 + text.splitlines().index("    oarsman.dev/environment: rowin"))
     assert jobs.fit(MPIJob("row", command=["true"], environment="rowing").to_dict()).ever
 
@@ -319,9 +328,7 @@ import oarlock; print(oarlock.VALUE)"""
     go.touch()
     assert status_when(jobs, record, lambda status: status.finished).is_true("Succeeded")
     assert {line.text for line in jobs.logs(record.job.key) if line.rank is not None} == {"forty-two"}
-    jobs.delete(record.job.key)
-    for _ in jobs.watch(record.job.key, timeout=PATIENCE):
-        pass
+    remove(jobs, record.job.key)
     jobs.environments.delete("rowing")
     assert trees(jobs) == []
 

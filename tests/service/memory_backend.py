@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
@@ -15,7 +16,7 @@ from oarsman.service.contract import ALL_JOBS, ALL_LINES
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENDS = ("Succeeded", "Failed")
-Waiting = Callable[[Callable[[], bool]], None]
+_LOOK_AGAIN_SECONDS = 0.002
 
 
 class MemoryService:
@@ -94,19 +95,25 @@ class MemoryService:
             self.change.notify_all()
         return job.key
 
-    def close(self) -> None:
+    def vanish(self, key: str) -> None:
+        self._job(key)
+        with self.change:
+            del self.kept[key]
+            self.change.notify_all()
+
+    async def close(self) -> None:
         self.closed = True
 
     # -- the methods of Service ------------------------------------------------------------------------
-    def info(self) -> m.ServerInfo:
+    async def info(self) -> m.ServerInfo:
         self.asked.append("info")
         me = m.Identity(name="ada", role=m.Role.USER)
         return m.ServerInfo(version="1", engine="local", home="default", accounts=True, me=me)
 
-    def overview(self) -> m.Overview:
+    async def overview(self) -> m.Overview:
         return m.Overview(states={"Running": 1}, total=m.AmountsView(cpus=4), held=m.AmountsView(cpus=1))
 
-    def jobs(self, query: m.JobQuery = ALL_JOBS) -> m.JobList:
+    async def jobs(self, query: m.JobQuery = ALL_JOBS) -> m.JobList:
         self.asked.append("jobs")
         found = [job.summary for job in self.kept.values() if not query.states or job.summary.state in query.states]
         found = [row for row in found if not query.search or query.search in row.name]
@@ -114,7 +121,10 @@ class MemoryService:
         end = start + query.limit
         return m.JobList(items=found[start:end], total=len(found), next=str(end) if end < len(found) else None)
 
-    def job(self, key: str) -> m.JobView:
+    async def job(self, key: str) -> m.JobView:
+        return self._job(key)
+
+    def _job(self, key: str) -> m.JobView:
         with self.change:
             self.asked.append("job")
             self.change.notify_all()
@@ -122,7 +132,7 @@ class MemoryService:
             raise NotFoundError(f"there is no job {key}", hint="look at the list")
         return self.kept[key]
 
-    def create(self, wanted: m.Create) -> m.JobView:
+    async def create(self, wanted: m.Create) -> m.JobView:
         self.created.append(wanted)
         if wanted.manifest is not None:
             (document,) = documents(wanted.manifest, "manifest")
@@ -130,72 +140,69 @@ class MemoryService:
             document = dict(wanted.document or {})
         return self.kept[self._add(document)]
 
-    def delete(self, key: str) -> None:
-        self.job(key)
-        with self.change:
-            del self.kept[key]
-            self.change.notify_all()
+    async def delete(self, key: str) -> None:
+        self.vanish(key)
 
-    def scale(self, key: str, workers: int) -> m.JobView:
-        self.become(key, self.job(key).summary.state, workers=workers)
+    async def scale(self, key: str, workers: int) -> m.JobView:
+        self.become(key, self._job(key).summary.state, workers=workers)
         return self.kept[key]
 
-    def suspend(self, key: str) -> m.JobView:
+    async def suspend(self, key: str) -> m.JobView:
         self.become(key, "Suspended")
         return self.kept[key]
 
-    def resume(self, key: str) -> m.JobView:
+    async def resume(self, key: str) -> m.JobView:
         self.become(key, "Running")
         return self.kept[key]
 
-    def stop(self, key: str) -> m.JobView:
+    async def stop(self, key: str) -> m.JobView:
         self.asked.append("stop")
-        if self.job(key).summary.state in ENDS:
+        if self._job(key).summary.state in ENDS:
             raise ConflictError(f"{key} has ended")
         self.become(key, "Failed", reason="StoppedByUser", message="it was stopped")
         return self.kept[key]
 
-    def rerun(self, key: str) -> m.JobView:
-        if self.job(key).summary.state not in ENDS:
+    async def rerun(self, key: str) -> m.JobView:
+        if self._job(key).summary.state not in ENDS:
             raise ConflictError(f"{key} has not ended", hint="stop it first")
         document = self._document(key)
-        self.delete(key)
+        self.vanish(key)
         return self.kept[self._add(document)]
 
-    def clone(self, key: str, wanted: m.Clone) -> m.JobView:
+    async def clone(self, key: str, wanted: m.Clone) -> m.JobView:
         document = _merged(self._document(key), wanted.patch)
         document["metadata"]["name"] = wanted.name or f"{document['metadata']['name']}-2"
         return self.kept[self._add(document)]
 
     def _document(self, key: str) -> dict[str, Any]:
-        (document,) = documents(self.job(key).manifest)
+        (document,) = documents(self._job(key).manifest)
         return document
 
-    def changes(self, query: m.JobQuery = ALL_JOBS) -> Iterator[m.JobChange]:
+    async def changes(self, query: m.JobQuery = ALL_JOBS) -> AsyncGenerator[m.JobChange, None]:
         yield m.JobChange(reset=True)
         for job in list(self.kept.values()):
             yield m.JobChange(changed=job.summary)
 
-    def watch(self, key: str) -> Iterator[m.JobView]:
-        last: m.JobView | None = self.job(key)
+    async def watch(self, key: str) -> AsyncGenerator[m.JobView, None]:
+        last: m.JobView | None = self._job(key)
         while last is not None:
             yield last
             before = last
-            with self.change:
-                self.change.wait_for(lambda: self.kept.get(key) is not before)  # noqa: B023
-                last = self.kept.get(key)
+            while self.kept.get(key) is before:  # noqa: ASYNC110 - a test may change things from any thread
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+            last = self.kept.get(key)
 
-    def events(self, key: str) -> Sequence[m.EventView]:
-        self.job(key)
+    async def events(self, key: str) -> Sequence[m.EventView]:
+        self._job(key)
         return [m.EventView(time=NOON, first_time=NOON, severity="Normal", reason="Created", message="made")]
 
     def _matching(self, key: str, only: m.LogFilter) -> list[m.LogLineView]:
-        self.job(key)
+        self._job(key)
         lines = [line for line in self.lines[key] if not only.ranks or line.rank in only.ranks]
         lines = [line for line in lines if only.stream in (None, line.stream)]
         return [line for line in lines if only.search is None or only.search in line.text]
 
-    def log(
+    async def log(
         self,
         key: str,
         only: m.LogFilter = ALL_LINES,
@@ -213,14 +220,14 @@ class MemoryService:
         end = str(len(self.lines[key]))
         return m.LogPageView(lines=found, before=str(above) if above else None, after=end, attempt=1)
 
-    def follow_log(
+    async def follow_log(
         self, key: str, only: m.LogFilter = ALL_LINES, *, after: str | None = None
-    ) -> Iterator[m.LogPageView]:
+    ) -> AsyncGenerator[m.LogPageView, None]:
         place = int(after or 0)
         while True:
+            while len(self.lines[key]) <= place and self.kept[key].summary.state not in ENDS:  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
             with self.change:
-                here = place
-                self.change.wait_for(lambda: len(self.lines[key]) > here or self.kept[key].summary.state in ENDS)  # noqa: B023
                 end = len(self.lines[key])
                 over = self.kept[key].summary.state in ENDS
             found = [line for line in self._matching(key, only) if place < int(line.after) <= end]
@@ -230,37 +237,38 @@ class MemoryService:
             if over:
                 return
 
-    def download_log(self, key: str, only: m.LogFilter = ALL_LINES) -> Iterator[bytes]:
+    async def download_log(self, key: str, only: m.LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
         for line in self._matching(key, only):
             yield f"{line.text}\n".encode()
 
-    def usage(self, key: str, *, since: datetime | None = None) -> Sequence[m.UsagePoint]:
-        self.job(key)
+    async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[m.UsagePoint]:
+        self._job(key)
         points = [
             m.UsagePoint(time=NOON + timedelta(seconds=n), host="w", cpu_percent=50, memory_bytes=n) for n in range(3)
         ]
         return [point for point in points if since is None or point.time >= since]
 
-    def progress(self, key: str) -> m.Progress:
-        self.job(key)
+    async def progress(self, key: str) -> m.Progress:
+        self._job(key)
         points = [m.MetricPoint(time=NOON + timedelta(seconds=n), value=1 / (n + 1), step=n) for n in range(3)]
         late = m.RankProgress(rank=1, host="w", state="running", step=1, behind="at step 1, the others at 2")
         return m.Progress(series=[m.MetricSeries(name="loss", rank=0, points=points)], ranks=[late])
 
-    def preview(self, wanted: m.Create) -> m.PreviewView:
+    async def preview(self, wanted: m.Create) -> m.PreviewView:
         (document,) = documents(wanted.manifest) if wanted.manifest else [dict(wanted.document or {})]
         return m.PreviewView(document=document, ranks=job_from_document(document).slots)
 
-    def templates(self) -> Sequence[m.Template]:
+    async def templates(self) -> Sequence[m.Template]:
         return [m.Template(name="hello", title="Hello", manifest="...")]
 
-    def convert(self, document: Mapping[str, Any], api_version: str) -> tuple[str, Sequence[str]]:
-        return to_yaml([{**document, "apiVersion": f"kubeflow.org/{api_version}"}]), ["something"]
+    async def convert(self, document: Mapping[str, Any], api_version: str) -> m.Converted:
+        manifest = to_yaml([{**document, "apiVersion": f"kubeflow.org/{api_version}"}])
+        return m.Converted(manifest=manifest, losses=["something"])
 
-    def hosts(self) -> Sequence[m.HostView]:
+    async def hosts(self) -> Sequence[m.HostView]:
         return [m.HostView(name="<b>h</b>", state="ready", total=m.AmountsView(cpus=4), held=m.AmountsView(cpus=1))]
 
-    def queue(self) -> Sequence[m.QueueEntry]:
+    async def queue(self) -> Sequence[m.QueueEntry]:
         return [m.QueueEntry(key="default/q", position=1, priority=0, reason="no room", since=NOON)]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
@@ -27,7 +25,7 @@ CHANGES = st.lists(
 def a_record(number: int, kind: int, revision: int) -> JobRecord:
     jobs = MemoryJobs()
     jobs.add(f"job-{number}", status=STATUSES[kind])
-    (record,) = jobs.list()
+    (record,) = jobs.records()
     created = record.created_at + timedelta(seconds=number % 3)  # some came at the same moment
     return replace(record, created_at=created, revision=revision)
 
@@ -38,10 +36,11 @@ RECORDS = {(number, kind): a_record(number, kind, 0) for number in range(10) for
 @pytest.fixture(scope="module")
 def empty() -> JobIndex:
     """One that never learns anything by itself."""
-    job_index = JobIndex(MemoryJobs())
-    job_index.entries()
-    job_index.close()
-    return job_index
+    return JobIndex(MemoryJobs())
+
+
+def take(job_index: JobIndex, batch: Batch) -> None:
+    job_index._take(module._entries(batch), batch.gone, whole=batch.whole)
 
 
 @settings(deadline=None)
@@ -51,40 +50,30 @@ def test_an_order_that_was_mended_is_the_order_of_what_is_there(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST_MENDED", most)
-        patch.setattr(empty, "_ready", lambda: None)
-        empty._take(Batch(records=tuple(RECORDS[number, 0] for number in range(5)), whole=True))
+        take(empty, Batch(records=tuple(RECORDS[number, 0] for number in range(5)), whole=True))
         for revision, batch in enumerate(changes, 1):
             before = {by: empty.ordered(by) for by in FIELDS}
             kept = {by: list(order) for by, order in before.items()}
             last = dict(batch)
             records = [replace(RECORDS[n, kind], revision=revision) for n, kind in last.items() if kind is not None]
             gone = tuple(f"default/job-{n}" for n, kind in last.items() if kind is None)
-            empty._take(Batch(records=tuple(records), gone=gone))
+            take(empty, Batch(records=tuple(records), gone=gone))
             for by in FIELDS:
                 assert empty.ordered(by) == sorted(empty.entries(), key=sort_key(by))
                 assert before[by] == kept[by], "whoever still reads an older order is not disturbed"
 
 
-def test_what_is_made_of_the_rows_is_made_once_per_change(empty: JobIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(empty, "_ready", lambda: None)
+def test_what_is_made_of_the_rows_is_made_once_per_change(empty: JobIndex) -> None:
     made: list[int] = []
-    everybody = threading.Barrier(4)
-
-    def ask(_: int) -> int:
-        everybody.wait()
-        return empty.once("the number", lambda: made.append(1) or len(made))
-
-    with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(ask, range(4))) == {1}
-    empty._take(Batch(records=(replace(RECORDS[0, 1], revision=100),)))
+    assert {empty.once("the number", lambda: made.append(1) or len(made)) for _ in range(4)} == {1}
+    take(empty, Batch(records=(replace(RECORDS[0, 1], revision=100),)))
     assert empty.once("the number", lambda: made.append(1) or len(made)) == 2
 
 
-def test_what_was_made_while_jobs_changed_is_not_kept(empty: JobIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(empty, "_ready", lambda: None)
+def test_what_was_made_while_jobs_changed_is_not_kept(empty: JobIndex) -> None:
 
     def slowly() -> str:
-        empty._take(Batch(records=(replace(RECORDS[0, 1], revision=200),)))
+        take(empty, Batch(records=(replace(RECORDS[0, 1], revision=200),)))
         return "old"
 
     assert empty.once("word", slowly) == "old"

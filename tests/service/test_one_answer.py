@@ -16,7 +16,7 @@ from oarsman.backends.base import JobRecord
 from oarsman.cli.main import cli
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
-from oarsman.client.job_view import SeenJob
+from oarsman.client.job_view import Seen, SeenJob
 from oarsman.console.parts import amounts, job_rows
 from oarsman.console.words import Words
 from oarsman.job.state import QueuePlace, Status
@@ -137,7 +137,8 @@ def test_the_rest_api_tells_programs(case: Case, summary: JobSummary) -> None:
 
 
 def test_a_handle_shows_it_as_text_and_in_a_notebook(case: Case, record: JobRecord) -> None:
-    handle = SeenJob(record.job.key, job=views.whole_job(record))
+    job = views.whole_job(record)
+    handle = SeenJob(Seen(record.job.key, job, job.summary))
     assert (handle.state, handle.summary.reason) == (case.state, case.reason)
     text, html = repr(handle), handle._repr_html_()
     shown = case.shown or case.state

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from console.api.asking import Asking, asking
 from console.api.memory import RUNNING, SUCCEEDED, MemoryJobs, at
+from waiting import waiting
 
 from oarsman.backends.base import EVERYTHING, LogPage, LogQuery
 from oarsman.errors import NotFoundError
@@ -36,37 +38,33 @@ class CountingJobs(MemoryJobs):
         self.gone = False
         self.spelled_otherwise = False  # as a door may do that has no offsets
 
-    def log_page(self, key: str, query: LogQuery = EVERYTHING, **given: Any) -> LogPage:
+    async def log_page(self, key: str, query: LogQuery = EVERYTHING, **given: Any) -> LogPage:
         if self.gone:
             raise NotFoundError("the log is gone")
-        page = replace(super().log_page(key, query, **given), attempt=self.attempt)
+        page = replace(await super().log_page(key, query, **given), attempt=self.attempt)
         if given.get("limit") != 1:  # one that only asks whether there is a log at all
             self.read.update(placed.line.text for placed in page.lines)
         if self.spelled_otherwise and given.get("after") is None:
             return replace(page, lines=tuple(placed._replace(after=f"~{placed.after}") for placed in page.lines))
         return page
 
-    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
-        pages = super().log_follow(key, query, after=after)
+    async def log_follow(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
+    ) -> AsyncGenerator[LogPage, None]:
         self.open_follows += 1
-        jobs = self
-
-        class Closing(Iterator[LogPage]):
-            def __next__(self) -> LogPage:
-                return next(pages)
-
-            def close(self) -> None:
-                jobs.open_follows -= 1
-                pages.close()  # type: ignore[attr-defined]
-
-        return Closing()
+        try:
+            async with aclosing(super().log_follow(key, query, after=after)) as pages:
+                async for page in pages:
+                    yield page
+        finally:
+            self.open_follows -= 1
 
     def try_again(self, key: str) -> None:
         """Another attempt, whose log is empty."""
         self.attempt += 1
         self._lines[key] = []
         attempts = tuple(Attempt(number=number, started=at(number)) for number in range(1, self.attempt + 1))
-        self.become(key, replace(self.get(key).status, attempts=attempts))
+        self.become(key, replace(self.record(key).status, attempts=attempts))
 
 
 @pytest.fixture
@@ -77,8 +75,8 @@ def jobs() -> CountingJobs:
 
 
 @pytest.fixture
-def service(jobs: CountingJobs) -> JobService:
-    return JobService(jobs, ADA, now=lambda: at(60))
+def service(jobs: CountingJobs) -> Any:
+    return waiting(JobService(jobs, ADA, now=lambda: at(60)))
 
 
 @pytest.fixture
@@ -94,7 +92,7 @@ def series(found: Progress) -> dict[str, MetricSeries]:
 
 
 # -- what the lines add up to --------------------------------------------------------------------------
-def test_a_job_that_said_nothing_has_ranks_and_no_series(service: JobService) -> None:
+def test_a_job_that_said_nothing_has_ranks_and_no_series(service: Any) -> None:
     found = service.progress(KEY)
     assert (list(found.series), found.complete) == ([], True)
     assert [(rank.rank, rank.host, rank.state, rank.lines) for rank in found.ranks][2:] == [
@@ -103,7 +101,7 @@ def test_a_job_that_said_nothing_has_ranks_and_no_series(service: JobService) ->
     ]
 
 
-def test_named_numbers_become_series_with_time_and_step(jobs: CountingJobs, service: JobService) -> None:
+def test_named_numbers_become_series_with_time_and_step(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "starting", "step 10 loss: 0.5", "nothing here", "step 20 loss: 0.25")
     found = series(service.progress(KEY))
     assert [(point.time, point.value, point.step) for point in found["loss"].points] == [
@@ -114,21 +112,21 @@ def test_named_numbers_become_series_with_time_and_step(jobs: CountingJobs, serv
     assert list(found) == ["loss", "step"]
 
 
-def test_a_number_that_came_once_is_no_series(jobs: CountingJobs, service: JobService) -> None:
+def test_a_number_that_came_once_is_no_series(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "loss: 0.5")
     assert not service.progress(KEY).series
     jobs.say(KEY, "loss: 0.5")
     assert list(series(service.progress(KEY))) == ["loss"]
 
 
-def test_the_lowest_rank_speaks_for_all(jobs: CountingJobs, service: JobService) -> None:
+def test_the_lowest_rank_speaks_for_all(jobs: CountingJobs, service: Any) -> None:
     for rank in (2, None, 0, 1, 2, 0, None):
         jobs.say(KEY, f"loss: 0.{5 if rank is None else rank}", rank=rank)
     found = series(service.progress(KEY))["loss"]
     assert (found.rank, [point.value for point in found.points]) == (0, [0.0, 0.0])
 
 
-def test_where_nobody_knows_the_rank_nothing_is_claimed_of_one(jobs: CountingJobs, service: JobService) -> None:
+def test_where_nobody_knows_the_rank_nothing_is_claimed_of_one(jobs: CountingJobs, service: Any) -> None:
     for step in range(30):
         jobs.say(KEY, f"step {step} loss: 0.5", f"step {step // 5} loss: 0.5", rank=None)
     found = service.progress(KEY)
@@ -136,7 +134,7 @@ def test_where_nobody_knows_the_rank_nothing_is_claimed_of_one(jobs: CountingJob
     assert {(rank.lines, rank.step, rank.behind) for rank in found.ranks} == {(0, None, "")}
 
 
-def test_a_rank_that_is_behind_is_named_while_it_runs(jobs: CountingJobs, service: JobService) -> None:
+def test_a_rank_that_is_behind_is_named_while_it_runs(jobs: CountingJobs, service: Any) -> None:
     for step in range(1, 31):
         for rank in range(3):
             jobs.say(KEY, f"step {step if rank != 1 else min(step, 5)}", rank=rank)
@@ -148,7 +146,7 @@ def test_a_rank_that_is_behind_is_named_while_it_runs(jobs: CountingJobs, servic
     assert {(rank.state, rank.exit_code) for rank in service.progress(KEY).ranks} == {("exited", 0)}
 
 
-def test_tagged_lines_tell_who_is_behind_where_ranks_cannot_be_seen(jobs: CountingJobs, service: JobService) -> None:
+def test_tagged_lines_tell_who_is_behind_where_ranks_cannot_be_seen(jobs: CountingJobs, service: Any) -> None:
     jobs.become(KEY, replace(RUNNING, placement={}))
     for step in range(1, 31):
         jobs.say(KEY, f"step {step}", rank=0)
@@ -159,7 +157,7 @@ def test_tagged_lines_tell_who_is_behind_where_ranks_cannot_be_seen(jobs: Counti
     ]
 
 
-def test_steps_that_begin_anew_with_every_epoch_accuse_nobody(jobs: CountingJobs, service: JobService) -> None:
+def test_steps_that_begin_anew_with_every_epoch_accuse_nobody(jobs: CountingJobs, service: Any) -> None:
     for epoch in range(3):
         for step in range(0, 100, 10):
             for rank in range(3):
@@ -170,14 +168,14 @@ def test_steps_that_begin_anew_with_every_epoch_accuse_nobody(jobs: CountingJobs
             assert {rank.behind for rank in service.progress(KEY).ranks} == {""}
 
 
-def test_ranks_that_nobody_planned_are_told_as_their_lines_say(jobs: CountingJobs, service: JobService) -> None:
+def test_ranks_that_nobody_planned_are_told_as_their_lines_say(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "hello", rank=9)
     last = service.progress(KEY).ranks[-1]
     assert (last.rank, last.host, last.state, last.lines) == (9, "pi-worker-0", "", 1)
 
 
 # -- each line once --------------------------------------------------------------------------------------
-def test_no_line_is_read_twice(jobs: CountingJobs, service: JobService) -> None:
+def test_no_line_is_read_twice(jobs: CountingJobs, service: Any) -> None:
     said = 0
     for amount in (0, 1, 1, 30, 0, 500):
         jobs.say(KEY, *(f"line {said + n} loss: {said + n}.5" for n in range(amount)))
@@ -193,7 +191,7 @@ def test_no_line_is_read_twice(jobs: CountingJobs, service: JobService) -> None:
 @pytest.mark.parametrize("lines", [1, 2, 19, 20, 21, 99, 100, 101, 110, 149, 150])
 @pytest.mark.parametrize("spelled_otherwise", [False, True])
 def test_a_log_within_the_limits_is_counted_whole_and_once(
-    jobs: CountingJobs, service: JobService, lines: int, spelled_otherwise: bool
+    jobs: CountingJobs, service: Any, lines: int, spelled_otherwise: bool
 ) -> None:
     jobs.spelled_otherwise = spelled_otherwise
     jobs.say(KEY, "first", rank=1)
@@ -206,9 +204,12 @@ def test_a_log_within_the_limits_is_counted_whole_and_once(
 
 @pytest.mark.usefixtures("short")
 def test_of_a_longer_log_the_beginning_and_the_newest_lines_are_read(
-    jobs: CountingJobs, service: JobService, monkeypatch: pytest.MonkeyPatch
+    jobs: CountingJobs, service: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "log_follow", lambda *_, **__: iter([jobs.log_page(KEY, after="0", limit=10)]))
+    async def first(*_: Any, **__: Any) -> AsyncGenerator[LogPage, None]:
+        yield await jobs.log_page(KEY, after="0", limit=10)
+
+    monkeypatch.setattr(jobs, "log_follow", first)
     jobs.say(KEY, *(f"line {n} loss: {n}.5" for n in range(1000)))
     found = service.progress(KEY)
     assert not found.complete
@@ -221,13 +222,13 @@ def test_of_a_longer_log_the_beginning_and_the_newest_lines_are_read(
     assert set(jobs.read.values()) == {1}
 
 
-def test_only_the_first_page_is_followed_and_then_it_is_closed(jobs: CountingJobs, service: JobService) -> None:
+def test_only_the_first_page_is_followed_and_then_it_is_closed(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "a", "b", "c")
     assert service.progress(KEY).ranks[0].lines == 3
     assert jobs.open_follows == 0
 
 
-def test_an_ended_job_is_not_read_again(jobs: CountingJobs, service: JobService) -> None:
+def test_an_ended_job_is_not_read_again(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "loss: 0.5", "loss: 0.25")
     jobs.become(KEY, SUCCEEDED)
     before = service.progress(KEY)
@@ -235,15 +236,15 @@ def test_an_ended_job_is_not_read_again(jobs: CountingJobs, service: JobService)
     assert service.progress(KEY) == before
 
 
-def test_a_log_that_went_with_its_pod_leaves_what_was_read_of_it(jobs: CountingJobs, service: JobService) -> None:
+def test_a_log_that_went_with_its_pod_leaves_what_was_read_of_it(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "loss: 0.5", "loss: 0.25")
     before = service.progress(KEY)
     jobs.gone = True
     assert service.progress(KEY) == before
-    assert JobService(jobs, ADA).progress(KEY).ranks
+    assert waiting(JobService(jobs, ADA)).progress(KEY).ranks
 
 
-def test_another_attempt_begins_anew_once_it_has_a_log(jobs: CountingJobs, service: JobService) -> None:
+def test_another_attempt_begins_anew_once_it_has_a_log(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "loss: 0.5", "loss: 0.25", "loss: 0.1")
     service.progress(KEY)
     jobs.try_again(KEY)
@@ -253,7 +254,7 @@ def test_another_attempt_begins_anew_once_it_has_a_log(jobs: CountingJobs, servi
     assert [point.value for point in found.points] == [9.5, 8.5]
 
 
-def test_a_job_of_the_same_name_begins_anew(jobs: CountingJobs, service: JobService) -> None:
+def test_a_job_of_the_same_name_begins_anew(jobs: CountingJobs, service: Any) -> None:
     jobs.say(KEY, "loss: 0.5", "loss: 0.25")
     service.progress(KEY)
     jobs.vanish(KEY)
@@ -270,7 +271,7 @@ def test_many_who_ask_at_once_read_it_once(jobs: CountingJobs) -> None:
 
     def ask(_: int) -> Progress:
         together.wait()
-        return JobService(jobs, ADA, now=lambda: at(60), progress=kept).progress(KEY)
+        return waiting(JobService(jobs, ADA, now=lambda: at(60), progress=kept)).progress(KEY)
 
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(ask, range(4)))
@@ -293,7 +294,7 @@ def test_points_are_thinned_evenly_with_the_first_and_the_last(count: int) -> No
     assert len(thinned.points) <= 1000
 
 
-def test_there_are_never_more_than_a_dozen_series(jobs: CountingJobs, service: JobService) -> None:
+def test_there_are_never_more_than_a_dozen_series(jobs: CountingJobs, service: Any) -> None:
     for _ in range(2):
         jobs.say(KEY, *(f"a{n}_loss: 0.5 step {n}" for n in range(100)))
     found = service.progress(KEY)
@@ -302,7 +303,7 @@ def test_there_are_never_more_than_a_dozen_series(jobs: CountingJobs, service: J
 
 def test_only_the_jobs_looked_at_last_are_kept(jobs: CountingJobs) -> None:
     kept = ProgressKept()
-    service = JobService(jobs, ADA, now=lambda: at(60), progress=kept)
+    service = waiting(JobService(jobs, ADA, now=lambda: at(60), progress=kept))
     for number in range(100):
         jobs.add(f"job-{number}", RUNNING)
         service.progress(f"default/job-{number}")
@@ -315,7 +316,7 @@ def test_over_rest_it_is_the_same_and_kept_with_the_door(tmp_path: Any) -> None:
     jobs.add()
     with asking(tmp_path, jobs) as ask:
         jobs.say(KEY, *(f"step {n} loss: {n}.5" for n in range(1, 9)))
-        assert _answer(ask) == JobService(MemoryCopy(jobs), ADA).progress(KEY)
+        assert _answer(ask) == waiting(JobService(MemoryCopy(jobs), ADA)).progress(KEY)
         jobs.say(KEY, "step 9 loss: 9.5")
         assert series(_answer(ask))["loss"].points[-1].value == 9.5
     assert set(jobs.read.values()) == {1}

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from console.api.memory import FAILED, QUEUED, RUNNING, SUCCEEDED, MemoryJobs, a_document, at
+from waiting import waiting
 
-from oarsman.backends.base import Amounts, HostRecord
+from oarsman.backends.base import Amounts, HostRecord, Preview
+from oarsman.backends.local import preview as local_preview
 from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, UsageError
 from oarsman.manifest import documents, job_from_document
+from oarsman.portal import shared
 from oarsman.service import JobService
 from oarsman.service.documents import all_templates
 from oarsman.service.job_index import JobIndex
@@ -35,11 +38,11 @@ def jobs() -> MemoryJobs:
 def job_index(jobs: MemoryJobs) -> Iterator[JobIndex]:
     found = JobIndex(jobs)
     yield found
-    found.close()
+    waiting(found).close()
 
 
-def a_desk(jobs: MemoryJobs, who: Identity = ADA, **given: Any) -> JobService:
-    return JobService(jobs, who, environment={"PATH": "/bin"}, folder=Path("/"), now=lambda: at(60), **given)
+def a_desk(jobs: MemoryJobs, who: Identity = ADA, **given: Any) -> Any:
+    return waiting(JobService(jobs, who, environment={"PATH": "/bin"}, folder=Path("/"), now=lambda: at(60), **given))
 
 
 # -- what it says ------------------------------------------------------------------------------------
@@ -58,9 +61,9 @@ def test_whoever_waits_says_for_what_and_in_which_queue(jobs: MemoryJobs) -> Non
     jobs.add("other")
     service = a_desk(jobs)
     assert {row.name: row.queue for row in service.jobs().items} == {"pi": "night", "other": ""}
-    (waiting,) = service.queue()
-    assert (waiting.key, waiting.position, waiting.reason) == ("default/pi", 1, "needs 4 CPUs, 2 are free")
-    assert (waiting.wanted.cpus, waiting.wanted.memory_bytes, waiting.wanted.gpus) == (2.0, 2 << 30, 0)
+    (waits,) = service.queue()
+    assert (waits.key, waits.position, waits.reason) == ("default/pi", 1, "needs 4 CPUs, 2 are free")
+    assert (waits.wanted.cpus, waits.wanted.memory_bytes, waits.wanted.gpus) == (2.0, 2 << 30, 0)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +118,7 @@ def test_failures_of_the_last_day_come_newest_first(jobs: MemoryJobs) -> None:
     jobs.add("old", FAILED)
     jobs.add("fine", SUCCEEDED)
     assert [found.key for found in a_desk(jobs).overview().failures] == ["default/old"]
-    late = JobService(jobs, ADA, now=lambda: at(0) + timedelta(days=2))
+    late = waiting(JobService(jobs, ADA, now=lambda: at(0) + timedelta(days=2)))
     assert late.overview().failures == []
 
 
@@ -162,7 +165,7 @@ def test_a_name_that_somebody_else_has_is_not_replaced(jobs: MemoryJobs) -> None
     jobs.add(status=SUCCEEDED, owner="bob")
     with pytest.raises(ConflictError):
         a_desk(jobs).create(Create(document=a_document(), replace=True))
-    assert jobs.get("default/pi").owner == "bob"
+    assert jobs.record("default/pi").owner == "bob"
 
 
 def test_an_admin_who_runs_a_job_again_does_not_take_it_away(jobs: MemoryJobs) -> None:
@@ -206,7 +209,7 @@ def test_clones_find_free_names_and_take_changes(jobs: MemoryJobs) -> None:
     patch = {"spec": {"slotsPerWorker": 4, "runPolicy": None}}
     names = [service.clone("default/pi", Clone(patch=patch)).summary.name for _ in range(2)]
     assert names == ["pi-2", "pi-3"]
-    made = jobs.get("default/pi-3").job
+    made = jobs.record("default/pi-3").job
     assert (made.slots_per_worker, "runPolicy" in made.document["spec"]) == (4, False)
     assert made.annotations == {}  # that the first one was stopped says nothing about this one
     assert service.clone("default/pi-3", Clone()).summary.name == "pi-4"
@@ -224,9 +227,14 @@ def test_a_clone_that_is_no_job_is_refused(jobs: MemoryJobs, patch: dict[str, An
 
 
 # -- before it runs ----------------------------------------------------------------------------------
-def test_a_preview_says_what_the_job_would_be(jobs: MemoryJobs) -> None:
-    for engine in ("local", "kube"):
-        seen = a_desk(jobs, engine=engine).preview(Create(document=a_document()))
+class OnThisMachine(MemoryJobs):
+    async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
+        return local_preview.preview(job_from_document(document), environment, folder)
+
+
+def test_a_preview_says_what_the_job_would_be() -> None:
+    for jobs in (OnThisMachine(), MemoryJobs()):
+        seen = a_desk(jobs).preview(Create(document=a_document()))
         assert (seen.total_replicas, seen.slots, seen.ranks, seen.problems) == (3, 4, 4, ())
         assert seen.placement == {"pi-worker-0": [0, 1], "pi-worker-1": [2, 3]}
         assert seen.hostfile.startswith("pi-worker-0")
@@ -291,9 +299,9 @@ def test_every_template_is_a_job(jobs: MemoryJobs, template: Any) -> None:
 
 
 def test_a_document_is_converted_and_losses_are_told(jobs: MemoryJobs) -> None:
-    text, losses = a_desk(jobs).convert(a_document(mpiImplementation="MPICH"), "v1")
-    assert documents(text)[0]["apiVersion"] == "kubeflow.org/v1"
-    assert ["mpiImplementation" in loss for loss in losses] == [True]
+    converted = a_desk(jobs).convert(a_document(mpiImplementation="MPICH"), "v1")
+    assert documents(converted.manifest)[0]["apiVersion"] == "kubeflow.org/v1"
+    assert ["mpiImplementation" in loss for loss in converted.losses] == [True]
     with pytest.raises(UsageError):
         a_desk(jobs).convert(a_document(), "v3")
 
@@ -369,24 +377,30 @@ def test_somebody_slow_is_told_to_start_over_instead_of_being_sent_everything(
     jobs: MemoryJobs, job_index: JobIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("oarsman.service.job_index._MOST_PENDING", 3)
-    heard = threading.Event()
-    subscription = job_index.subscribe(heard.set)
-    heard.wait()
-    assert (news := subscription.take()) is not None
-    assert news.reset
-    for number in range(5):
-        job_index.learn(jobs.add(f"job-{number}"))
-    assert (news := subscription.take()) is not None
-    assert (news.reset, len(news.keys)) == (True, 5)
-    subscription.close()
+
+    async def story() -> None:
+        subscription = job_index.subscribe()
+        await subscription.changed.wait()
+        assert (news := subscription.take()) is not None
+        assert news.reset
+        for number in range(5):
+            job_index.learn(jobs.add(f"job-{number}"))
+        assert (news := subscription.take()) is not None
+        assert (news.reset, len(news.keys)) == (True, 5)
+        subscription.close()
+
+    shared().run(story())
 
 
-def test_a_catalogue_ends_its_thread_wherever_it_waits(jobs: MemoryJobs) -> None:
-    changes = a_desk(jobs).changes()  # with a job index of its own
+def test_a_job_index_of_ones_own_ends_with_whoever_listens(jobs: MemoryJobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[JobIndex] = []
+    monkeypatch.setattr("oarsman.service.service.JobIndex", lambda backend: made.append(JobIndex(backend)) or made[-1])
+    changes = a_desk(jobs).changes()
     assert next(changes).reset
-    assert "catalogue" in [thread.name for thread in threading.enumerate()]
+    (job_index,) = made
+    assert job_index._task is not None
     changes.close()
-    assert "catalogue" not in [thread.name for thread in threading.enumerate()]
+    assert job_index._task is None
 
 
 def test_watching_ends_with_the_job(jobs: MemoryJobs) -> None:
@@ -398,7 +412,7 @@ def test_watching_ends_with_the_job(jobs: MemoryJobs) -> None:
     jobs.vanish("default/pi")
     assert list(watched) == []
     with pytest.raises(NotFoundError):
-        a_desk(jobs).watch("default/pi")
+        next(a_desk(jobs).watch("default/pi"))
 
 
 def wait_for(condition: Any) -> None:

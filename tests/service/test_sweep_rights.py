@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from console.api.memory import FAILED, MemoryJobs, a_document
+from waiting import waiting
 
 from oarsman import names
 from oarsman.errors import ConflictError
@@ -20,12 +22,12 @@ BY_HAND = tuple(replace(c, reason=names.REASON_STOPPED) if c.type == names.FAILE
 STOPPED = replace(FAILED, conditions=BY_HAND)
 
 
-def a_desk(jobs: MemoryJobs, name: str) -> JobService:
-    return JobService(jobs, Identity(name=name, role=Role.USER), environment={}, folder=Path("/"))
+def a_desk(jobs: MemoryJobs, name: str) -> Any:
+    return waiting(JobService(jobs, Identity(name=name, role=Role.USER), environment={}, folder=Path("/")))
 
 
 def what_there_is(jobs: MemoryJobs, owner: str) -> dict[str, tuple[str, bool]]:
-    return {one.job.name: (one.job.uid, one.stop_requested) for one in jobs.list() if one.owner == owner}
+    return {one.job.name: (one.job.uid, one.stop_requested) for one in jobs.records() if one.owner == owner}
 
 
 @pytest.mark.parametrize(
@@ -37,10 +39,10 @@ def what_there_is(jobs: MemoryJobs, owner: str) -> dict[str, tuple[str, bool]]:
         pytest.param(lambda service: service.create_sweep(SPEC), id="begin"),
     ],
 )
-def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable[[JobService], object]) -> None:
+def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable[[Any], object]) -> None:
     jobs = MemoryJobs()
     a_desk(jobs, "ada").create_sweep(SPEC)
-    jobs._put(replace(jobs.get("default/s-0001"), status=STOPPED))
+    jobs._put(replace(jobs.record("default/s-0001"), status=STOPPED))
     before, bob = what_there_is(jobs, "ada"), a_desk(jobs, "bob")
     document = a_document("s-0007")
     document["metadata"]["labels"] = {names.LABEL_SWEEP: "s"}
@@ -54,8 +56,8 @@ def test_a_job_that_calls_itself_a_point_opens_no_way_to_the_sweep(act: Callable
 def test_a_sweep_of_the_same_name_replaces_no_job_of_somebody_else() -> None:
     jobs = MemoryJobs()
     a_desk(jobs, "ada").create_sweep(SPEC)
-    jobs._put(replace(jobs.get("default/s-0001"), status=STOPPED))
-    jobs.delete("default/s-0000")
+    jobs._put(replace(jobs.record("default/s-0001"), status=STOPPED))
+    jobs.vanish("default/s-0000")
     before = what_there_is(jobs, "ada")
     a_desk(jobs, "bob").create_sweep(SPEC)
     assert what_there_is(jobs, "ada") == before

@@ -11,14 +11,16 @@ from typing import Any
 
 import pytest
 from console.api.memory import FAILED, RUNNING, SUCCEEDED, MemoryJobs, a_document, a_status, at
+from waiting import waiting
 
 from oarsman import names
-from oarsman.backends.base import Fit, JobRecord
+from oarsman.backends.base import Fit
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UsageError
 from oarsman.job.state import Status
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import to_yaml
-from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, SweepRunner, last_number
+from oarsman.portal import shared
+from oarsman.service.sweep_runs import Handing, MetricsKept, SweepRunner, last_number
 
 HANDING = Handing(environment={}, folder=Path("/"), owner="ada")
 STOPPED = replace(
@@ -35,18 +37,29 @@ def a_sweep(**given: Any) -> Sweep:
     return Sweep(**{"name": "s", "namespace": "", "manifest": manifest, "grid": {"slots": [2, 3, 4]}, **given})
 
 
-def begun(jobs: MemoryJobs, **given: Any) -> Drive:
-    drive = SweepRunner(jobs).begin(a_sweep(**given), HANDING)
+class Runner(SweepRunner):
+    """Whose drives are waited for."""
+
+    async def begin(self, *args: Any) -> Any:
+        return waiting(await super().begin(*args))
+
+
+def runner(jobs: MemoryJobs) -> Any:
+    return waiting(Runner(jobs))
+
+
+def begun(jobs: MemoryJobs, **given: Any) -> Any:
+    drive = runner(jobs).begin(a_sweep(**given), HANDING)
     drive.hand_in()
     return drive
 
 
 def names_of(jobs: MemoryJobs) -> list[str]:
-    return [record.job.name for record in jobs.list()]
+    return [record.job.name for record in jobs.records()]
 
 
 @contextmanager
-def running(drive: Drive, **how: Any) -> Iterator[threading.Thread]:
+def running(drive: Any, **how: Any) -> Iterator[threading.Thread]:
     thread = threading.Thread(target=drive.run, kwargs=how)
     thread.start()
     try:
@@ -68,7 +81,7 @@ def test_everything_is_handed_in_where_the_engine_has_a_queue() -> None:
     jobs = MemoryJobs()
     drive = begun(jobs)
     assert names_of(jobs) == ["s-0000", "s-0001", "s-0002"]
-    assert [record.job.slots_per_worker for record in jobs.list()] == [2, 3, 4]
+    assert [record.job.slots_per_worker for record in jobs.records()] == [2, 3, 4]
     assert drive.todo == []
 
 
@@ -92,7 +105,7 @@ def test_the_namespace_is_the_one_asked_for_the_manifests_or_home() -> None:
     for given, expected in (({}, "default"), ({"namespace": "ours"}, "ours"), ({"manifest": theirs}, "theirs")):
         jobs = MemoryJobs()
         assert begun(jobs, **given).sweep.namespace == expected
-        assert {record.job.namespace for record in jobs.list()} == {expected}
+        assert {record.job.namespace for record in jobs.records()} == {expected}
 
 
 def test_the_next_is_handed_in_when_one_has_ended() -> None:
@@ -113,10 +126,10 @@ def test_the_same_again_goes_on_and_repeats_nothing_that_is_there() -> None:
     jobs = MemoryJobs()
     begun(jobs, at_once=1)
     jobs.become("default/s-0000", FAILED)
-    before = jobs.get("default/s-0000")
+    before = jobs.record("default/s-0000")
     drive = begun(jobs, at_once=5)
     assert names_of(jobs) == ["s-0000", "s-0001", "s-0002"]
-    assert jobs.get("default/s-0000") == before
+    assert jobs.record("default/s-0000") == before
     assert begun(jobs).todo == []
     assert drive.active == [1, 2]
 
@@ -146,10 +159,10 @@ def test_resuming_runs_what_was_stopped_or_deleted_and_nothing_that_ended() -> N
     jobs.become("default/s-0000", SUCCEEDED)
     jobs.become("default/s-0001", STOPPED)
     jobs.vanish("default/s-0002")
-    drive = SweepRunner(jobs).resume("default/s", HANDING)
+    drive = runner(jobs).resume("default/s", HANDING)
     assert drive.todo == [1, 2]
     drive.hand_in()
-    assert [record.status.finished for record in jobs.list()] == [True, False, False]
+    assert [record.status.finished for record in jobs.records()] == [True, False, False]
 
 
 def test_what_is_still_being_stopped_is_waited_for() -> None:
@@ -157,13 +170,13 @@ def test_what_is_still_being_stopped_is_waited_for() -> None:
     begun(jobs)
     for index in range(3):
         jobs.become(f"default/s-000{index}", SUCCEEDED if index else RUNNING)
-    assert SweepRunner(jobs).stop("default/s") == 1
-    drive = SweepRunner(jobs).resume("default/s", HANDING)
+    assert runner(jobs).stop("default/s") == 1
+    drive = runner(jobs).resume("default/s", HANDING)
     drive.hand_in()
     assert drive.todo == [0]
     with running(drive):
-        jobs._put(replace(jobs.get("default/s-0000"), status=STOPPED))
-    assert (drive.todo, jobs.get("default/s-0000").status.finished) == ([], False)
+        jobs._put(replace(jobs.record("default/s-0000"), status=STOPPED))
+    assert (drive.todo, jobs.record("default/s-0000").status.finished) == ([], False)
 
 
 @pytest.mark.parametrize("how", ["stop", "delete"])
@@ -171,7 +184,7 @@ def test_whoever_stops_or_deletes_the_sweep_stops_those_who_go_on_with_it(how: s
     jobs = MemoryJobs()
     drive = begun(jobs, at_once=1)
     with running(drive):
-        getattr(SweepRunner(jobs), how)("default/s")
+        getattr(runner(jobs), how)("default/s")
     assert drive.interrupted
     assert names_of(jobs) == (["s-0000"] if how == "stop" else [])
 
@@ -179,11 +192,11 @@ def test_whoever_stops_or_deletes_the_sweep_stops_those_who_go_on_with_it(how: s
 def test_without_its_first_job_nobody_knows_what_a_sweep_was() -> None:
     jobs = MemoryJobs()
     with pytest.raises(NotFoundError):
-        SweepRunner(jobs).resume("default/s", HANDING)
+        runner(jobs).resume("default/s", HANDING)
     begun(jobs)
     jobs.vanish("default/s-0000")
     with pytest.raises(ConflictError, match="first job"):
-        SweepRunner(jobs).resume("default/s", HANDING)
+        runner(jobs).resume("default/s", HANDING)
     begun(jobs)
     assert sorted(names_of(jobs)) == ["s-0000", "s-0001", "s-0002"]
 
@@ -193,12 +206,15 @@ class Cluster(MemoryJobs):
 
     room = 1
 
-    def _put(self, record: JobRecord) -> JobRecord:
-        return super()._put(replace(record, engine="kube"))
+    async def silence(self, key: str) -> str | None:
+        return None
 
-    def fit(self, document: Any, *, owner: str | None = None) -> Fit:
-        going = [record for record in self.list() if not record.status.finished]
-        return replace(super().fit(document), now=len(going) < self.room)
+    async def served(self, namespace: str) -> bool | None:
+        return True
+
+    async def fit(self, document: Any, *, owner: str | None = None) -> Fit:
+        going = [record for record in self.records() if not record.status.finished]
+        return replace(await super().fit(document), now=len(going) < self.room)
 
 
 def test_where_there_is_no_queue_no_more_are_handed_in_than_fit() -> None:
@@ -216,7 +232,7 @@ def test_where_there_is_no_queue_no_more_are_handed_in_than_fit() -> None:
 
 def test_those_who_go_on_at_the_same_time_do_not_get_in_each_others_way() -> None:
     jobs = MemoryJobs()
-    one, other = (SweepRunner(jobs).begin(a_sweep(), HANDING) for _ in range(2))
+    one, other = (runner(jobs).begin(a_sweep(), HANDING) for _ in range(2))
     one.hand_in(2)
     other.hand_in()
     one.hand_in()
@@ -230,7 +246,7 @@ def test_the_last_number_is_found_from_the_end_and_kept_when_the_job_has_ended()
 
     jobs, pattern, clock = MemoryJobs(), re.compile(r"loss: (\S+)"), [0.0]
     jobs.add("pi", RUNNING)
-    kept = MetricsKept(lambda: clock[0])
+    kept = waiting(MetricsKept(lambda: clock[0]))
 
     def seen(*, ended: bool) -> float | None:
         return kept.of(jobs, "default/pi", "uid-pi", pattern, ended=ended)
@@ -252,5 +268,5 @@ def test_a_log_is_not_read_without_end() -> None:
     jobs = MemoryJobs()
     jobs.add("pi", Status())
     jobs.say("default/pi", "loss: 3", *["chatter"] * 5000)
-    assert last_number(jobs, "default/pi", re.compile(r"loss: (\S+)")) is None
-    assert last_number(jobs, "default/none", re.compile(r"loss: (\S+)")) is None
+    for key in ("default/pi", "default/none"):
+        assert shared().run(last_number(jobs, key, re.compile(r"loss: (\S+)"))) is None

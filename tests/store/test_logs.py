@@ -20,7 +20,8 @@ def everything(_line: logs.LogLine) -> bool:
 
 
 def read(path: Path, **options: object) -> list[logs.LogLine]:
-    return list(logs.MergedLogReader(path, wanted=options.pop("wanted", everything), **options).news())  # type: ignore[arg-type]
+    reader = logs.MergedLogReader(path, wanted=options.pop("wanted", everything), **options)  # type: ignore[arg-type]
+    return [line for lines in reader.news() for line in lines]
 
 
 def test_writer_and_reader_mean_the_same_file() -> None:

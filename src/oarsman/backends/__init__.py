@@ -25,7 +25,8 @@ def open_backend(
     namespace: str | None = None,
     hosts: str | None = None,
 ) -> Backend:
-    """The jobs of this user on that engine. Imported late, so that `oarsman --version` stays quick.
+    """The jobs of this user at that place. Imported late, so that `oarsman --version` stays quick. It opens nothing yet
+    that needs an event loop; whoever uses it does that in one, or through a portal.
 
     `hosts`: the inventory of SSH hosts, if not the one that is found in the usual places.
     """

@@ -1,12 +1,12 @@
-"""What every face (command, SDK, console) can ask for, whichever engine does the work."""
+"""The port: what every face (command, client, console) can ask of a place, and what only of some (named protocols)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
@@ -24,14 +24,23 @@ __all__ = [
     "Environments",
     "EventRecord",
     "Fit",
+    "HasInventory",
+    "HasNamespaces",
+    "HasOperator",
+    "HasRights",
     "Holding",
     "HostFinding",
     "HostRecord",
     "JobRecord",
+    "KeepsWorkers",
     "LogLine",
     "LogPage",
     "LogQuery",
     "PlacedLine",
+    "Preview",
+    "Previews",
+    "Refuses",
+    "StartsInFolder",
 ]
 
 
@@ -62,7 +71,7 @@ class EventRecord:
 class Batch:
     """What changed among the jobs since the batch before; the first one is `whole`."""
 
-    records: Iterable[JobRecord] = ()  # of a whole batch they may be read while one walks over them
+    records: Iterable[JobRecord] = ()  # of a whole batch they may be read while one walks over them: do it in a thread
     gone: tuple[str, ...] = ()  # keys
     whole: bool = False  # the records are all there are: whatever else was known is gone
 
@@ -166,29 +175,56 @@ class LogQuery:
 EVERYTHING = LogQuery()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a job would be: where its ranks would run, and what its launcher would be given."""
+
+    mpi: str
+    hosts: tuple[str, ...]
+    ranks: Mapping[int, str]
+    hostfile: str
+    discover_hosts: str
+    environment: Mapping[str, str]
+    launch_line: str
+    rewritten: str
+    objects: tuple[str, ...]
+    not_honoured: tuple[str, ...]
+    fit: Fit | None = None  # asked where the answer decides on which machines it would be
+    machines: Mapping[str, str] = field(default_factory=dict)  # host -> machine, where it is not one of its own
+
+
 class Environments(Protocol):
     """Unknown names raise NotFoundError. Every state survives the end of any process."""
 
-    def list(self) -> Sequence[EnvironmentRecord]: ...
-    def get(self, name: str) -> EnvironmentRecord: ...
-    def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+    async def list(self) -> Sequence[EnvironmentRecord]: ...
+    async def get(self, name: str) -> EnvironmentRecord: ...
+    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         """Make it, or change it. Returns at once, the build goes on; what is built already is not built again.
 
         A failed build of the same contents is tried again. Jobs that run in the contents before keep them.
         """
         ...
 
-    def delete(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         """Raises ConflictError while a job that has not ended uses it."""
         ...
 
-    def log(self, name: str, *, after: int = 0) -> BuildLog:
+    async def log(self, name: str, *, after: int = 0) -> BuildLog:
         """Of the newest build: what was written behind that place, a bounded piece."""
         ...
 
 
 class Backend(Protocol):
-    """`key` is always "namespace/name". Unknown jobs raise NotFoundError."""
+    """`key` is always "namespace/name". Unknown jobs raise NotFoundError.
+
+    It belongs to the event loop that uses it and does not keep it waiting, so that any number of users can share it.
+    Whoever iterates over an answer closes it (`aclosing`); that, or a cancellation, ends it at once.
+    """
+
+    @property
+    def place(self) -> str:
+        """local, ssh or kube."""
+        ...
 
     @property
     def home(self) -> str:
@@ -200,7 +236,7 @@ class Backend(Protocol):
         """The sets of packages that jobs of this place can run in."""
         ...
 
-    def submit(
+    async def submit(
         self,
         document: Mapping[str, Any],
         *,
@@ -212,25 +248,28 @@ class Backend(Protocol):
         """owner: on whose behalf; None: whoever runs this process."""
         ...
 
-    def get(self, key: str) -> JobRecord: ...
-    def list(self, namespace: str | None = None) -> Sequence[JobRecord]: ...
-    def scale(self, key: str, workers: int) -> JobRecord: ...
-    def suspend(self, key: str) -> JobRecord: ...
-    def resume(self, key: str) -> JobRecord: ...
-    def stop(self, key: str) -> JobRecord: ...
-    def delete(self, key: str) -> None: ...
-    def events(self, key: str) -> Sequence[EventRecord]: ...
-    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
+    async def get(self, key: str) -> JobRecord: ...
+    async def list(self, namespace: str | None = None) -> Sequence[JobRecord]: ...
+    async def scale(self, key: str, workers: int) -> JobRecord: ...
+    async def suspend(self, key: str) -> JobRecord: ...
+    async def resume(self, key: str) -> JobRecord: ...
+    async def stop(self, key: str) -> JobRecord: ...
+    async def delete(self, key: str) -> None: ...
+    async def events(self, key: str) -> Sequence[EventRecord]: ...
+    def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:
         """Yield the record now and after each change; ends when the job is gone, or TimeoutError."""
         ...
 
-    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]: ...
-    def usage(self, key: str) -> Sequence[HostUsage]: ...
-    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
+    def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
+        """What there is, or with `follow` everything until the attempt is over; a bounded number of lines at a time."""
+        ...
+
+    async def usage(self, key: str) -> Sequence[HostUsage]: ...
+    def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         """All jobs, and then what changes among them, for ever. Nothing is polled; trouble is survived."""
         ...
 
-    def log_page(
+    async def log_page(
         self,
         key: str,
         query: LogQuery = EVERYTHING,
@@ -242,18 +281,101 @@ class Backend(Protocol):
         """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
         ...
 
-    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
+    def log_follow(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
+    ) -> AsyncGenerator[LogPage, None]:
         """Pages as lines come, from that place on (None: the beginning), until the attempt is over."""
         ...
 
-    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+    async def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
         """What was sampled while the job ran, also after its end; oldest first, a bounded number."""
         ...
 
-    def hosts(self) -> Sequence[HostRecord]: ...
-    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
+    async def hosts(self) -> Sequence[HostRecord]: ...
+    async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         """Raises ManifestError for what is no valid job.
 
         owner: who asks; of jobs that are in the way, only theirs are named. None: one who may see them all.
         """
         ...
+
+    async def close(self) -> None:
+        """What is open is closed. Event loops do that for those who forget it."""
+        ...
+
+
+# -- what only some places can do: ask with isinstance -------------------------------------------------
+@runtime_checkable
+class StartsInFolder(Protocol):
+    """Jobs begin in a folder of this machine, with the variables of whoever submits them. Others bring an image."""
+
+    async def has_folder(self, path: str) -> bool:
+        """Whether jobs can begin there: a whole path of a folder that exists."""
+        ...
+
+
+@runtime_checkable
+class Previews(Protocol):
+    """Knows before a job runs what it would be given."""
+
+    async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
+        """Changes nothing. Raises ManifestError for what is no valid job, or none here."""
+        ...
+
+
+@runtime_checkable
+class Refuses(Protocol):
+    """Cannot honour all that a manifest may say, and knows it without asking anybody."""
+
+    def refusals(self, job: Job) -> Sequence[str]: ...
+
+
+@runtime_checkable
+class HasInventory(Protocol):
+    """Runs jobs on the hosts that a file names."""
+
+    async def check(self) -> None:
+        """Raises what is wrong with the inventory, before somebody relies on it."""
+        ...
+
+    async def held(self) -> Mapping[str, Capacity]:
+        """What jobs have of each host, without asking any of them."""
+        ...
+
+
+@runtime_checkable
+class HasOperator(Protocol):
+    """Somebody else's process looks after the jobs, and may be missing."""
+
+    async def silence(self, key: str) -> str | None:
+        """Why nothing happens with a job that has been there for a while; None if something does."""
+        ...
+
+    async def served(self, namespace: str) -> bool | None:
+        """Whether somebody looks after the jobs of the namespace; None if that cannot be known."""
+        ...
+
+
+@runtime_checkable
+class HasNamespaces(Protocol):
+    """Namespaces have to be made before there can be jobs in them. Elsewhere they are only words."""
+
+    async def lacks_namespace(self, namespace: str) -> bool:
+        """Whether it is known not to exist."""
+        ...
+
+
+@runtime_checkable
+class HasRights(Protocol):
+    """Decides itself who may do what."""
+
+    async def may_change(self, namespaces: Sequence[str | None]) -> bool:
+        """Whether the user may change jobs in any of these namespaces; None: in all there are."""
+        ...
+
+
+@runtime_checkable
+class KeepsWorkers(Protocol):
+    """Workers of a job that has ended go on if it asked for that (cleanPodPolicy: None)."""
+
+    async def workers_left(self, job: Job) -> int: ...

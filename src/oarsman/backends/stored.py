@@ -1,18 +1,21 @@
 """The jobs of this machine and of SSH hosts, for the faces: what is wanted goes into the store, the supervisor is told.
 
-Reading needs no supervisor at all. Whatever changes something makes sure that one is running.
+Reading needs no supervisor at all. Whatever changes something makes sure that one is running. The store and the logs
+are read in threads; what waits, waits in the event loop to be notified.
 """
 
 from __future__ import annotations
 
+import asyncio
+import builtins
 import contextlib
 import copy
 import getpass
 import os
 import threading
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +23,13 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, JobRecord, LogLine, LogPage, LogQuery
-from oarsman.backends.local.follow import Readable, changes
+from oarsman.backends.local.follow import Listener, LocalChanges, Readable, changes
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.backends.local.supervisor_link import SupervisorLink
-from oarsman.backends.stoppable import Stoppable
 from oarsman.control.environments import Attaching, Attachment, LocalEnvironments, refusal
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import ConflictError, NotFoundError, UserError
+from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted
 from oarsman.job.job import Job
 from oarsman.manifest import job_checked_before, job_from_document
 from oarsman.status.codec import from_wire
@@ -41,23 +44,35 @@ _umask_lock = threading.Lock()
 
 
 class StoredBackend:
-    """Any number of threads may use one of these at the same time: each has a connection to the store of its own,
-    and nothing else is shared that changes, but for a table of documents already read."""
+    """Of what its threads share, only a table of documents already read changes: each has a connection to the store of
+    its own."""
 
     home = names.DEFAULT_NAMESPACE
-    engine: str
+    place: str
+    shown: str | None = None  # the engine whose jobs are listed; None: all that are in the store
 
     def __init__(self, paths: Paths | None = None) -> None:
         self._paths = paths or Paths.default()
         self._paths.make()
         self._store = JobStore(self._paths.database)
-        self._caller = SupervisorLink(self._paths)
-        self._logs = LocalLogs(self._paths, self._store)
+        self._supervisor = SupervisorLink(self._paths)
+        self._logs = LocalLogs(self._paths, self._store, self._listening)
+        self._changes: LocalChanges | None = None
         self._known: dict[str, Job] = {}
-        self.environments = LocalEnvironments(self._paths, self._store.unsettled, _user)
+        self._environments = LocalEnvironments(self._paths, self._store.unsettled, _user)
+        self.environments = StoredEnvironments(self._environments)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._store.close)
+
+    def _listening(self, folder: Path | None = None) -> AbstractAsyncContextManager[Listener]:
+        changes = self._changes
+        if changes is None or not changes.open or changes.loop is not asyncio.get_running_loop():
+            changes = self._changes = LocalChanges(self._paths, self._store.anything_unfinished)
+        return changes.listening(folder)
 
     # -- what is wanted ------------------------------------------------------------------------------
-    def submit(
+    async def submit(
         self,
         document: Mapping[str, Any],
         *,
@@ -66,35 +81,56 @@ class StoredBackend:
         replace: bool = False,
         owner: str | None = None,
     ) -> JobRecord:
-        job = job_from_document(document)
+        job, engine = await asyncio.to_thread(self._checked, document, folder)
+        if replace:
+            await self._replace(job.key)
+
+        def add() -> StoredJob:
+            stored = self._store.add(
+                uid=str(uuid.uuid4()),
+                namespace=job.namespace,
+                name=job.name,
+                engine=engine,
+                owner=owner or _user(),
+                folder=str(folder.absolute()),
+                document=job.document,
+                now=datetime.now(UTC),
+                environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
+            )
+            self._known[stored.uid] = _as_stored(job, stored)
+            return stored
+
+        return await self._told(add)
+
+    def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:
+        """The job, and the engine that runs it."""
+        job = self._wanted(job_from_document(document))
         if _undecodable(str(folder)):
             raise UserError(
                 Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}"),
                 hint=Text("go to another one"),
             )
         self._in_its_environment(job)
-        engine = self._engine_of(job)
-        if replace:
-            self._replace(job.key)
-        stored = self._store.add(
-            uid=str(uuid.uuid4()),
-            namespace=job.namespace,
-            name=job.name,
-            engine=engine,
-            owner=owner or _user(),
-            folder=str(folder.absolute()),
-            document=document,
-            now=datetime.now(UTC),
-            environment={**environment, names.ENV_UMASK: f"{_umask():03o}"},
-        )
-        self._caller.poke(stored.uid)
-        return self._record(stored)
+        return job, self._engine_of(job)
+
+    def _wanted(self, job: Job) -> Job:
+        """As it is kept."""
+        return job
+
+    async def _told(self, change: Callable[[], StoredJob]) -> JobRecord:
+        """Make the change, and tell the supervisor."""
+        stored = await asyncio.to_thread(change)
+        await self._supervisor.poke(stored.uid)
+        return await asyncio.to_thread(self._record, stored)
+
+    async def has_folder(self, path: str) -> bool:
+        return "\0" not in path and os.path.isabs(path) and await asyncio.to_thread(os.path.isdir, path)
 
     def _engine_of(self, job: Job) -> str:
         """A job that names its hosts runs there, whichever backend it comes through; mistakes in them are told."""
         inventory = job.annotation(names.ANNOTATION_INVENTORY)
         if not inventory:
-            return self.engine
+            return self.place
         from oarsman.engines.hosts.ssh.inventory_file import load
 
         load(Path(inventory))
@@ -103,15 +139,15 @@ class StoredBackend:
     def _in_its_environment(self, job: Job) -> Attachment:
         """Raises ManifestError where there is none of that name, or one that cannot be had."""
         attached = Attaching(self._paths).of(job)
-        refused = refusal(job, attached, self.environments.known())
+        refused = refusal(job, attached, self._environments.known())
         if refused is not None:
             raise refused
         return attached
 
-    def _replace(self, key: str) -> None:
+    async def _replace(self, key: str) -> None:
         """Take a finished job of the same name away, and wait until it is gone."""
         try:
-            stored = self._store.get(key)
+            stored = await asyncio.to_thread(self._store.get, key)
         except NotFoundError:
             return
         if not from_wire(stored.status).finished:
@@ -120,66 +156,77 @@ class StoredBackend:
                 hint=Text("stop it first: {command}", command=f"oarsman stop {stored.name}"),
             )
         with contextlib.suppress(NotFoundError):  # it may be gone before we look
-            self.delete(key)
-            for _ in self.watch(key):
+            await self.delete(key)
+            async for _ in self.watch(key):
                 pass
 
-    def scale(self, key: str, workers: int) -> JobRecord:
+    async def scale(self, key: str, workers: int) -> JobRecord:
         def edit(spec: dict[str, Any]) -> None:
             worker = spec["mpiReplicaSpecs"].get("Worker")
             if worker is None:
                 raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             worker["replicas"] = workers
 
-        return self._edit(key, edit, Text("scaled"))
+        return await self._edit(key, edit, Text("scaled"))
 
-    def suspend(self, key: str) -> JobRecord:
-        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True), Text("suspended"))
+    async def suspend(self, key: str) -> JobRecord:
+        return await self._edit(
+            key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=True), Text("suspended")
+        )
 
-    def resume(self, key: str) -> JobRecord:
-        return self._edit(key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=False), Text("resumed"))
+    async def resume(self, key: str) -> JobRecord:
+        return await self._edit(
+            key, lambda spec: spec.setdefault("runPolicy", {}).update(suspend=False), Text("resumed")
+        )
 
-    def _edit(self, key: str, change: Callable[[dict[str, Any]], None], what: str) -> JobRecord:
+    async def _edit(self, key: str, change: Callable[[dict[str, Any]], None], what: str) -> JobRecord:
         """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
-        stored = self._store.get(key)
-        if from_wire(stored.status).finished:
-            raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
-        document = copy.deepcopy(dict(stored.document))
-        change(document["spec"])
-        if document == stored.document:
-            return self._record(stored)
-        job_from_document(document)
-        stored = self._store.change_document(key, document, expected_generation=stored.generation)
-        self._caller.poke(stored.uid)
-        return self._record(stored)
 
-    def stop(self, key: str) -> JobRecord:
-        if from_wire(self._store.get(key).status).finished:
-            raise ConflictError(Text("{key} has ended already", key=key))
-        stored = self._store.request_stop(key)
-        self._caller.poke(stored.uid)
-        return self._record(stored)
+        def edit() -> StoredJob:
+            stored = self._store.get(key)
+            if from_wire(stored.status).finished:
+                raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
+            document = copy.deepcopy(dict(stored.document))
+            change(document["spec"])
+            if document == stored.document:
+                return stored
+            job_from_document(document)
+            return self._store.change_document(key, document, expected_generation=stored.generation)
 
-    def delete(self, key: str) -> None:
-        self._caller.poke(self._store.request_delete(key).uid)
+        return await self._told(edit)
+
+    async def stop(self, key: str) -> JobRecord:
+        def stop() -> StoredJob:
+            if from_wire(self._store.get(key).status).finished:
+                raise ConflictError(Text("{key} has ended already", key=key))
+            return self._store.request_stop(key)
+
+        return await self._told(stop)
+
+    async def delete(self, key: str) -> None:
+        stored = await asyncio.to_thread(self._store.request_delete, key)
+        await self._supervisor.poke(stored.uid)
 
     # -- what it became ------------------------------------------------------------------------------
-    def get(self, key: str) -> JobRecord:
-        stored = self._store.get(key)
+    async def get(self, key: str) -> JobRecord:
+        stored = await asyncio.to_thread(self._store.get, key)
         if not stored.finished:
-            self._caller.attend()
-            stored = self._store.get(key)
-        return self._record(stored)
+            await self._supervisor.attend()
+            stored = await asyncio.to_thread(self._store.get, key)
+        return await asyncio.to_thread(self._record, stored)
 
-    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+    async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
         """All that can be read, in the order they came."""
-        if self._store.anything_unfinished():
-            self._caller.attend()
+        if await asyncio.to_thread(self._store.anything_unfinished):
+            await self._supervisor.attend()
+        return await asyncio.to_thread(self._listed, namespace)
+
+    def _listed(self, namespace: str | None) -> builtins.list[JobRecord]:
         found = self._store.changes(None, namespace).jobs
-        newest = {record.job.key: record for record in Readable(found, self._record)}
+        newest = {record.job.key: record for record in Readable(found, self._record, self.shown)}
         return sorted(newest.values(), key=lambda record: (record.created_at, record.job.name))
 
-    def events(self, key: str) -> Sequence[EventRecord]:
+    async def events(self, key: str) -> Sequence[EventRecord]:
         return [
             EventRecord(
                 time=event.time,
@@ -189,37 +236,43 @@ class StoredBackend:
                 message=event.message,
                 count=event.count,
             )
-            for event in self._store.events(self._store.get(key).uid)
+            for event in await asyncio.to_thread(lambda: self._store.events(self._store.get(key).uid))
         ]
 
-    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        uid = self._store.get(key).uid
+    async def watch(
+        self,
+        key: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109  # of a generator: its own waits, not those of its users
+    ) -> AsyncGenerator[JobRecord, None]:
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        uid = (await asyncio.to_thread(self._store.get, key)).uid
         seen = -1
-        with self._caller.watching() as changes:
-            while True:
-                stored = self._store.by_uid(uid)
-                if stored is None:
-                    return
+        async with self._listening() as changes:
+            while (stored := await asyncio.to_thread(self._store.by_uid, uid)) is not None:
                 if stored.revision != seen:
                     seen = stored.revision
-                    yield self._record(stored)
+                    yield await asyncio.to_thread(self._record, stored)
                     continue
-                changes.wait(uid, deadline)
+                async with asyncio.timeout_at(deadline):
+                    await changes.wait()
 
-    def follow(self, namespace: str | None = None) -> Stoppable[Batch]:
+    def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         """Needs no supervisor, and keeps none alive: it is told by the store itself. If one dies while jobs are
-        unfinished, another one is started. `close()` ends it from any thread, also while one waits in `next()`."""
-        return Stoppable(lambda stop: changes(self._paths, self._store, self._record, namespace, stop))
+        unfinished, another one is started."""
+        return changes(self._listening, self._store, self._record, namespace, self.shown)
 
     # -- what it uses, and what there is -------------------------------------------------------------
-    def usage(self, key: str) -> Sequence[HostUsage]:
+    async def usage(self, key: str) -> Sequence[HostUsage]:
         from oarsman.control import usage  # psutil is slow to import, and only this needs it
 
-        return usage.of_job(self._paths.job(self._store.get(key).uid))
+        return await asyncio.to_thread(lambda: usage.of_job(self._paths.job(self._store.get(key).uid)))
 
-    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+    async def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
         """Strictly after `since`: hand the newest time back and only what is new comes."""
+        return await asyncio.to_thread(self._usage_series, key, since)
+
+    def _usage_series(self, key: str, since: datetime | None) -> builtins.list[UsageSample]:
         start = since.timestamp() if since is not None else float("-inf")
         return [
             UsageSample(
@@ -239,15 +292,16 @@ class StoredBackend:
 
     def _unsettled(self) -> Sequence[JobRecord]:
         """Those that take room here, or wait for it."""
-        unsettled = Readable(self._store.unsettled(), self._record)
-        return [record for record in unsettled if record.engine == self.engine]
+        return list(Readable(self._store.unsettled(), self._record, self.place))
 
     # -- logs ----------------------------------------------------------------------------------------
-    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
-        stored = self._store.get(key)
-        return self._logs.lines(stored, self._record(stored).job, query)
+    async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
+        stored, job = await asyncio.to_thread(self._found, key)
+        async with aclosing(self._logs.lines(stored, job, query)) as found:
+            async for lines in found:
+                yield lines
 
-    def log_page(
+    async def log_page(
         self,
         key: str,
         query: LogQuery = EVERYTHING,
@@ -258,18 +312,26 @@ class StoredBackend:
     ) -> LogPage:
         """With filters or a search it looks at a bounded part of the log: a page may have fewer lines than `limit`, or
         none, and still have a `before`; one after a place is at the end only if `after` stays the same."""
-        stored = self._store.get(key)
-        return self._logs.page(stored, self._record(stored).job, query, after=after, before=before, limit=limit)
 
-    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Stoppable[LogPage]:
-        """A page without lines says how far a search has come. `close()` ends it from any thread."""
-        stored = self._store.get(key)
-        job = self._record(stored).job
-        if after is not None:
-            self._logs.check(stored, query, after)
-        return Stoppable(lambda stop: self._logs.follow_pages(stored, job, query, after, stop))
+        def page() -> LogPage:
+            return self._logs.page(*self._found(key), query, after=after, before=before, limit=limit)
+
+        return await asyncio.to_thread(page)
+
+    async def log_follow(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
+    ) -> AsyncGenerator[LogPage, None]:
+        """A page without lines says how far a search has come."""
+        stored, job = await asyncio.to_thread(self._found, key)
+        async with aclosing(self._logs.follow_pages(stored, job, query, after)) as pages:
+            async for page in pages:
+                yield page
 
     # -- records -------------------------------------------------------------------------------------
+    def _found(self, key: str) -> tuple[StoredJob, Job]:
+        stored = self._store.get(key)
+        return stored, self._job(stored)
+
     def _record(self, stored: StoredJob) -> JobRecord:
         return JobRecord(
             job=self._job(stored),
@@ -289,10 +351,7 @@ class StoredBackend:
         if known is not None and known.generation == stored.generation:
             job = known
         else:
-            job = job_checked_before(stored.document)
-            job = replace(
-                job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner
-            )
+            job = _as_stored(job_checked_before(stored.document), stored)
         if stored.finished:
             self._known.pop(stored.uid, None)
             return job
@@ -300,6 +359,32 @@ class StoredBackend:
             self._known.clear()
         self._known[stored.uid] = job
         return job
+
+
+class StoredEnvironments:
+    """Those of this machine, asked in threads."""
+
+    def __init__(self, environments: LocalEnvironments) -> None:
+        self._environments = environments
+
+    async def list(self) -> Sequence[EnvironmentRecord]:
+        return await asyncio.to_thread(self._environments.list)
+
+    async def get(self, name: str) -> EnvironmentRecord:
+        return await asyncio.to_thread(self._environments.get, name)
+
+    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+        return await asyncio.to_thread(self._environments.put, wanted, owner=owner)
+
+    async def delete(self, name: str) -> None:
+        await asyncio.to_thread(self._environments.delete, name)
+
+    async def log(self, name: str, *, after: int = 0) -> BuildLog:
+        return await asyncio.to_thread(self._environments.log, name, after=after)
+
+
+def _as_stored(job: Job, stored: StoredJob) -> Job:
+    return replace(job, uid=stored.uid, generation=stored.generation, created_at=stored.created_at, owner=stored.owner)
 
 
 def _undecodable(text: str) -> bool:

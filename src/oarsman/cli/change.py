@@ -1,39 +1,172 @@
-"""What the verbs that change jobs have in common: each does one thing to some jobs and says so."""
+"""The verbs that change jobs: each does one thing to some of them and says so."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman.cli import documents
+from oarsman.cli import documents, failures, options
+from oarsman.cli.messages import t
 from oarsman.cli.render import shown
-from oarsman.cli.session import Session, short
+from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.verbs import PlainVerb, Verb, verb
+from oarsman.errors import NotFoundError, UsageError
+from oarsman.status.words import DELETING
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord
+    from oarsman.service.contract import Service
+    from oarsman.service.models import JobView
+
+
+def plain_verb(name: str, plain: PlainVerb) -> Verb:
+    @verb(name, help=plain.help, examples=plain.examples)
+    @options.jobs
+    @options.output("json", "yaml", "name")
+    @options.place
+    @pass_session
+    def command(session: Session, names: tuple[str, ...], output: str | None) -> None:
+        each(session, names, plain.act, said=t.of(plain.said), output=output)
+
+    return command
 
 
 def each(
     session: Session,
     names: Iterable[str],
-    act: Callable[[str], JobRecord],
+    act: Callable[[Service, str], Coroutine[Any, Any, JobView]],
     *,
     said: str,
     output: str | None,
 ) -> None:
     """Act on every name in turn; say what was done (`said` has a place for {name}), or print the job as it is now."""
-    records = [_one(session, name, act, said=None if output else said) for name in names]
-    if output and len(records) == 1:
-        documents.emit_record(records[0], output)
-    elif output:
-        documents.emit_records(records, output)
+    documents.emit_views([_one(session, name, act, said=None if output else said) for name in names], output)
 
 
-def _one(session: Session, name: str, act: Callable[[str], JobRecord], *, said: str | None) -> JobRecord:
+def _one(
+    session: Session, name: str, act: Callable[[Service, str], Coroutine[Any, Any, JobView]], *, said: str | None
+) -> JobView:
     key = session.key(name)
-    record = act(key)
+    view = session.run(act(session.service, key))
     if said is not None and not session.quiet:
         click.echo(said.format(name=shown(short(key))))
-    return record
+    return view
+
+
+@verb(
+    "scale",
+    help=t(
+        "Change the number of workers. A running elastic job (Horovod) learns of it through discover_hosts.sh; "
+        "workers with the highest numbers go first."
+    ),
+    examples=[
+        ("oarsman scale pi 4", ""),
+        ("oarsman scale pi --workers 4", t("the same")),
+        ("oarsman scale pi --replicas 1", t("in Kubernetes' word")),
+    ],
+)
+@options.job
+@click.argument("count", type=click.IntRange(min=1), required=False, metavar="[N]")
+@click.option(
+    "--workers",
+    "--replicas",
+    "workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=t("How many workers there shall be."),
+)
+@options.output("json", "yaml", "name")
+@options.place
+@pass_session
+def scale_verb(session: Session, name: str, count: int | None, workers: int | None, output: str | None) -> None:
+    if (count is None) == (workers is None):
+        raise UsageError(t("say once how many workers there shall be"), hint=f"oarsman scale {name} 4")
+    wanted = count or workers or 1
+    each(
+        session,
+        [name],
+        lambda service, key: service.scale(key, wanted),
+        said=t("{name} is to have {workers} workers", name="{name}", workers=wanted),
+        output=output,
+    )
+
+
+@verb(
+    "delete",
+    help=t(
+        "Delete jobs with their records and logs. Running ones are stopped first. "
+        "Only --all on a terminal asks back, unless --yes is given."
+    ),
+    examples=[
+        ("oarsman delete pi other/pi", t("two jobs, the second in namespace `other`")),
+        ("oarsman delete --wait pi && oarsman run pi.yaml", t("when nothing of it is left, the next one")),
+        ("oarsman delete --all --yes", t("everything, without a question")),
+    ],
+)
+@options.any_jobs
+@click.option("--all", "everything", is_flag=True, help=t("Every job, or every one in --namespace."))
+@click.option("--wait", is_flag=True, help=t("Return when nothing of them is left."))
+@click.option("-y", "--yes", is_flag=True, help=t("Do not ask."))
+@options.output("name")
+@options.place
+@pass_session
+def delete_verb(
+    session: Session, names: tuple[str, ...], everything: bool, wait: bool, yes: bool, output: str | None
+) -> int:
+    if everything == bool(names):
+        raise UsageError(t("say which jobs: names, or --all"))
+    keys = [row.key for row in session.rows()] if everything else None
+    if keys and not yes and sys.stdin.isatty():
+        click.confirm(t("Delete {count} jobs with their logs?", count=len(keys)), abort=True, err=True)
+    code = 0
+    marked = []
+    for key in keys if keys is not None else [session.key(name) for name in names]:
+        failed = _delete(session, key, output, waits=wait)
+        code = failed or code
+        if not failed:
+            marked.append(key)
+    for key in marked if wait else ():  # all are marked by now: they go side by side
+        _await_end(session, key)
+        if not output:
+            _say_deleted(session, key)
+    return code
+
+
+def _delete(session: Session, key: str, output: str | None, *, waits: bool) -> int:
+    """One missing job does not keep the others."""
+    try:
+        session.run(session.service.delete(key))
+    except NotFoundError as error:
+        error.hint = error.hint or t("`oarsman list` shows the jobs there are")
+        return failures.report(error, session)
+    if output:
+        click.echo(documents.reference(key))
+    elif not session.quiet and not waits:
+        if _is_there(session, key):
+            click.echo(t("{name} is being deleted", name=shown(short(key))))
+        else:
+            _say_deleted(session, key)
+    return 0
+
+
+def _say_deleted(session: Session, key: str) -> None:
+    if not session.quiet:
+        click.echo(t("{name} deleted", name=shown(short(key))))
+
+
+def _is_there(session: Session, key: str) -> bool:
+    """A cluster's job is marked at once and gone when its pods are. One of the same name may be new: it counts not."""
+    try:
+        return session.run(session.service.job(key)).summary.state == DELETING
+    except NotFoundError:
+        return False
+
+
+def _await_end(session: Session, key: str) -> None:
+    with suppress(NotFoundError):
+        if _is_there(session, key):
+            for _ in session.iterate(session.service.watch(key)):
+                pass

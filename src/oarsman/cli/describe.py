@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names as words
-from oarsman.cli import events, lookups, options, render
+from oarsman.cli import options, render
+from oarsman.cli.look import events_of
 from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.text import ranges
 from oarsman.cli.times import local
 from oarsman.cli.verbs import verb
@@ -20,9 +22,9 @@ from oarsman.cli.waiting import never_started
 from oarsman.text import units
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import EventRecord, JobRecord
     from oarsman.job.job import Job
     from oarsman.job.state import Status
+    from oarsman.service.models import EventView, JobSummary
 
 STEPS = ("submitted", "admitted", "hostsUp", "launched", "firstOutput", "ended")
 
@@ -40,32 +42,33 @@ def command(session: Session, names: tuple[str, ...]) -> None:
         if number:
             click.echo("\n" + "─" * 40 + "\n")
         key = session.key(name)
-        record = session.jobs.get(key)
-        left = lookups.workers_left(session, record.job) if record.status.finished else 0
-        page(record, [event for _, event in events.of_jobs(session, [key])], session.now(), workers_left=left)
+        shown = ShownJob.of(session.run(session.service.job(key)))
+        left = session.run(session.service.attention(key)).workers_left if shown.status.finished else 0
+        page(shown, [event for _, event in events_of(session, [key])], session.now(), workers_left=left)
 
 
-def page(record: JobRecord, happened: list[EventRecord], now: datetime, *, workers_left: int = 0) -> None:
-    render.pairs(_head(record, now))
+def page(shown: ShownJob, happened: list[EventView], now: datetime, *, workers_left: int = 0) -> None:
+    status = shown.status
+    render.pairs(_head(shown, now))
     render.heading(t("Asked for"))
-    render.pairs(_asked_for(record.job), indent="  ")
-    _conditions(record.status, now)
-    _timeline(record.status)
-    _attempts(record.status, now)
-    _placement(record)
+    render.pairs(_asked_for(shown.job), indent="  ")
+    _conditions(status, now)
+    _timeline(status)
+    _attempts(status, now)
+    _placement(shown)
     if workers_left:
-        click.echo(f"  {render.kept_workers(workers_left, short(record.job.key))}")
-    if record.status.cause is not None:
+        click.echo(f"  {render.kept_workers(workers_left, short(shown.key))}")
+    if status.cause is not None:
         click.echo()
-        render.cause_card(record.status.cause)
-        if waited := _waited_for(record.status, happened):
+        render.cause_card(status.cause)
+        if waited := _waited_for(status, happened):
             click.echo(t("Before that it waited: {what}", what=render.shown(waited)))
     if happened:
         render.heading(t("Events"))
         render.event_table([("", event) for event in happened], now, with_job=False, indent="  ")
 
 
-def _waited_for(status: Status, happened: list[EventRecord]) -> str:
+def _waited_for(status: Status, happened: list[EventView]) -> str:
     """What a job waited for that was stopped before it ever ran: its end has taken the words out of the status."""
     ended = status.condition(words.FAILED)
     if ended is None or ended.reason != words.REASON_STOPPED or not never_started(status):
@@ -80,27 +83,27 @@ def _waited_for(status: Status, happened: list[EventRecord]) -> str:
     return next((of(event.message) for event in reversed(happened) if event.reason in reasons), "")
 
 
-def _submitted(record: JobRecord, now: datetime) -> str:
-    time, since = local(record.created_at), units.age(record.created_at, now)
-    if not record.owner:  # made with another tool, which leaves no name
+def _submitted(row: JobSummary, now: datetime) -> str:
+    time, since = local(row.created), units.age(row.created, now)
+    if not row.owner:  # made with another tool, which leaves no name
         return t("{time} ({age} ago)", time=time, age=since)
-    return t("{time} ({age} ago) by {owner}", time=time, age=since, owner=record.owner)
+    return t("{time} ({age} ago) by {owner}", time=time, age=since, owner=row.owner)
 
 
-def _head(record: JobRecord, now: datetime) -> list[tuple[str, str]]:
-    status = record.status
+def _head(shown: ShownJob, now: datetime) -> list[tuple[str, str]]:
+    row, job, retry_at = shown.summary, shown.job, shown.status.retry_at
     return [
-        (t("Name"), record.job.name),
-        (t("Namespace"), record.job.namespace),
-        (t("State"), render.state(record)),
-        (t("Says"), render.message(status)),
-        (t("Submitted"), _submitted(record, now)),
-        (t("Folder"), str(record.folder or "")),
-        (t("Engine"), record.engine),
-        (t("Duration"), render.duration(status, now)),
-        (t("Next try"), local(status.retry_at) if status.retry_at else ""),
-        (t("Labels"), ", ".join(f"{name}={value}" for name, value in record.job.labels.items())),
-        (t("Annotations"), ", ".join(f"{name}={value}" for name, value in record.job.annotations.items())),
+        (t("Name"), row.name),
+        (t("Namespace"), row.namespace),
+        (t("State"), render.state(row)),
+        (t("Says"), render.message(row)),
+        (t("Submitted"), _submitted(row, now)),
+        (t("Folder"), shown.folder),
+        (t("Engine"), row.engine),
+        (t("Duration"), render.duration(row, now)),
+        (t("Next try"), local(retry_at) if retry_at else ""),
+        (t("Labels"), ", ".join(f"{name}={value}" for name, value in job.labels.items())),
+        (t("Annotations"), ", ".join(f"{name}={value}" for name, value in job.annotations.items())),
     ]
 
 
@@ -201,12 +204,12 @@ def _attempts(status: Status, now: datetime) -> None:
         )
 
 
-def _placement(record: JobRecord) -> None:
+def _placement(shown: ShownJob) -> None:
     """Hosts with the ranks seen on them; a host without ranks is shown too."""
-    ranks: dict[str, list[int]] = {host: [] for host in record.job.hosts}
-    for rank, host in record.status.placement.items():
+    ranks: dict[str, list[int]] = {host: [] for host in shown.job.hosts}
+    for rank, host in shown.status.placement.items():
         ranks.setdefault(host, []).append(rank)
-    worker, launcher = record.status.worker, record.status.launcher
+    worker, launcher = shown.status.worker, shown.status.launcher
     render.heading(t("Hosts"))
     render.pairs(
         [
@@ -233,11 +236,11 @@ def _placement(record: JobRecord) -> None:
         ],
         indent="  ",
     )
-    machines = record.status.machines
+    machines = shown.status.machines
     if not machines:
         render.table([t("HOST"), t("RANKS")], [[host, ranges(found)] for host, found in ranks.items()], indent="  ")
         return
-    launcher_first = {record.job.launcher_host: ranks.pop(record.job.launcher_host, [])} | ranks
+    launcher_first = {shown.job.launcher_host: ranks.pop(shown.job.launcher_host, [])} | ranks
     render.table(
         [t("HOST"), t("MACHINE"), t("RANKS")],
         [[host, machines.get(host, ""), ranges(found)] for host, found in launcher_first.items()],

@@ -20,6 +20,7 @@ HOPELESS = 1
 
 @verb(
     "doctor",
+    of_place=True,
     help=t(
         "Look at this machine: which MPI, ssh, GPUs, cgroups and namespaces it has, and what to install. "
         "With --on ssh, look at the hosts: whether they answer, and which MPI they have. "
@@ -61,11 +62,11 @@ def _findings(session: Session) -> Sequence[DoctorFinding]:
     if session.engine == "kube":
         from oarsman.backends.kube import doctor
 
-        return doctor.examine(session.cluster())
+        return session.run(doctor.examine(session.cluster()))
     if session.engine == "ssh":
         from oarsman.backends.local.doctor import examine_ssh_hosts
 
-        return examine_ssh_hosts(session.hosts)
+        return session.run(examine_ssh_hosts(session.hosts))
     from oarsman.backends.local.doctor import examine
 
     return examine()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -10,60 +10,46 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from oarsman import names
 from oarsman.cli.session import short
 from oarsman.cli.times import rfc3339
 from oarsman.text import sentence
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord
-
+    from oarsman.service.models import JobView
 
 PREFIX = "mpijob/"
 
 
-def document(record: JobRecord) -> dict[str, Any]:
-    from oarsman.status.codec import to_wire
-
-    given = dict(record.job.document)
-    job = record.job
-    metadata = {
-        **dict(given.get("metadata") or {}),
-        "name": job.name,
-        "namespace": job.namespace,
-        "uid": job.uid,
-        "generation": job.generation,
-        "resourceVersion": str(record.revision),
-        "creationTimestamp": rfc3339(record.created_at),
-    }
-    head = {"apiVersion": job.api_version.value, "kind": names.KIND, "metadata": metadata}
-    body = {name: value for name, value in given.items() if name not in (*head, "status")}
-    return {**head, **body, "status": to_wire(record.status, texts=False)}
-
-
-def reference(record: JobRecord) -> str:
+def reference(key: str) -> str:
     """What `-o name` prints; every NAME argument takes it back."""
-    return PREFIX + short(record.job.key)
+    return PREFIX + short(key)
 
 
 def emit(value: Any, form: str) -> None:
     click.echo(to_json(value) if form == "json" else to_yaml(value).rstrip("\n"))
 
 
-def emit_record(record: JobRecord, form: str) -> None:
-    if form == "name":
-        click.echo(reference(record))
+def emit_views(views: Sequence[JobView], form: str | None) -> None:
+    """Jobs that were named: one is printed by itself. Without a form there is nothing to print."""
+    if form is None:
+        return
+    if form != "name" and len(views) == 1:
+        emit(views[0].document, form)
     else:
-        emit(document(record), form)
+        emit_jobs([(view.summary.key, view.document) for view in views], form)
 
 
-def emit_records(records: Sequence[JobRecord], form: str) -> None:
+def emit_jobs(jobs: Iterable[tuple[str, Mapping[str, Any]]], form: str) -> None:
+    """(key, document) pairs, as a list."""
     if form == "name":
-        for record in records:
-            click.echo(reference(record))
+        for key, _ in jobs:
+            click.echo(reference(key))
     else:
-        items = [document(record) for record in records]
-        emit({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, form)
+        emit_list([document for _, document in jobs], form)
+
+
+def emit_list(items: Sequence[Any], form: str) -> None:
+    emit({"apiVersion": "v1", "kind": "List", "metadata": {}, "items": items}, form)
 
 
 def to_json(value: Any) -> str:

@@ -19,8 +19,8 @@ from oarsman.errors import OarsmanError
 from oarsman.text import units
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import Environments
-    from oarsman.job.environment import EnvironmentRecord
+    from oarsman.service.contract import Service
+    from oarsman.service.models import EnvironmentView
 
 _LOOK_EVERY = 0.3
 
@@ -38,19 +38,18 @@ command = family(
 )
 
 
-def _environments(session: Session) -> Environments:
-    """On a cluster those of a namespace, which the backend has to know."""
-    if session.engine == "kube" and session.factory is None:
-        return session.cluster().environments
-    return session.jobs.environments
+def _service(session: Session) -> Service:
+    """On a cluster environments are those of a namespace, which the backend has to know."""
+    return session.here(namespace=session.namespace) if session.remote is None else session.service
 
 
 def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     try:
-        found = _environments(ctx.ensure_object(Session)).list()
+        session = ctx.ensure_object(Session)
+        found = session.run(_service(session).environments())
     except (OarsmanError, OSError, ImportError):
         return []
-    known = [(one.wanted.name, one.state) for one in found]
+    known = [(one.spec.name, one.state) for one in found]
     return [CompletionItem(name, help=state) for name, state in known if name.startswith(incomplete)]
 
 
@@ -66,10 +65,10 @@ _name = click.argument("name", metavar="NAME", shell_complete=_complete)
 @options.place
 @pass_session
 def list_(session: Session, output: str | None) -> None:
-    found = _environments(session).list()
+    found = session.run(_service(session).environments())
     if output == "name":
         for one in found:
-            click.echo(one.wanted.name)
+            click.echo(one.spec.name)
     elif output:
         documents.emit([_data(one) for one in found], output)
     elif found:
@@ -79,13 +78,13 @@ def list_(session: Session, output: str | None) -> None:
         note(t("no environments"))
 
 
-def _row(one: EnvironmentRecord) -> list[str]:
+def _row(one: EnvironmentView) -> list[str]:
     packages = str(len(one.packages)) if one.state == "Ready" else ""
     return [
-        one.wanted.name,
+        one.spec.name,
         one.state,
-        one.python or one.wanted.python or "",
-        one.wanted.mpi or "",
+        one.python or one.spec.python or "",
+        one.spec.mpi or "",
         packages,
         units.size(one.size_bytes),
         str(len(one.used_by) or ""),
@@ -142,15 +141,14 @@ def build(
     **more: str | None,
 ) -> int:
     from oarsman.client.environments import spec, text_of
-    from oarsman.job.environment import EnvironmentWanted
 
     text = "\n".join([*(text_of(path) for path in files), *packages])
     wanted = spec(name, text, {key: value for key, value in more.items() if value is not None})
-    environments = _environments(session)
-    found = environments.put(EnvironmentWanted(**wanted.model_dump()))
+    service = _service(session)
+    found = session.run(service.put_environment(wanted))
     if wait and found.state in ("Waiting", "Building"):
-        _show_log(environments, name, follow=True, err=output is not None, quiet=session.quiet)
-        found = environments.get(name)
+        _show_log(session, service, name, follow=True, err=output is not None, quiet=session.quiet)
+        found = session.run(service.environment(name))
     if output:
         documents.emit(_data(found), output)
     elif found.state != "Failed" and not session.quiet:
@@ -161,8 +159,8 @@ def build(
     return 1 if found.state == "Failed" else 0
 
 
-def _said(found: EnvironmentRecord) -> str:
-    name = found.wanted.name
+def _said(found: EnvironmentView) -> str:
+    name = found.spec.name
     if found.state == "Ready":
         return t(
             "{name} is ready: Python {python}, {count} packages",
@@ -183,11 +181,11 @@ def _said(found: EnvironmentRecord) -> str:
 @options.place
 @pass_session
 def show(session: Session, name: str, output: str | None) -> None:
-    found = _environments(session).get(name)
+    found = session.run(_service(session).environment(name))
     if output:
         documents.emit(_data(found), output)
         return
-    wanted = found.wanted
+    wanted = found.spec
     render.pairs(
         [
             (t("Name"), wanted.name),
@@ -198,7 +196,7 @@ def show(session: Session, name: str, output: str | None) -> None:
             ("MPI", wanted.mpi or ""),
             (t("Image"), wanted.image or ""),
             (t("Owner"), found.owner),
-            (t("Built"), local(found.built_at)),
+            (t("Built"), local(found.built)),
             (t("Size"), units.size(found.size_bytes)),
             ("Digest", found.digest),
             (t("Used by"), ", ".join(found.used_by)),
@@ -221,7 +219,7 @@ def show(session: Session, name: str, output: str | None) -> None:
 @options.place
 @pass_session
 def log(session: Session, name: str, follow: bool) -> None:
-    _show_log(_environments(session), name, follow=follow)
+    _show_log(session, _service(session), name, follow=follow)
 
 
 @command.verb(
@@ -233,17 +231,20 @@ def log(session: Session, name: str, follow: bool) -> None:
 @options.place
 @pass_session
 def delete(session: Session, names: tuple[str, ...]) -> None:
+    service = _service(session)
     for name in names:
-        _environments(session).delete(name)
+        session.run(service.delete_environment(name))
         if not session.quiet:
             click.echo(t("{name} deleted", name=name))
 
 
-def _show_log(environments: Environments, name: str, *, follow: bool, err: bool = False, quiet: bool = False) -> None:
+def _show_log(
+    session: Session, service: Service, name: str, *, follow: bool, err: bool = False, quiet: bool = False
+) -> None:
     """Line by line: what a build writes must not act on a terminal."""
     after, rest = 0, ""
     while True:
-        page = environments.log(name, after=after)
+        page = session.run(service.environment_log(name, after))
         *lines, rest = (rest + page.text).split("\n")
         for line in lines:
             if not quiet:
@@ -257,8 +258,6 @@ def _show_log(environments: Environments, name: str, *, follow: bool, err: bool 
         click.echo(render.shown(rest), err=err)
 
 
-def _data(record: EnvironmentRecord) -> dict[str, Any]:
+def _data(found: EnvironmentView) -> dict[str, Any]:
     """As REST tells it."""
-    from oarsman.service.environments import view_of
-
-    return view_of(record).model_dump(mode="json", by_alias=True)
+    return found.model_dump(mode="json", by_alias=True)

@@ -15,20 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from oarsman import names
-from oarsman.cli import lookups
 from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
 from oarsman.cli.messages import t
 from oarsman.cli.progress import StatusLine, waiting_for
 from oarsman.cli.session import Session, short
+from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens, waits_for_hosts
-from oarsman.errors import ConflictError, NotFoundError
-
-if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord
+from oarsman.errors import ConflictError, NotFoundError, OarsmanError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _TICK_SECONDS = 0.2
@@ -103,7 +100,7 @@ class Foreground:
     printer: Printer
     progress: StatusLine
     key: str = ""
-    record: JobRecord | None = None  # as last seen
+    shown: ShownJob | None = None  # as last seen
     gone: bool = False
     signalled: int | None = None  # the signal that stopped it
     left: bool = False  # a second signal: the supervisor finishes alone
@@ -154,7 +151,7 @@ class Foreground:
                     return True
                 self._interrupt(event.number)
             case _Unattended():
-                self.unattended = self.record is None or not self.record.status.finished
+                self.unattended = not self._finished
                 return self.unattended
             case _Unwritable():
                 self.lost_output = event.error
@@ -162,7 +159,7 @@ class Foreground:
             case _Noticed():
                 self._say(event.text)
             case _Gone():
-                self.gone = self.record is None or not self.record.status.finished
+                self.gone = not self._finished
                 self._end_lines()
             case BaseException():
                 raise event
@@ -170,17 +167,21 @@ class Foreground:
                 self._see(event)  # type: ignore[arg-type]
         return False
 
-    def _see(self, record: JobRecord) -> None:
-        before, self.record = self.record, record
-        status = record.status
+    @property
+    def _finished(self) -> bool:
+        return self.shown is not None and self.shown.status.finished
+
+    def _see(self, shown: ShownJob) -> None:
+        before, self.shown = self.shown, shown
+        status = shown.status
         for number in [a.number for a in status.attempts if a.number > self._followed]:
             self._followed = number
             self._attempts.put(number)
-        for text in self._reasons.news(record):
+        for text in self._reasons.news(shown):
             self._whisper(text)
         if status.is_true(names.SUSPENDED) and not (before and before.status.is_true(names.SUSPENDED)):
             self._say(t("{name} is suspended; `oarsman resume {name}` goes on", name=short(self.key)))
-        waiting = waiting_for(record)
+        waiting = waiting_for(shown)
         self.progress.show(waiting)
         if waiting and status.queue and not self.progress.visible and not waits_for_hosts(status):
             self._whisper_once(waiting)
@@ -211,14 +212,17 @@ class Foreground:
         threading.Thread(target=self._guarded, args=(self._see_to_the_stop,), name="stop", daemon=True).start()
 
     def _see_to_the_stop(self) -> None:
+        service = self.session.service
         with suppress(ConflictError, NotFoundError):  # it ended by itself, or was deleted, a moment ago
-            self.session.open().stop(self.key)
-        if self.session.engine != "kube":
+            self.session.run(service.stop(self.key))
+        if self.session.place != "kube":  # the supervisor is started where there is none
             return
         looks = 0
         while not self._over.wait(_UNATTENDED_SECONDS):
             looks += 1
-            served = lookups.served(self.session, self.key.partition("/")[0])
+            served = None
+            with suppress(OarsmanError, OSError):
+                served = self.session.run(service.attention(self.key)).served
             if served is False or (served is None and looks >= _UNKNOWN_LOOKS):
                 self._events.put(_Unattended())
                 return
@@ -246,22 +250,25 @@ class Foreground:
             self._events.put(error)
 
     def _watch(self) -> None:
-        for record in self.session.open().watch(self.key):
-            self._events.put(record)
-            if record.status.finished:
+        service = self.session.service
+        for view in self.session.iterate(service.watch(self.key)):
+            shown = ShownJob.of(view)
+            self._events.put(shown)
+            if shown.status.finished:
                 return
         self._events.put(_Gone())
 
     def _bring_lines(self) -> None:
         """Attempt after attempt, each asked for by number: no line twice, none skipped."""
-        from oarsman.backends.base import LogQuery
+        from oarsman.service.models import LogFilter
 
-        jobs = self.session.open()
+        service = self.session.service
         while (attempt := self._attempts.get()) is not None:
             with suppress(NotFoundError):  # deleted meanwhile
-                for line in jobs.logs(self.key, LogQuery(attempt=attempt, follow=True)):
+                for block in self.session.iterate(service.lines(self.key, LogFilter(attempt=attempt), follow=True)):
                     self.progress.end()
-                    self._write(line)
+                    for line in block:
+                        self._write(line)
         self._events.put(_LinesDone())
 
     def _write(self, line: Any) -> None:

@@ -9,6 +9,7 @@ from oarsman.cli.verbs import family
 
 command = family(
     "hosts",
+    of_place=True,
     help=t(
         "Look at SSH hosts: machines that are reached over ssh and have an MPI, and nothing else. A file "
         "names them, as mpirun's hostfile does: --hosts, OARSMAN_HOSTS, or hosts.yaml, hosts or hostfile in "

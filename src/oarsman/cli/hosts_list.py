@@ -52,7 +52,7 @@ def command(session: Session, refresh: bool, output: str | None) -> None:
     from oarsman.control import host_state
 
     _ask(session, inventory, refresh=refresh)
-    known, held = host_state.known(inventory), SshBackend(str(inventory.file)).held()
+    known, held = host_state.known(inventory), session.run(SshBackend(str(inventory.file)).held())
     rows = [Row(host, known[host.name], held.get(host.name)) for host in inventory.hosts]
     if output == "json":
         documents.emit([row.document() for row in rows], "json")

@@ -23,7 +23,9 @@ from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord
+    from pathlib import Path
+
+    from oarsman.service.models import JobView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +41,12 @@ class JobInput:
             return [files.placed(builder.apply(job.document, self.settings), session) for job in jobs]
         if not self.words:
             raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python3 -m mpi4py train.py")
-        if session.engine == "kube" and not self.shape.image:
+        if session.place == "kube" and not self.shape.image:
             raise UsageError(
                 t("a command on a cluster needs --image: the program and an MPI have to be in it"),
                 hint=f"oarsman run --on kube -n {self.shape.processes} --image IMAGE -- {' '.join(self.words)}",
             )
-        shape = builder.for_ssh_hosts(self.shape) if session.engine == "ssh" else self.shape
+        shape = builder.for_ssh_hosts(self.shape) if session.place == "ssh" else self.shape
         made = builder.document(self.words, shape, self.settings, suffix=builder.new_suffix())
         return [files.placed(made, session)]
 
@@ -69,17 +71,23 @@ class JobInput:
         return found[0]
 
 
-def hand_in(session: Session, document: dict[str, Any], *, replace: bool) -> JobRecord:
-    """Submit with what the job inherits from here: the environment and the folder."""
-    import os
+def current_folder() -> Path:
     from pathlib import Path
 
     try:
-        folder = Path.cwd()
+        return Path.cwd()
     except OSError as error:
         raise UserError(t("the current folder is gone"), hint=t("change to a folder that exists")) from error
+
+
+def hand_in(session: Session, document: dict[str, Any], *, replace: bool) -> JobView:
+    """Submit. A job that is handed in here inherits variables and folder; at a server it gets the server's."""
+    from oarsman.service.models import Create
+
+    if session.remote is None:
+        current_folder()
     try:
-        return session.jobs.submit(document, environment=dict(os.environ), folder=folder, replace=replace)
+        return session.run(session.service.create(Create(document=document, replace=replace)))
     except ConflictError as error:
         if not replace:
             error.hint = t("--replace takes the place of a job that has ended; --name gives this one another name")

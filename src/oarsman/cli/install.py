@@ -1,7 +1,8 @@
-"""`oarsman install`: MPIJobs and their operator for a cluster."""
+"""`oarsman install`: MPIJobs and their operator for a cluster. `oarsman uninstall`: the operator goes, jobs stay."""
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from oarsman.cli import documents, options
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
 from oarsman.cli.verbs import verb
+from oarsman.errors import UsageError
 
 if TYPE_CHECKING:
     from oarsman.backends.kube.install import InstallStep
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 @verb(
     "install",
+    of_place=True,
     help=t(
         "Bring MPIJobs to a Kubernetes cluster: their definition, rights, and the operator that runs them. "
         "Each object is named with what became of it. Doing it again brings all up to date."
@@ -70,6 +73,7 @@ def command(
     output: str | None,
 ) -> None:
     from oarsman.backends.kube import install
+    from oarsman.backends.kube.errors import in_plain_words
 
     watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
     settings = install.InstallSettings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
@@ -83,11 +87,13 @@ def command(
         documents.emit({"apiVersion": "v1", "kind": "List", "items": wanted}, output)
         return
     cluster = session.cluster()
-    for step in cluster.stream(lambda kube: (install.preview if dry_run else install.apply)(kube, wanted, force=force)):
-        show(step, session)
-    if not (dry_run or no_wait):
-        for step in cluster.stream(lambda kube: install.ready(kube, wanted, timeout)):
+    with in_plain_words(cluster.access):
+        kube = session.run(cluster.kube())
+        for step in session.iterate((install.preview if dry_run else install.apply)(kube, wanted, force=force)):
             show(step, session)
+        if not (dry_run or no_wait):
+            for step in session.iterate(install.ready(kube, wanted, timeout)):
+                show(step, session)
 
 
 def show(step: InstallStep, session: Session) -> None:
@@ -108,3 +114,52 @@ def show(step: InstallStep, session: Session) -> None:
         click.echo(f"{step.object} {words[step.what]}")
         if step.no_image:
             click.echo(f"  {t('hint:')} {t('--image names an image that the cluster can pull')}")
+
+
+@verb(
+    "uninstall",
+    of_place=True,
+    help=t(
+        "Take the operator and its rights away from a cluster. The definition of MPIJobs stays, and every job with it; "
+        "with --with-crd both go, and what runs ends."
+    ),
+    examples=[
+        ("oarsman uninstall", t("the operator alone")),
+        ("oarsman uninstall --with-crd --yes", t("everything, without a question")),
+    ],
+)
+@click.option(
+    "--namespace",
+    "place",
+    default="mpi-operator",
+    metavar="NS",
+    help=t("Where the operator lives; default: mpi-operator."),
+)
+@click.option("--with-crd", is_flag=True, help=t("Delete the definition of MPIJobs too, and so every job."))
+@click.option("--force", is_flag=True, help=t("Take away what a Helm release brought, too."))
+@click.option("-y", "--yes", is_flag=True, help=t("Do not ask."))
+@options.cluster
+@pass_session
+def uninstall_verb(session: Session, place: str, with_crd: bool, force: bool, yes: bool) -> None:
+    from oarsman.backends.kube import install
+    from oarsman.backends.kube.errors import in_plain_words
+
+    cluster = session.cluster()
+    kube = session.run(cluster.kube())
+    wanted = install.documents(install.InstallSettings(namespace=place))
+    if not yes:
+        _ask(cluster.access.server, session.run(install.count_jobs(kube)) if with_crd else None)
+    with in_plain_words(cluster.access):
+        for step in session.iterate(install.remove(kube, wanted, with_definition=with_crd, force=force)):
+            show(step, session)
+
+
+def _ask(server: str, jobs: int | None) -> None:
+    if not sys.stdin.isatty():
+        raise UsageError(t("this takes the operator away and asks first"), hint=t("--yes answers the question"))
+    if jobs is None:
+        question = t("Take the operator away from {server}? Type yes", server=server)
+    else:
+        question = t("Take the operator and {count} jobs away from {server}? Type yes", count=jobs, server=server)
+    if click.prompt(question, default="no", show_default=False, err=True).strip().lower() not in ("yes", t("yes")):
+        raise click.Abort

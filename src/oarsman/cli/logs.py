@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
@@ -13,13 +12,14 @@ from oarsman.cli import options, render
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.times import parse_moment
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import Reasons, never_started
 from oarsman.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord, LogQuery
+    from oarsman.service.models import JobSummary, LogFilter
 
 
 @verb(
@@ -74,48 +74,44 @@ def command(
     no_tags: bool,
     output: str | None,
 ) -> None:
-    from oarsman.backends.base import LogQuery
     from oarsman.cli.logview import Printer
+    from oarsman.service.models import LogFilter
 
     if launcher and (ranks or workers):
         raise UsageError(t("--launcher leaves out every rank: it goes with neither --rank nor --worker"))
-    query = LogQuery(
-        ranks=ranks,
-        workers=workers,
-        launcher_only=launcher,
-        stream="err" if stderr else None,
-        since=parse_moment(since, session.now()) if since else None,
-        tail=tail,
-        attempt=attempt,
-        follow=follow,
-    )
+    only = LogFilter(ranks=ranks, workers=workers, launcher=launcher, stream="err" if stderr else None, attempt=attempt)
+    moment = parse_moment(since, session.now()) if since else None
     key = session.key(name)
-    _no_such_rank(session, key, query)
+    _no_such_rank(session, key, only)
     silent = True
     try:
         with Printer(tags=not no_tags, timestamps=timestamps, as_json=output == "json") as printer:
-            for part in _every_attempt(session, key, query) if follow and attempt is None else [query]:
-                for line in session.jobs.logs(key, part):
-                    silent = False
-                    printer.write(line)
+            for number in _every_attempt(session, key) if follow and attempt is None else [attempt]:
+                part = only.model_copy(update={"attempt": number})
+                lines = session.service.lines(key, part, since=moment, tail=tail, follow=follow)
+                for block in session.iterate(lines):
+                    for line in block:
+                        silent = False
+                        printer.write(line)
+                tail = None  # it counts for the first
     except NotFoundError:  # a log that never began is not missed
         if not silent or _unstarted(session, key) is None:
             raise
-    if silent and not session.quiet and (record := _unstarted(session, key)) is not None:
-        why = render.message(record.status)
-        said = t("{name} has not started: it is {state}", name=short(key), state=render.state(record))
+    if silent and not session.quiet and (row := _unstarted(session, key)) is not None:
+        why = render.message(row)
+        said = t("{name} has not started: it is {state}", name=short(key), state=render.state(row))
         note(f"{said}: {render.shown(why, sys.stderr)}" if why else said)
 
 
-def _no_such_rank(session: Session, key: str, query: LogQuery) -> None:
+def _no_such_rank(session: Session, key: str, only: LogFilter) -> None:
     """A rank that is not there would be waited for in silence. Of earlier attempts nobody knows how many they had."""
-    if not query.ranks:
+    if not only.ranks:
         return
-    record = session.jobs.get(key)
-    newest = record.status.attempt
-    number = _ranks_there(record)
-    missing = [rank for rank in query.ranks if number is not None and rank >= number]
-    if number is None or not missing or (query.attempt and newest and query.attempt != newest.number):
+    shown = ShownJob.of(session.run(session.service.job(key)))
+    newest = shown.status.attempt
+    number = _ranks_there(shown)
+    missing = [rank for rank in only.ranks if number is not None and rank >= number]
+    if number is None or not missing or (only.attempt and newest and only.attempt != newest.number):
         return
     raise NotFoundError(
         t("{name} has no rank {rank}", name=short(key), rank=", ".join(map(str, missing))),
@@ -123,37 +119,36 @@ def _no_such_rank(session: Session, key: str, query: LogQuery) -> None:
     )
 
 
-def _ranks_there(record: JobRecord) -> int | None:
+def _ranks_there(shown: ShownJob) -> int | None:
     """How many ranks a job has; None where only its launcher knows."""
-    from oarsman.service.views import ranks_asked_for
-
-    line, status = record.job.launch, record.status
-    stated = ranks_asked_for(record.job) if line is not None and not line.in_shell and not line.elastic else None
+    line, status = shown.job.launch, shown.status
+    stated = shown.summary.ranks if line is not None and not line.in_shell and not line.elastic else None
     seen = max(status.placement, default=-1) + 1
     if stated is None:
         return seen if seen and status.finished else None
     return max(stated, seen)
 
 
-def _unstarted(session: Session, key: str) -> JobRecord | None:
+def _unstarted(session: Session, key: str) -> JobSummary | None:
     """The job, if it never got so far that it could write anything."""
     try:
-        record = session.jobs.get(key)
+        shown = ShownJob.of(session.run(session.service.job(key)))
     except NotFoundError:
         return None
-    return record if never_started(record.status) else None
+    return shown.summary if never_started(shown.status) else None
 
 
-def _every_attempt(session: Session, key: str, query: LogQuery) -> Iterator[LogQuery]:
-    """The newest attempt, then those that follow it, until the job ends. `tail` counts for the first."""
+def _every_attempt(session: Session, key: str) -> Iterator[int]:
+    """The newest attempt, then those that follow it, until the job ends."""
     seen = 0
     reasons = Reasons()
-    for record in session.jobs.watch(key):
-        for text in [] if session.quiet or record.status.finished else reasons.news(record):
+    for view in session.iterate(session.service.watch(key)):
+        shown = ShownJob.of(view)
+        for text in [] if session.quiet or shown.status.finished else reasons.news(shown):
             note(text)
-        numbers = [attempt.number for attempt in record.status.attempts if attempt.number > seen]
+        numbers = [attempt.number for attempt in shown.status.attempts if attempt.number > seen]
         for number in numbers if seen else numbers[-1:]:
-            yield replace(query, attempt=number)
-            query, seen = replace(query, tail=None), number
-        if record.status.finished:
+            yield number
+            seen = number
+        if shown.status.finished:
             return

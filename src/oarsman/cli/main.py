@@ -14,24 +14,59 @@ import click
 from oarsman.cli import failures, options
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
-from oarsman.cli.verbs import HelpPage, Verb, everywhere, section
+from oarsman.cli.verbs import HelpPage, PlainVerb, Verb, everywhere, section
 from oarsman.errors import UsageError
+from oarsman.text.catalogue import N_
+
+# Verbs that do one thing to jobs and say so: a row here is all that one needs in the command.
+PLAIN: dict[str, PlainVerb] = {
+    "suspend": PlainVerb(
+        act=lambda service, key: service.suspend(key),
+        said=N_("{name} is being suspended"),
+        help=t(
+            "Suspend jobs: their processes end, their records and logs stay. "
+            "`oarsman resume` starts them again from the beginning of their work."
+        ),
+        examples=[("oarsman suspend pi", t("make room without losing the job"))],
+    ),
+    "resume": PlainVerb(
+        act=lambda service, key: service.resume(key),
+        said=N_("{name} goes on"),
+        help=t("Resume suspended jobs. They queue for room again and start as a new attempt."),
+        examples=[("oarsman resume pi", "")],
+    ),
+    "stop": PlainVerb(
+        act=lambda service, key: service.stop(key),
+        said=N_("{name} is being stopped"),
+        help=t(
+            "Stop jobs for good: their processes end, their records and logs stay. "
+            "A stopped job counts as failed, with the reason StoppedByUser."
+        ),
+        examples=[
+            ("oarsman stop pi", ""),
+            ("oarsman stop pi && oarsman wait pi --for finished", t("until nothing of it runs")),
+        ],
+    ),
+}
 
 SECTIONS: dict[str, tuple[str, ...]] = {
     t("Run"): ("run", "submit", "wait", "sweep"),
     t("Look"): ("list", "get", "describe", "logs", "events", "top"),
-    t("Change"): ("scale", "suspend", "resume", "stop", "delete"),
+    t("Change"): ("scale", *PLAIN, "delete"),
     t("Check"): ("validate", "plan", "convert", "doctor"),
     t("Packages"): ("env",),
     t("Hosts"): ("hosts",),
-    t("Console"): ("serve", "users", "tokens"),
+    t("Console"): ("serve", "users", "tokens", "server"),
     t("Other"): ("install", "uninstall", "supervisor", "operator", "completion", "version"),
 }
 VERBS = tuple(name for names in SECTIONS.values() for name in names)
+# Verbs that share a module, in which each is called NAME_verb; any other is the `command` of its own module.
+_TOGETHER = {"about": "version completion supervisor", "change": "scale delete", "look": "list get events top"}
+_MODULES = {name: module for module, names in _TOGETHER.items() for name in names.split()} | {"uninstall": "install"}
 
 
 class Oarsman(HelpPage, click.Group):
-    """A group whose verbs are modules of this package, each with a `command`."""
+    """A group whose verbs are in modules of this package."""
 
     examples = (
         ("oarsman doctor", t("what this machine can do")),
@@ -45,7 +80,12 @@ class Oarsman(HelpPage, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command = import_module(f"oarsman.cli.{cmd_name}").command
+        if cmd_name in PLAIN:
+            return import_module("oarsman.cli.change").plain_verb(cmd_name, PLAIN[cmd_name])  # type: ignore[no-any-return]
+        if cmd_name in _MODULES:
+            command = getattr(import_module(f"oarsman.cli.{_MODULES[cmd_name]}"), f"{cmd_name}_verb")
+        else:
+            command = import_module(f"oarsman.cli.{cmd_name}").command
         assert isinstance(command, Verb)
         return command
 
@@ -80,6 +120,8 @@ class Oarsman(HelpPage, click.Group):
             code = outcome if isinstance(outcome, int) else 0
         except BaseException as error:  # what went wrong before a verb was found
             code = failures.report(error, session)
+        finally:
+            session.close()
         sys.exit(code)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:

@@ -146,6 +146,7 @@ _FLAGS = [
 
 @verb(
     "operator",
+    of_place=True,
     cls=GoVerb,
     params=_FLAGS,
     aliases={"kubeConfig": "kubeconfig", "mpi-kubectl-delivery-image": "kubectl-delivery-image"},

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from oarsman import names
@@ -41,6 +42,17 @@ class _PlaceType(click.Choice[str]):
 
 def engine(command: F) -> F:
     """Which engine, which hosts and which cluster, for verbs that have no jobs to name."""
+    command = _kept("token-file", "FILE", t("With --server, the file with its token (also: OARSMAN_TOKEN)."))(command)
+    command = click.option(
+        "--server",
+        cls=Common,
+        metavar="URL",
+        envvar="OARSMAN_SERVER",
+        expose_value=False,
+        is_eager=True,
+        callback=_chosen("server"),
+        help=t("The jobs of a server, as `oarsman serve` starts one (also: OARSMAN_SERVER)."),
+    )(command)
     command = _kept("kubeconfig", "FILE", t("The file that says how to reach the cluster."))(command)
     command = _kept("context", "NAME", t("The context of the kubeconfig to use."))(command)
     command = _kept("hosts", "FILE", t("With --on ssh, the file that names the hosts (also: OARSMAN_HOSTS)."))(command)
@@ -52,9 +64,24 @@ def engine(command: F) -> F:
         envvar="OARSMAN_ON",
         expose_value=False,
         is_eager=True,
-        callback=remember("engine"),
+        callback=_chosen("engine"),
         help=t("Where jobs run: on this machine (the default), on SSH hosts or on a cluster."),
     )(command)
+
+
+def _chosen(attribute: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    """Keeps the value and where it comes from: what is on the command line goes before variables."""
+
+    def keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if not value:
+            return
+        session = ctx.ensure_object(Session)
+        typed = ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE
+        if typed or session.said.get(attribute) != "option":
+            setattr(session, attribute, value)
+            session.said[attribute] = "option" if typed else "variable"
+
+    return keep
 
 
 def cluster(command: F) -> F:
@@ -82,7 +109,7 @@ def _kept(name: str, metavar: str, help: str, *short: str) -> Callable[[F], F]:
         metavar=metavar,
         expose_value=False,
         is_eager=True,
-        callback=remember(name),
+        callback=remember(name.replace("-", "_")),
         help=help,
     )
 
@@ -108,13 +135,12 @@ def output(*forms: str) -> Callable[[F], F]:
 def complete_job(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Names of jobs for the shell. A completion that cannot look is empty, never noisy."""
     try:
-        session = ctx.ensure_object(Session)
-        records = session.jobs.list(session.scope)
+        rows = ctx.ensure_object(Session).rows()
     except (OarsmanError, OSError, ImportError):
         return []
-    from oarsman.cli.render import state
+    from oarsman.status import words
 
-    known = [(short(record.job.key), state(record)) for record in records]
+    known = [(short(row.key), words.for_people(row.state, row.reason)) for row in rows]
     return [CompletionItem(name, help=word) for name, word in known if name.startswith(incomplete)]
 
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from oarsman import names
 from oarsman.cli import documents, options, render
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.messages import of, t
@@ -18,9 +14,8 @@ from oarsman.cli.text import ranges
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import Fit
-    from oarsman.backends.local.preview import Preview
     from oarsman.job.job import Job
+    from oarsman.service.models import FitView, PlanView
 
 
 @verb(
@@ -48,26 +43,17 @@ def command(session: Session, asked: JobInput, output: str | None) -> None:
         documents.emit(document, "yaml")
         return
     from oarsman.manifest import job_from_document
+    from oarsman.service.models import Create
 
+    found = session.run(session.service.plan(Create(document=document)))
     job = job_from_document(document)
-    found = _preview(session, job, document)
     if output:
         documents.emit(as_data(job, found), output)
     else:
         show(job, found)
 
 
-def _preview(session: Session, job: Job, document: Mapping[str, Any]) -> Preview:
-    if session.engine == "ssh":
-        return session.ssh_backend().preview(document, dict(os.environ))
-    from oarsman.backends.local.preview import preview
-
-    if job.annotation(names.ANNOTATION_ENVIRONMENT):
-        session.jobs.fit(document)  # refuses an environment that cannot be had
-    return preview(job, dict(os.environ), Path.cwd())
-
-
-def as_data(job: Job, found: Preview) -> dict[str, object]:
+def as_data(job: Job, found: PlanView) -> dict[str, object]:
     fit = {"fits": found.fit.now, "reason": found.fit.reason} if found.fit is not None else {}
     return {
         "job": job.key,
@@ -85,11 +71,11 @@ def as_data(job: Job, found: Preview) -> dict[str, object]:
     }
 
 
-def _machine(found: Preview, host: str) -> dict[str, str]:
+def _machine(found: PlanView, host: str) -> dict[str, str]:
     return {"machine": found.machines[host]} if host in found.machines else {}
 
 
-def show(job: Job, found: Preview) -> None:
+def show(job: Job, found: PlanView) -> None:
     render.pairs(
         [
             (t("Name"), job.key),
@@ -136,7 +122,7 @@ def show(job: Job, found: Preview) -> None:
     _block(t("Cannot be honoured here"), "\n".join(found.not_honoured))
 
 
-def _room(fit: Fit) -> str:
+def _room(fit: FitView) -> str:
     if fit.now:
         return t("fits: it can start now")
     why = of(fit.reason)

@@ -15,15 +15,15 @@ from oarsman.cli.waiting import waits_for_hosts
 if TYPE_CHECKING:
     from rich.status import Status as Spinner
 
-    from oarsman.backends.base import JobRecord
+    from oarsman.cli.shown_job import ShownJob
 
 
-def waiting_for(record: JobRecord) -> str | None:
+def waiting_for(shown: ShownJob) -> str | None:
     """What the job waits for; None once it speaks or has ended."""
-    status, job = record.status, record.job
+    status, job = shown.status, shown.job
     if status.finished or "firstOutput" in status.timeline:
         return None
-    if record.stop_requested:
+    if shown.stopping:
         return t("{name}: stopping", name=job.name)
     if status.queue is not None and not status.queue.position:  # it is not known yet whether it has to stand in line
         return t("{name}: waiting: {reason}", name=job.name, reason=of(status.queue.reason))

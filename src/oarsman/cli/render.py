@@ -21,9 +21,8 @@ from oarsman.status import words
 from oarsman.text import units
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import EventRecord, JobRecord
-    from oarsman.engines.contract import HostUsage
-    from oarsman.job.state import Cause, Status
+    from oarsman.job.state import Cause
+    from oarsman.service.models import EventView, HostUsageView, JobSummary
 
 _COLOURS = {
     names.SUCCEEDED: "green",
@@ -37,8 +36,6 @@ _COLOURS = {
     "warn": "yellow",
     "missing": "red",
 }
-
-_MACHINES = 4  # named in a row of a table
 
 Style = Callable[[str], str]
 
@@ -86,72 +83,57 @@ def heading(text: str) -> None:
 # -- jobs --------------------------------------------------------------------------------------------
 
 
-def job_table(records: Sequence[JobRecord], now: datetime, *, wide: bool = False) -> None:
+def job_table(rows: Sequence[JobSummary], now: datetime, *, wide: bool = False) -> None:
     """Where a job is, is shown where that differs; a wide table has it anyway."""
     headers = [t("NAME"), t("STATE"), t("WORKERS"), t("AGE"), t("DURATION"), t("REASON")]
-    several = len({record.engine for record in records}) > 1
+    several = len({row.engine for row in rows}) > 1
     if wide:
         headers += [t("SLOTS"), "MPI", t("ENGINE"), t("OWNER"), t("ATTEMPT"), t("MESSAGE")]
     elif several:
         headers.append(t("ENGINE"))
 
-    def more(record: JobRecord) -> list[str]:
-        return _wide_row(record) if wide else [record.engine] if several else []
+    def more(row: JobSummary) -> list[str]:
+        return _wide_row(row) if wide else [row.engine] if several else []
 
-    table(headers, [_job_row(record, now) + more(record) for record in records])
+    table(headers, [_job_row(row, now) + more(row) for row in rows])
 
 
-def _job_row(record: JobRecord, now: datetime) -> list[str]:
-    status = record.status
-    workers = str(record.job.workers) if status.finished else f"{status.worker.ready}/{record.job.workers}"
+def _job_row(row: JobSummary, now: datetime) -> list[str]:
     return [
-        short(record.job.key),
-        state(record),
-        workers,
-        units.age(record.created_at, now),
-        duration(status, now),
-        words.reason(status),
+        short(row.key),
+        state(row),
+        str(row.workers) if finished(row) else f"{row.workers_ready}/{row.workers}",
+        units.age(row.created, now),
+        duration(row, now),
+        row.reason,
     ]
 
 
-def _wide_row(record: JobRecord) -> list[str]:
-    attempt = record.status.attempt
+def _wide_row(row: JobSummary) -> list[str]:
     return [
-        str(record.job.slots),
-        record.job.implementation.value,
-        where(record),
-        record.owner,
-        str(attempt.number) if attempt else "",
-        message(record.status),
+        str(row.slots),
+        row.implementation,
+        f"{row.engine} ({row.machines})" if row.machines else row.engine,
+        row.owner,
+        str(row.attempt or ""),
+        message(row),
     ]
 
 
-def where(record: JobRecord) -> str:
-    """The engine, and the machines of an inventory: `ssh (node1, node2 +3)`."""
-    machines = list(dict.fromkeys(record.status.machines.values()))
-    more = f" +{len(machines) - _MACHINES}" if len(machines) > _MACHINES else ""
-    return f"{record.engine} ({', '.join(machines[:_MACHINES])}{more})" if machines else record.engine
+def finished(row: JobSummary) -> bool:
+    """Also of one that is being deleted; another operator's may have no time of its end."""
+    return row.ended is not None or row.state in (names.SUCCEEDED, names.FAILED)
 
 
-def state(record: JobRecord) -> str:
-    return words.for_people(plain_state(record), words.reason(record.status))
+def state(row: JobSummary) -> str:
+    return words.for_people(row.state, row.reason)
 
 
-def plain_state(record: JobRecord) -> str:
-    """As programs are told it."""
-    return words.state(record.status, deleting=record.deleting, stop_requested=record.stop_requested)
-
-
-def message(status: Status) -> str:
+def message(row: JobSummary) -> str:
     """Why it is as it is, in a sentence: the cause, the queue, or what the condition says."""
-    if status.cause is not None:
-        return of(status.cause.summary)
-    if status.queue is not None:
-        queue = status.queue
-        if not queue.position:
-            return of(queue.reason)
-        return t("place {position} in the queue: {reason}", position=queue.position, reason=of(queue.reason))
-    return of(words.message(status))
+    if row.cause or not row.queue_position:
+        return of(row.cause or row.message)
+    return t("place {position} in the queue: {reason}", position=row.queue_position, reason=of(row.message))
 
 
 def kept_workers(count: int, name: str) -> str:
@@ -162,11 +144,11 @@ def kept_workers(count: int, name: str) -> str:
     )
 
 
-def duration(status: Status, now: datetime) -> str:
-    return units.took(status.start_time, status.completion_time, now)
+def duration(row: JobSummary, now: datetime) -> str:
+    return units.took(row.started, row.ended, now)
 
 
-def event_table(events: Iterable[tuple[str, EventRecord]], now: datetime, *, with_job: bool, indent: str = "") -> None:
+def event_table(events: Iterable[tuple[str, EventView]], now: datetime, *, with_job: bool, indent: str = "") -> None:
     """(job, event) pairs, oldest first."""
     headers = [t("AGE"), t("KIND"), t("NAME"), t("REASON"), t("MESSAGE")]
     rows = [[units.age(event.time, now), event.severity, job, event.reason, _times(event)] for job, event in events]
@@ -176,11 +158,11 @@ def event_table(events: Iterable[tuple[str, EventRecord]], now: datetime, *, wit
     table(headers, rows, indent=indent)
 
 
-def _times(event: EventRecord) -> str:
+def _times(event: EventView) -> str:
     return of(event.message) + (f" (x{event.count})" if event.count > 1 else "")
 
 
-def usage_table(usages: Iterable[tuple[str, HostUsage]]) -> None:
+def usage_table(usages: Iterable[tuple[str, HostUsageView]]) -> None:
     headers = [t("NAME"), t("HOST"), t("ROLE"), t("PROCESSES"), "CPU", t("MEMORY"), t("LIMIT"), t("GPUS")]
     table(
         headers,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names
-from oarsman.cli import lookups, options, render
+from oarsman.cli import options, render
 from oarsman.cli.failures import note
 from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
 from oarsman.cli.messages import t
@@ -20,7 +20,7 @@ from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:
     from oarsman.cli.foreground import Foreground
-    from oarsman.job.state import Status
+    from oarsman.cli.shown_job import ShownJob
 
 
 @verb(
@@ -54,12 +54,12 @@ def command(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, 
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
     watched = Foreground(session=session, printer=printer, progress=StatusLine(wanted=not session.quiet))
     with watched.signals() as signals, printer:
-        record = hand_in(session, document, replace=replace)
+        view = hand_in(session, document, replace=replace)
         signals.waiting = False
-        watched.follow(record.job.key)
+        watched.follow(view.summary.key)
     if remove and not watched.left:
         with suppress(NotFoundError):
-            session.jobs.delete(watched.key)
+            session.run(session.service.delete(watched.key))
     if watched.lost_output is not None and watched.signalled is None:  # the job was stopped, since nobody could read it
         raise watched.lost_output
     return _conclude(watched, session)
@@ -68,55 +68,56 @@ def command(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, 
 def _conclude(watched: Foreground, session: Session) -> int:
     """The last line, the cause if there is one, and the exit code."""
     name = short(watched.key)
-    status = watched.record.status if watched.record is not None else None
+    shown = watched.shown
     if watched.left:
         note(t("{name} is left to {controller}, which goes on stopping it", name=name, controller=controller(session)))
-    elif watched.gone or status is None:
+    elif watched.gone or shown is None:
         note(t("{name} was deleted", name=name))
     elif watched.unattended:
         note(t("no operator is running, so nobody stops {name}; `oarsman delete {name}` removes it", name=name))
     else:
-        _say_outcome(name, status, session, stopped=watched.signalled is not None)
+        _say_outcome(name, shown, session, stopped=watched.signalled is not None)
         _say_what_is_left(watched, session)
     if watched.signalled is not None:
         return 128 + watched.signalled
-    return exit_code(status) if status is not None and not watched.gone else 1
+    return exit_code(shown) if shown is not None and not watched.gone else 1
 
 
-def _say_outcome(name: str, status: Status, session: Session, *, stopped: bool) -> None:
-    took = render.duration(status, session.now()) or "0s"
-    if status.is_true(names.SUCCEEDED):
+def _say_outcome(name: str, shown: ShownJob, session: Session, *, stopped: bool) -> None:
+    took = render.duration(shown.summary, session.now()) or "0s"
+    if shown.status.is_true(names.SUCCEEDED):
         if not session.quiet:
             note(click.style(t("{name} succeeded after {took}", name=name, took=took), fg="green"))
-    elif stopped and session.engine == "kube":
+    elif stopped and session.place == "kube":
         note(t("{name} was stopped after {took}; its pods are going away", name=name, took=took))
     elif stopped:
         note(t("{name} was stopped after {took}; nothing of it is left", name=name, took=took))
     else:
         note(click.style(t("{name} failed after {took}", name=name, took=took), fg="red"))
-        show_failure(status)
+        show_failure(shown)
 
 
 def _say_what_is_left(watched: Foreground, session: Session) -> None:
-    if watched.record is None or watched.signalled is not None or session.quiet:
+    if watched.signalled is not None or session.quiet:
         return
-    if count := lookups.workers_left(session, watched.record.job):
-        note(render.kept_workers(count, short(watched.key)))
+    with suppress(NotFoundError):
+        if count := session.run(session.service.attention(watched.key)).workers_left:
+            note(render.kept_workers(count, short(watched.key)))
 
 
-def show_failure(status: Status) -> None:
+def show_failure(shown: ShownJob) -> None:
     with suppress(OSError):
-        if status.cause is not None:
-            render.cause_card(status.cause, err=True)
-        elif text := render.message(status):
+        if shown.status.cause is not None:
+            render.cause_card(shown.status.cause, err=True)
+        elif text := render.message(shown.summary):
             note(f"{t('cause:')} {render.shown(text, sys.stderr)}")
 
 
-def exit_code(status: Status) -> int:
+def exit_code(shown: ShownJob) -> int:
     """The failing rank's own code; a signal as shells count it."""
-    if status.is_true(names.SUCCEEDED):
+    if shown.status.is_true(names.SUCCEEDED):
         return 0
-    cause = status.cause
+    cause = shown.status.cause
     if cause is not None and cause.exit_code:
         return cause.exit_code if 0 < cause.exit_code < 256 else 1
     if cause is not None and cause.signal:

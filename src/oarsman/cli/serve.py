@@ -20,6 +20,7 @@ _FILE = click.Path(path_type=Path)  # whether it can be read is said where it is
 
 @verb(
     "serve",
+    of_place=True,
     help=t(
         "Serve the console and its REST API. By default only this machine can reach it, and a link is printed that "
         "opens it once. Where others can reach it, it needs TLS and accounts. Ctrl-C ends it; jobs go on."

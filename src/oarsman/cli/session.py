@@ -1,15 +1,16 @@
-"""What one call of the command knows: the common options, the clock, and the backend to the jobs.
+"""What one call of the command knows: the common options, the clock, and the service that verbs ask.
 
-Everything a verb needs from outside comes through here, so a test hands in a `Session` with jobs and a
-clock of its own. The runtime is imported when the first job is asked for, not before.
+Everything a verb needs from outside comes through here, so a test hands in a `Session` with a backend and a
+clock of its own. The service is imported when the first job is asked for, not before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -20,9 +21,15 @@ from oarsman.errors import OarsmanError, UsageError
 if TYPE_CHECKING:
     from oarsman.backends.base import Backend
     from oarsman.backends.kube.backend import KubeBackend
-    from oarsman.backends.ssh.backend import SshBackend
+    from oarsman.cli.saved_server import SavedServer
+    from oarsman.portal import PortalIterator
+    from oarsman.service import JobService
+    from oarsman.service.contract import Service
+    from oarsman.service.models import JobSummary, ServerInfo
 
+T = TypeVar("T")
 _KINDS = {"mpijob", "mpijobs", "mpijob.kubeflow.org", "mpijobs.kubeflow.org", *names.SHORT_NAMES}
+_ROWS_AT_ONCE = 1000
 
 
 def _now() -> datetime:
@@ -34,6 +41,9 @@ class Session:
     factory: Callable[[str], Backend] | None = None  # None: the real ones
     now: Callable[[], datetime] = _now
     engine: str = "local"
+    server: str | None = None
+    said: dict[str, str] = field(default_factory=dict)  # where `engine` and `server` come from: option or variable
+    token_file: str | None = None
     namespace: str | None = None
     context: str | None = None  # of the kubeconfig
     kubeconfig: str | None = None
@@ -42,10 +52,44 @@ class Session:
     quiet: bool = False
     debug: bool = False
     asked: list[str] = field(default_factory=list)  # the keys this call was about, for suggestions
-    _jobs: Backend | None = None
+    _opened: list[Service] = field(default_factory=list)
+    _service: Service | None = None
+    _info: ServerInfo | None = None
+    _remote: SavedServer | None = None
+    _settled: bool = False  # whether it is a server that is meant
 
-    def open(self) -> Backend:
-        """A backend of one's own, for a thread that must not share one."""
+    # -- asking ----------------------------------------------------------------------------------------
+    def run(self, answer: Coroutine[Any, Any, T]) -> T:
+        """What the service answers. Whatever it is asked is asked within this, or within `iterate`."""
+        from oarsman.portal import shared
+
+        return shared().run(answer)
+
+    def iterate(self, answers: AsyncGenerator[T, None]) -> PortalIterator[T]:
+        """What it answers one by one. Any thread may close it."""
+        from oarsman.portal import shared
+
+        return shared().iterate(answers)
+
+    @property
+    def service(self) -> Service:
+        if self._service is None:
+            self._service = self.here() if self.remote is None else self.reached(self.remote)
+        return self._service
+
+    def close(self) -> None:
+        """Whoever still follows something is not waited for."""
+        while self._opened:
+            self.run(self._opened.pop().close())
+
+    def here(self, *, namespace: str | None = None) -> JobService:
+        """The service in this process, on the jobs of this user, who may do whatever the place allows."""
+        from oarsman.service import JobService
+        from oarsman.service.models import Identity, Role
+
+        return JobService(self._backend(namespace), Identity(name=_user(), role=Role.ADMIN), now=self.now)
+
+    def _backend(self, namespace: str | None) -> Backend:
         if self.engine != "kube":
             for option, given in (("--context", self.context), ("--kubeconfig", self.kubeconfig)):
                 if given:
@@ -56,13 +100,60 @@ class Session:
             return self.factory(self.engine)
         from oarsman.backends import open_backend
 
-        return open_backend(self.engine, context=self.context, kubeconfig=self.kubeconfig, hosts=self.hosts)
+        return open_backend(
+            self.engine, context=self.context, kubeconfig=self.kubeconfig, namespace=namespace, hosts=self.hosts
+        )
+
+    # -- the place, or a server --------------------------------------------------------------------------
+    @property
+    def remote(self) -> SavedServer | None:
+        """The server that is meant, if it is one: what is on the command line goes before variables, these before what
+        is saved."""
+        if not self._settled:
+            self._remote, self._settled = self._meant(), True
+        return self._remote
+
+    def _meant(self) -> SavedServer | None:
+        from oarsman.cli import saved_server
+
+        on, server = self.said.get("engine"), self.said.get("server")
+        if on == server == "option":
+            raise UsageError(t("--on does not go with --server"), hint=t("a server knows itself where its jobs run"))
+        chosen = self.engine != "local" or on is not None or self.factory is not None
+        if on == "option" or (chosen and server is None):
+            return None
+        saved = saved_server.load()
+        if self.server is not None and (saved is None or saved.url != self.server):
+            saved = saved_server.SavedServer(url=self.server)
+        if saved is None or (self.token_file is None and not os.environ.get("OARSMAN_TOKEN")):
+            return saved
+        token = saved_server.token_in(self.token_file) if self.token_file is not None else None  # None: the variable
+        return saved_server.SavedServer(url=saved.url, token=token, ca_file=saved.ca_file)
+
+    def reached(self, server: SavedServer) -> Service:
+        from oarsman.client import places
+
+        service = places.at_server(server.url, server.token, server.ca_file or True)
+        self._opened.append(service)
+        return service
+
+    def refuse_server(self, verb: str) -> None:
+        """For verbs that are about a place itself."""
+        if self.said.get("server") == "option":
+            raise UsageError(
+                t("`{verb}` needs the place itself, and cannot be asked of a server", verb=verb),
+                hint=t("leave out --server, and say it there"),
+            )
+
+    def info(self) -> ServerInfo:
+        if self._info is None:
+            self._info = self.run(self.service.info())
+        return self._info
 
     @property
-    def jobs(self) -> Backend:
-        if self._jobs is None:
-            self._jobs = self.open()
-        return self._jobs
+    def place(self) -> str:
+        """Where jobs run: local, ssh or kube."""
+        return self.engine if self.remote is None else self.info().engine
 
     def cluster(self) -> KubeBackend:
         """The backend to the cluster, for verbs that are about nothing else."""
@@ -70,28 +161,23 @@ class Session:
 
         return open_kube(context=self.context, kubeconfig=self.kubeconfig, namespace=self.namespace)
 
-    def ssh_backend(self) -> SshBackend:
-        """The backend to SSH hosts, for what only they can be asked."""
-        from oarsman.backends.ssh.backend import SshBackend
-
-        return SshBackend(self.hosts)
-
+    # -- names -------------------------------------------------------------------------------------------
     @property
     def home(self) -> str:
         """The namespace of names that mention none: a cluster's own is in the kubeconfig."""
-        return self.jobs.home if self.engine == "kube" else names.DEFAULT_NAMESPACE
+        return self.info().home
 
     @property
     def opened_home(self) -> str:
-        """The same, without opening a backend for it."""
-        return self.home if self._jobs is not None else names.DEFAULT_NAMESPACE
+        """The same, without opening anything for it."""
+        return self.home if self._service is not None else names.DEFAULT_NAMESPACE
 
     @property
     def scope(self) -> str | None:
         """The namespace to list: one, or None for all of them. On a cluster all have to be asked for."""
         if self.everywhere:
             return None
-        return self.namespace or (self.home if self.engine == "kube" else None)
+        return self.namespace or (self.home if self.place == "kube" else None)
 
     def key(self, name: str) -> str:
         """The key of `name`, `namespace/name`, `mpijob/name` or `mpijob/namespace/name`."""
@@ -112,10 +198,26 @@ class Session:
         self.asked.append(key)
         return key
 
+    # -- all jobs ----------------------------------------------------------------------------------------
+    def rows(self) -> list[JobSummary]:
+        """Those of the scope, the newest last."""
+        return [row for row, _ in self.rows_with_documents(documents=False)]
+
+    def rows_with_documents(self, *, documents: bool = True) -> Iterator[tuple[JobSummary, Mapping[str, Any]]]:
+        from oarsman.service.models import JobQuery
+
+        query = JobQuery(namespace=self.scope, sort="created", limit=_ROWS_AT_ONCE, documents=documents)
+        while True:
+            page = self.run(self.service.jobs(query))
+            yield from zip(page.items, page.documents if documents else ({},) * len(page.items), strict=True)
+            if page.next is None:
+                return
+            query = query.model_copy(update={"cursor": page.next})
+
     def nearest(self) -> str | None:
         """A hint for a job that was not found: the names most like it."""
         try:
-            known = [record.job.key for record in self.jobs.list(self.scope)]
+            known = [row.key for row in self.rows()]
         except OarsmanError:
             return None
         missing = [key for key in self.asked if key not in known]
@@ -131,6 +233,15 @@ def short(key: str) -> str:
     session = ctx.find_object(Session) if ctx is not None else None
     home = session.opened_home if session is not None else names.DEFAULT_NAMESPACE
     return key.removeprefix(f"{home}/")
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as containers have them
+        return str(os.getuid())
 
 
 def _alike(key: str, known: Sequence[str]) -> list[str]:

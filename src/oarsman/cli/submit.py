@@ -12,11 +12,12 @@ from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.run import exit_code, show_failure
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import Reasons, told_if_nothing_happens
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord
+    from oarsman.service.models import JobView
 
 
 @verb(
@@ -41,31 +42,29 @@ if TYPE_CHECKING:
 @pass_session
 def command(session: Session, asked: JobInput, wait: bool, replace: bool, output: str | None) -> int:
     wanted = asked.documents(session)  # all are read and checked before the first is submitted
-    records = []
+    views = []
     for document in wanted:
-        record = hand_in(session, document, replace=replace)
-        records.append(record)
+        view = hand_in(session, document, replace=replace)
+        views.append(view)
         if output in (None, "name"):
-            click.echo(documents.reference(record) if output else short(record.job.key))
+            click.echo(documents.reference(view.summary.key) if output else short(view.summary.key))
     if wait:
-        records = [_ended(session, record) for record in records]
+        views = [_ended(session, view) for view in views]
     if output in ("json", "yaml"):
-        if len(records) == 1:
-            documents.emit_record(records[0], output)
-        else:
-            documents.emit_records(records, output)
-    return next(filter(None, (exit_code(record.status) for record in records)), 0) if wait else 0
+        documents.emit_views(views, output)
+    return next(filter(None, (exit_code(ShownJob.of(view)) for view in views)), 0) if wait else 0
 
 
-def _ended(session: Session, record: JobRecord) -> JobRecord:
-    reasons = Reasons()
-    with told_if_nothing_happens(session, record.job.key, note):
-        for record in session.jobs.watch(record.job.key):  # noqa: B020 - the newest is the one wanted
-            for text in [] if session.quiet else reasons.news(record):
+def _ended(session: Session, view: JobView) -> JobView:
+    key, reasons = view.summary.key, Reasons()
+    with told_if_nothing_happens(session, key, note):
+        for view in session.iterate(session.service.watch(key)):
+            shown = ShownJob.of(view)
+            for text in [] if session.quiet else reasons.news(shown):
                 note(text)
-            if record.status.finished:
-                if exit_code(record.status):
-                    note(t("{name} failed", name=short(record.job.key)))
-                    show_failure(record.status)
+            if shown.status.finished:
+                if exit_code(shown):
+                    note(t("{name} failed", name=short(key)))
+                    show_failure(shown)
                 break
-    return record
+    return view

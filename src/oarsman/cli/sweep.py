@@ -13,7 +13,6 @@ from oarsman.cli.failures import note
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
-from oarsman.cli.sweep_view import service_of, show_results
 from oarsman.cli.verbs import family, verb
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.text import units
@@ -43,7 +42,8 @@ command = family(
 
 def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     try:
-        found = service_of(ctx.ensure_object(Session)).sweeps()
+        session = ctx.ensure_object(Session)
+        found = session.run(session.service.sweeps(session.scope))
     except (OarsmanError, OSError, ImportError):
         return []
     known = [(short(view.key), view.state) for view in found]
@@ -131,7 +131,6 @@ def run(
 ) -> int:
     from oarsman.cli import sweep_points, sweep_run
     from oarsman.client.inputs import sweep_spec
-    from oarsman.service.sweeps import sweep_of_spec
 
     if not asked.settings.name:
         raise UsageError(t("{what} is missing", what="--name"), hint="oarsman sweep run --name rates ...")
@@ -145,9 +144,7 @@ def run(
         retries=retries,
         at_once=at_once,
     )
-    return sweep_run.in_the_foreground(
-        session, lambda sweeps, handing: sweeps.begin(sweep_of_spec(spec), handing), wait=wait, output=output
-    )
+    return sweep_run.in_the_foreground(session, spec, wait=wait, output=output)
 
 
 command.add_command(run)
@@ -162,7 +159,7 @@ command.add_command(run)
 @options.place
 @pass_session
 def list_(session: Session, output: str | None) -> None:
-    found = service_of(session).sweeps()
+    found = session.run(session.service.sweeps(session.scope))
     if output == "name":
         for view in found:
             click.echo(short(view.key))
@@ -198,8 +195,9 @@ def _row(view: SweepView, session: Session) -> list[str]:
 @options.place
 @pass_session
 def show(session: Session, name: str, output: str | None) -> None:
-    key = session.key(name)
-    show_results(service_of(session, key).sweep(key), output)
+    from oarsman.cli.sweep_run import show_results
+
+    show_results(session.run(session.service.sweep(session.key(name))), output)
 
 
 @command.verb(
@@ -212,8 +210,7 @@ def show(session: Session, name: str, output: str | None) -> None:
 @pass_session
 def stop(session: Session, names: tuple[str, ...]) -> None:
     for name in names:
-        key = session.key(name)
-        view = service_of(session, key).stop_sweep(key)
+        view = session.run(session.service.stop_sweep(session.key(name)))
         if not session.quiet:
             note(t("{name} is being stopped; `oarsman sweep resume {name}` goes on with it", name=short(view.key)))
 
@@ -234,10 +231,7 @@ def stop(session: Session, names: tuple[str, ...]) -> None:
 def resume(session: Session, name: str, wait: bool, output: str | None) -> int:
     from oarsman.cli import sweep_run
 
-    key = session.key(name)
-    return sweep_run.in_the_foreground(
-        session, lambda sweeps, handing: sweeps.resume(key, handing), wait=wait, output=output
-    )
+    return sweep_run.in_the_foreground(session, session.key(name), wait=wait, output=output)
 
 
 @command.verb(
@@ -250,7 +244,6 @@ def resume(session: Session, name: str, wait: bool, output: str | None) -> int:
 @pass_session
 def delete(session: Session, names: tuple[str, ...]) -> None:
     for name in names:
-        key = session.key(name)
-        service_of(session, key).delete_sweep(key)
+        session.run(session.service.delete_sweep(session.key(name)))
         if not session.quiet:
             click.echo(t("{name} deleted", name=name))

@@ -15,6 +15,7 @@ from oarsman.errors import UsageError
 
 command = family(
     "tokens",
+    of_place=True,
     help=t(
         "Make and revoke API tokens of the console of this machine, and print links that open it once. A token may "
         "do what its owner may; without --user that is everything, as this machine is yours."

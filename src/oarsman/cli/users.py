@@ -59,6 +59,7 @@ def audited(store: ConsoleStore, what: str, about: str) -> None:
 
 command = family(
     "users",
+    of_place=True,
     help=t(
         "Say who may log in to the console of this machine, and in which role. Without any account, the console is "
         "opened by a link that is printed on the terminal. A running server sees changes at once.\n\n"

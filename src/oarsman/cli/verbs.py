@@ -7,8 +7,8 @@ therefore laid out here, the same way for every verb and for the command itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,11 +17,24 @@ from oarsman.cli.messages import t
 from oarsman.cli.session import Session
 from oarsman.errors import UsageError
 
+if TYPE_CHECKING:
+    from oarsman.service.contract import Service
+    from oarsman.service.models import JobView
+
 Rows = Sequence[tuple[str, str]]
 
 
 class Common(click.Option):
     """An option that means the same for every verb; shown in a section of its own."""
+
+
+class PlainVerb(NamedTuple):
+    """A verb that does one thing to jobs and says so."""
+
+    act: Callable[[Service, str], Coroutine[Any, Any, JobView]]
+    said: str  # has a place for {name}
+    help: str
+    examples: Rows
 
 
 class HelpPage:
@@ -83,10 +96,17 @@ def section(formatter: click.HelpFormatter, heading: str, rows: Rows) -> None:
 
 
 class Verb(HelpPage, click.Command):
-    def __init__(self, *args: Any, examples: Rows = (), **kwargs: Any) -> None:
+    def __init__(self, *args: Any, examples: Rows = (), of_place: bool = False, **kwargs: Any) -> None:
+        """`of_place`: about a place itself, which a server does not let others at."""
         super().__init__(*args, **kwargs)
         self.examples = examples
+        self._of_place = of_place
         self.params.extend(everywhere())
+
+    def invoke(self, ctx: click.Context) -> Any:
+        if self._of_place:
+            ctx.ensure_object(Session).refuse_server(ctx.command_path)
+        return super().invoke(ctx)
 
     def get_short_help_str(self, limit: int = 45) -> str:
         """The first clause: what the list of verbs shows."""
@@ -125,12 +145,12 @@ class VerbFamily(Verb, click.Group):
         return add
 
 
-def family(name: str, *, help: str, examples: Rows) -> VerbFamily:
+def family(name: str, *, help: str, examples: Rows, of_place: bool = False) -> VerbFamily:
     def page(ctx: click.Context) -> None:
         if ctx.invoked_subcommand is None:
             click.echo(ctx.get_help())
 
-    return VerbFamily(name, callback=click.pass_context(page), help=help, examples=examples)
+    return VerbFamily(name, callback=click.pass_context(page), help=help, examples=examples, of_place=of_place)
 
 
 def verb(name: str, *, help: str, examples: Rows, **settings: Any) -> Callable[[Callable[..., Any]], Verb]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names as words
-from oarsman.cli import options, render
+from oarsman.cli import options
 from oarsman.cli.failures import note
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.shown_job import ShownJob
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import Reasons, told_if_nothing_happens
 from oarsman.errors import NotFoundError
@@ -69,24 +70,27 @@ def command(session: Session, names: tuple[str, ...], goal: str, timeout: float 
 
 
 def _wait(session: Session, key: str, goal: str, timeout: float | None) -> int:
+    from oarsman.client.handle import within
+
     reasons = Reasons()
     try:
-        for record in session.jobs.watch(key, timeout=timeout):
+        for view in session.iterate(within(session.service.watch(key), timeout)):
             if goal == "deleted":
                 continue
-            for text in [] if session.quiet else reasons.news(record):
+            shown = ShownJob.of(view)
+            for text in [] if session.quiet else reasons.news(shown):
                 note(text)
-            if reached(record.status, goal):
+            if reached(shown.status, goal):
                 if not session.quiet:
-                    click.echo(t("{name} is {state}", name=short(key), state=render.plain_state(record)))
+                    click.echo(t("{name} is {state}", name=short(key), state=view.summary.state))
                 return MET
-            if record.status.finished:
+            if shown.status.finished:
                 note(
                     t(
                         "{name} cannot become {goal}: it is {state}",
                         name=short(key),
                         goal=goal,
-                        state=record.status.phase,
+                        state=shown.status.phase,
                     )
                 )
                 return IMPOSSIBLE

@@ -15,27 +15,23 @@ from oarsman.cli.session import Session, short
 from oarsman.errors import OarsmanError
 
 if TYPE_CHECKING:
-    from oarsman.backends.base import JobRecord
+    from oarsman.cli.shown_job import ShownJob
     from oarsman.job.state import Attempt, Status
 
 _LOOK_AFTER_SECONDS = 11.0
 
 
 def controller(session: Session) -> str:
-    return t("the operator") if session.engine == "kube" else t("the supervisor")
+    return t("the operator") if session.place == "kube" else t("the supervisor")
 
 
 @contextmanager
 def told_if_nothing_happens(session: Session, key: str, tell: Callable[[str], None]) -> Iterator[None]:
     """Within, `tell` is called once if nobody has looked at the job after a while. On one machine somebody does."""
-    ask = getattr(session.jobs, "silence", None)
-    if ask is None:
-        yield
-        return
 
     def look() -> None:
         with suppress(OarsmanError, OSError):
-            if why := ask(key):
+            if why := session.run(session.service.attention(key)).silence:
                 tell(why)
 
     timer = threading.Timer(_LOOK_AFTER_SECONDS, look)
@@ -62,22 +58,22 @@ def waits_for_hosts(status: Status) -> bool:
 
 
 class Reasons:
-    """Feed it every record of a job; it gives the sentences that are news."""
+    """Feed it a job whenever it has changed; it gives the sentences that are news."""
 
     def __init__(self) -> None:
         self._said: deque[str] = deque(maxlen=2)  # two reasons that take turns (an image is pulled again) are no news
         self._restart = ""
         self._attempt = 1
 
-    def news(self, record: JobRecord) -> list[str]:
-        name = short(record.job.key)
-        news = *self._restarting(record), *self._attempts(record), *self._hosts(record), *self._wait(record)
+    def news(self, shown: ShownJob) -> list[str]:
+        name = short(shown.key)
+        news = *self._restarting(shown), *self._attempts(shown), *self._hosts(shown), *self._wait(shown)
         return [f"{name}: {text}" for text in news]
 
-    def _attempts(self, record: JobRecord) -> list[str]:
+    def _attempts(self, shown: ShownJob) -> list[str]:
         """Each new attempt, with the reason for it unless that was said when the last one ended."""
         said = []
-        for before, attempt in zip((None, *record.status.attempts), record.status.attempts, strict=False):
+        for before, attempt in zip((None, *shown.status.attempts), shown.status.attempts, strict=False):
             if attempt.number > self._attempt:
                 self._attempt = attempt.number
                 self._said.clear()
@@ -90,33 +86,33 @@ class Reasons:
             return t("attempt {number}", number=attempt.number)
         return t("attempt {number}, since the one before ended: {why}", number=attempt.number, why=of(why))
 
-    def _restarting(self, record: JobRecord) -> list[str]:
-        found = record.status.condition(names.RESTARTING)
+    def _restarting(self, shown: ShownJob) -> list[str]:
+        found = shown.status.condition(names.RESTARTING)
         if found is None or not found.status or found.message == self._restart:
             return []
         self._restart = found.message
         return [of(found.message)]
 
-    def _hosts(self, record: JobRecord) -> list[str]:
+    def _hosts(self, shown: ShownJob) -> list[str]:
         """One host in a line: who reads it is the one to repair them, or knows who is."""
-        status = record.status
+        status = shown.status
         if not waits_for_hosts(status) or status.queue is None or status.queue.reason in self._said:
             return []
-        if record.stop_requested:
+        if shown.stopping:
             return []
         self._said.append(status.queue.reason)
         first, *hosts = status.queue.reason.split("; ")
-        check = f"oarsman hosts check --hosts {shlex.quote(record.job.annotation(names.ANNOTATION_INVENTORY))}"
+        check = f"oarsman hosts check --hosts {shlex.quote(shown.job.annotation(names.ANNOTATION_INVENTORY))}"
         hint = t("it starts as soon as they can be used; `{command}` says what to do", command=check)
         return ["\n  ".join([t("waiting for its hosts: {reason}", reason=of(first)), *map(of, hosts), hint])]
 
-    def _wait(self, record: JobRecord) -> list[str]:
+    def _wait(self, shown: ShownJob) -> list[str]:
         """A place in the queue of one machine has words of its own."""
-        status = record.status
+        status = shown.status
         found = status.condition(names.QUEUED)
         if found is None or not found.status or status.queue is not None or found.message in self._said:
             return []
-        if record.stop_requested:
+        if shown.stopping:
             return []
         self._said.append(found.message)
         return [of(found.message)]

@@ -1,4 +1,4 @@
-"""The same client for programs with an event loop: the methods of `Client`, awaited.
+"""The client for programs with an event loop; `Client` is the same without one.
 
 async with AsyncClient() as client:
     job = await client.run(["python", "train.py"], workers=2)
@@ -8,19 +8,18 @@ async with AsyncClient() as client:
 
 from __future__ import annotations
 
+import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, cast
+from typing import Any
 
 from oarsman.client import inputs, job_view, notebook, places
-from oarsman.client.async_handle import AsyncJobHandle
 from oarsman.client.environments import AsyncEnvironments
+from oarsman.client.handle import AsyncJobHandle
 from oarsman.client.inputs import Wanted
 from oarsman.client.sweeps import AsyncSweepHandle, AsyncSweeps
-from oarsman.client.threads import Carrier, InThreads
-from oarsman.service import operations
 from oarsman.service.contract import Service
 from oarsman.service.models import (
     Create,
@@ -51,14 +50,28 @@ class AsyncClient:
         hosts: str | os.PathLike[str] | None = None,
         namespace: str | None = None,
         verify: str | os.PathLike[str] | ssl.SSLContext | bool = True,
-        service: Service | Carrier | None = None,
+        service: Service | None = None,
     ) -> None:
+        """
+        address: a server, "https://host:8443"; token: its API token, by default $OARSMAN_TOKEN; verify: a file with
+        the certificate of its issuer, where that is not one everybody trusts.
+        on: without an address, where jobs run: "local" (this machine), "ssh" (the hosts that the file `hosts` names,
+        by default the one that the command would find) or "kube", with context and kubeconfig.
+        namespace: of jobs and names that mention none.
+        service: whoever does the work, if it is none of these.
+        """
         self._namespace = namespace
         self._here = address is None and on != "kube" and service is None
-        self._carrier = _carrier(address, token, on, context, kubeconfig, hosts, namespace, verify, service)
+        if service is not None:
+            self._service = service
+        elif address is not None:
+            self._service = places.at_server(address, token, verify)
+        else:
+            self._service = places.in_this_process(on, context, kubeconfig, namespace, hosts)
 
     async def close(self) -> None:
-        await self._carrier.close()
+        """Let go of what is open. Jobs go on."""
+        await self._service.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -71,6 +84,7 @@ class AsyncClient:
     # -- jobs that are to run ------------------------------------------------------------------------
     async def submit(
         self,
+        /,
         job: Wanted,
         *,
         replace: bool = False,
@@ -78,9 +92,16 @@ class AsyncClient:
         folder: str | os.PathLike[str] | None = None,
         **changes: Any,
     ) -> AsyncJobHandle:
-        """Hand in a job and return. See `Client.submit`."""
+        """Hand in a job and return at once.
+
+        job: an MPIJob, a manifest (text, a document, or a path that ends with .yaml), or a command.
+        replace: take the place of an ended job of the same name.
+        environment, folder: what it inherits; on this machine by default the variables and folder of this process.
+        An environment that is text is the name of one: the set of packages the job runs in.
+        changes: those of MPIJob, for a command (`workers=4`) as for a manifest (`env={"SEED": "7"}`).
+        """
         created = self._create(job, changes, environment=environment, folder=folder, replace=replace)
-        return self._handle(await self._carrier.do(operations.create(created)))
+        return self._handle(await self._service.create(created))
 
     async def run(
         self,
@@ -95,7 +116,7 @@ class AsyncClient:
         folder: str | os.PathLike[str] | None = None,
         **changes: Any,
     ) -> AsyncJobHandle:
-        """Submit a job and wait for its end. Raises JobFailed if it fails, unless `check` is False.
+        """Submit a job and wait for its end, telling how it goes. Raises JobFailed if `check` and it fails.
 
         If the task is cancelled (Ctrl-C does that too) the job is stopped, and cancelling goes on when nothing of it is
         left; cancelling a second time does not wait.
@@ -104,13 +125,16 @@ class AsyncClient:
         if not wait:
             return handle
         with notebook.LiveLine(wanted=progress) as shown:
-            return await handle.wait_or_stop(
-                timeout, check=check, seeing=lambda state: shown.show(job_view.happening(state))
-            )
+            try:
+                return await handle.wait(timeout, check=check, seeing=lambda job: shown.show(job_view.happening(job)))
+            except asyncio.CancelledError:
+                shown.show(f"{handle.name}: stopping")
+                await handle.stop_and_wait()
+                raise
 
-    async def preview(self, job: Wanted, **changes: Any) -> PreviewView:
+    async def preview(self, /, job: Wanted, **changes: Any) -> PreviewView:
         """What would become of it: problems with their places, or ranks, hosts, launch line and whether it fits."""
-        return await self._carrier.do(operations.preview(self._create(job, changes)))
+        return await self._service.preview(self._create(job, changes))
 
     def _create(
         self,
@@ -144,31 +168,42 @@ class AsyncClient:
         sort: str = "-created",
     ) -> AsyncGenerator[AsyncJobHandle, None]:
         """The jobs that match, newest first; fetched page by page while one iterates."""
-        query: JobQuery | None = inputs.query(
-            namespace or self._namespace, states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
+        only = self.query(
+            namespace=namespace, states=states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
         )
-        while query is not None:
-            page = await self._carrier.do(operations.jobs(query))
-            for item in page.items:
-                yield AsyncJobHandle(self._carrier, item.key, summary=item)
-            query = query.model_copy(update={"cursor": page.next}) if page.next else None
+        cursor: str | None = None
+        while True:
+            found, _, cursor = await self.page(only.model_copy(update={"cursor": cursor}))
+            for job in found:
+                yield job
+            if cursor is None:
+                return
+
+    def query(self, *, namespace: str | None = None, states: str | Sequence[str] = (), **only: Any) -> JobQuery:
+        """What `jobs` asks for."""
+        return inputs.query(namespace or self._namespace, states, **only)
+
+    async def page(self, query: JobQuery) -> tuple[Sequence[AsyncJobHandle], int, str | None]:
+        """Some of the jobs that match, how many all are, and the cursor of the page behind."""
+        found = await self._service.jobs(query)
+        return [AsyncJobHandle(self._service, one.key, summary=one) for one in found.items], found.total, found.next
 
     async def job(self, name: str) -> AsyncJobHandle:
         """The job called `name` or `namespace/name`. Raises NotFoundError."""
-        return await AsyncJobHandle(self._carrier, await self._key(name)).refresh()
+        return await AsyncJobHandle(self._service, await self._key(name)).refresh()
 
     async def delete(self, name: str) -> None:
         """Delete a job with its logs; a running one is stopped first."""
-        await self._carrier.do(operations.delete(await self._key(name)))
+        await self._service.delete(await self._key(name))
 
-    def changes(self, *, states: str | Sequence[str] = (), **only: Any) -> AsyncIterator[JobChange]:
+    def changes(self, /, **only: Any) -> AsyncGenerator[JobChange, None]:
         """First every job, then what changes among them, for ever. `only` as for `jobs`."""
-        namespace = only.pop("namespace", None) or self._namespace
-        return self._carrier.stream(operations.changes(inputs.query(namespace, states, **only)))
+        return self._service.changes(self.query(**only))
 
     # -- sweeps ----------------------------------------------------------------------------------------
     async def sweep(
         self,
+        /,
         job: Wanted,
         name: str,
         grid: Mapping[str, Sequence[Parameter]] | None = None,
@@ -180,7 +215,11 @@ class AsyncClient:
         namespace: str | None = None,
         **changes: Any,
     ) -> AsyncSweepHandle:
-        """Run a job once for each point of a grid, or of a list. See `Client.sweep`."""
+        """Run a job once for each point of a grid, or of a list. `{{name}}` in it becomes the value of a parameter.
+
+        metric: a pattern whose first group is a number of the log: "loss: ([0-9.]+)".
+        at_once: how many points run at a time; None: as many as fit. What was begun already is gone on with.
+        """
         spec = inputs.sweep_spec(
             name=name,
             namespace=namespace or self._namespace,
@@ -191,70 +230,47 @@ class AsyncClient:
             retries=retries,
             at_once=at_once,
         )
-        return AsyncSweepHandle(self._carrier, await self._carrier.do(operations.create_sweep(spec)))
+        return AsyncSweepHandle(self._service, await self._service.create_sweep(spec))
 
     @property
     def sweeps(self) -> AsyncSweeps:
         """The sweeps that are there: `await client.sweeps.list()`."""
-        return AsyncSweeps(self._carrier, self._key)
+        return AsyncSweeps(self._service, self._key)
 
     async def _key(self, name: str) -> str:
         home = "" if "/" in name else self._namespace or (await self.info()).home
         return inputs.key_of(name, home)
 
     def _handle(self, job: JobView) -> AsyncJobHandle:
-        return AsyncJobHandle(self._carrier, job.summary.key, job=job)
+        return AsyncJobHandle(self._service, job.summary.key, job=job)
 
     # -- the place -------------------------------------------------------------------------------------
     async def templates(self) -> Sequence[Template]:
         """Manifests to begin with."""
-        return await self._carrier.do(operations.templates())
+        return await self._service.templates()
 
     async def convert(self, job: Wanted, api_version: str) -> tuple[str, Sequence[str]]:
         """YAML of "v1" or "v2beta1", and what could not be carried over."""
-        return await self._carrier.do(operations.convert(inputs.document(self._create(job, {})), api_version))
+        found = await self._service.convert(inputs.document(self._create(job, {})), api_version)
+        return found.manifest, found.losses
 
     async def hosts(self) -> Sequence[HostView]:
         """The machines jobs run on: what they have, what is promised, who holds it."""
-        found = await self._carrier.do(operations.hosts())
-        return notebook.Table(found)
+        return notebook.Table(await self._service.hosts())
 
     async def queue(self) -> Sequence[QueueEntry]:
         """Who waits for room, in order, and why."""
-        found = await self._carrier.do(operations.queue())
-        return notebook.Table(found)
+        return notebook.Table(await self._service.queue())
 
     @property
     def environments(self) -> AsyncEnvironments:
         """The sets of packages that jobs can run in: `await client.environments.build("torch", ["torch"])`."""
-        return AsyncEnvironments(self._carrier)
+        return AsyncEnvironments(self._service)
 
     async def overview(self) -> Overview:
         """Jobs by state, capacity, failures of the last day."""
-        return await self._carrier.do(operations.overview())
+        return await self._service.overview()
 
     async def info(self) -> ServerInfo:
         """Version, engine, and who one is there."""
-        return await self._carrier.do(operations.info())
-
-
-def _carrier(
-    address: str | None,
-    token: str | None,
-    on: str,
-    context: str | None,
-    kubeconfig: str | None,
-    hosts: str | os.PathLike[str] | None,
-    namespace: str | None,
-    verify: str | os.PathLike[str] | ssl.SSLContext | bool,
-    service: Service | Carrier | None,
-) -> Carrier:
-
-    if service is not None:
-        return cast(Carrier, service) if hasattr(service, "do") else InThreads(service)
-    if address is None:
-        return InThreads(places.in_this_process(on, context, kubeconfig, namespace, hosts))
-    places.needs_httpx()
-    from oarsman.client.async_remote import OverRest
-
-    return OverRest(address, token=token, verify=verify)
+        return await self._service.info()

@@ -13,28 +13,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, overload
 
-from oarsman.client import inputs, job_view, notebook, places
+from oarsman.client import job_view, notebook
+from oarsman.client.async_client import AsyncClient
 from oarsman.client.environments import Environments
+from oarsman.client.face import Face, becomes, iterates, waits
 from oarsman.client.handle import JobHandle
 from oarsman.client.inputs import Wanted
 from oarsman.client.sweeps import SweepHandle, Sweeps
+from oarsman.portal import shared
 from oarsman.service.contract import Service
-from oarsman.service.models import (
-    Create,
-    HostView,
-    JobChange,
-    JobQuery,
-    JobView,
-    Overview,
-    Parameter,
-    PreviewView,
-    QueueEntry,
-    ServerInfo,
-    Template,
-)
+from oarsman.service.models import JobQuery
 
 
-class Client:
+class Client(Face[AsyncClient]):
     """Without an address the work is done in this process, as the command does it. Use it in a `with`, or close it."""
 
     def __init__(
@@ -58,22 +49,21 @@ class Client:
         namespace: of jobs and names that mention none.
         service: whoever does the work, if it is none of these.
         """
-        self._namespace = namespace
-        self._here = address is None and on != "kube" and service is None
-        if service is not None:
-            self._service = service
-        elif address is not None:
-            places.needs_httpx()
-            from oarsman.client.remote import RemoteService
+        super().__init__(
+            AsyncClient(
+                address,
+                token=token,
+                on=on,
+                context=context,
+                kubeconfig=kubeconfig,
+                hosts=hosts,
+                namespace=namespace,
+                verify=verify,
+                service=service,
+            )
+        )
 
-            self._service = RemoteService(address, token=token, verify=verify)
-        else:
-            self._service = places.in_this_process(on, context, kubeconfig, namespace, hosts)
-
-    def close(self) -> None:
-        close = getattr(self._service, "close", None)
-        if close is not None:
-            close()
+    close = waits(AsyncClient.close)
 
     def __enter__(self) -> Client:
         return self
@@ -84,25 +74,7 @@ class Client:
         self.close()
 
     # -- jobs that are to run ------------------------------------------------------------------------
-    def submit(
-        self,
-        job: Wanted,
-        *,
-        replace: bool = False,
-        environment: Mapping[str, str] | str | None = None,
-        folder: str | os.PathLike[str] | None = None,
-        **changes: Any,
-    ) -> JobHandle:
-        """Hand in a job and return at once.
-
-        job: an MPIJob, a manifest (text, a document, or a path that ends with .yaml), or a command.
-        replace: take the place of an ended job of the same name.
-        environment, folder: what it inherits; on this machine by default the variables and folder of this process.
-        An environment that is text is the name of one: the set of packages the job runs in.
-        changes: those of MPIJob, for a command (`workers=4`) as for a manifest (`env={"SEED": "7"}`).
-        """
-        made = self._service.create(self._create(job, changes, environment=environment, folder=folder, replace=replace))
-        return self._handle(made)
+    submit = becomes(AsyncClient.submit, JobHandle, "JobHandle")
 
     def run(
         self,
@@ -132,28 +104,7 @@ class Client:
                 handle.stop_and_wait()
                 raise
 
-    def preview(self, job: Wanted, **changes: Any) -> PreviewView:
-        """What would become of it: problems with their places, or ranks, hosts, launch line and whether it fits."""
-        return self._service.preview(self._create(job, changes))
-
-    def _create(
-        self,
-        job: Wanted,
-        changes: Mapping[str, Any],
-        *,
-        environment: Mapping[str, str] | str | None = None,
-        folder: str | os.PathLike[str] | None = None,
-        replace: bool = False,
-    ) -> Create:
-        return inputs.create(
-            job,
-            changes,
-            namespace=self._namespace,
-            here=self._here,
-            environment=environment,
-            folder=folder,
-            replace=replace,
-        )
+    preview = waits(AsyncClient.preview)
 
     # -- jobs that are there ---------------------------------------------------------------------------
     def jobs(
@@ -168,103 +119,43 @@ class Client:
         sort: str = "-created",
     ) -> JobsFound:
         """The jobs that match, newest first; fetched page by page while one iterates."""
-        return JobsFound(
-            self._service,
-            inputs.query(
-                namespace or self._namespace, states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
-            ),
+        query = self._of.query(
+            namespace=namespace, states=states, owner=owner, engine=engine, sweep=sweep, search=search, sort=sort
         )
+        return JobsFound(self._of, query)
 
-    def job(self, name: str) -> JobHandle:
-        """The job called `name` or `namespace/name`. Raises NotFoundError."""
-        return JobHandle(self._service, self._key(name)).refresh()
-
-    def delete(self, name: str) -> None:
-        """Delete a job with its logs; a running one is stopped first."""
-        self._service.delete(self._key(name))
-
-    def changes(self, **only: Any) -> Iterator[JobChange]:
-        """First every job, then what changes among them, for ever. `only` as for `jobs`."""
-        return self._service.changes(self.jobs(**only).query)
+    job = becomes(AsyncClient.job, JobHandle, "JobHandle")
+    delete = waits(AsyncClient.delete)
+    changes = iterates(AsyncClient.changes)
 
     # -- sweeps ----------------------------------------------------------------------------------------
-    def sweep(
-        self,
-        job: Wanted,
-        name: str,
-        grid: Mapping[str, Sequence[Parameter]] | None = None,
-        *,
-        points: Sequence[Mapping[str, Parameter]] | None = None,
-        metric: str | None = None,
-        retries: int = 0,
-        at_once: int | None = None,
-        namespace: str | None = None,
-        **changes: Any,
-    ) -> SweepHandle:
-        """Run a job once for each point of a grid, or of a list. `{{name}}` in it becomes the value of a parameter.
-
-        metric: a pattern whose first group is a number of the log: "loss: ([0-9.]+)".
-        at_once: how many points run at a time; None: as many as fit. What was begun already is gone on with.
-        """
-        spec = inputs.sweep_spec(
-            name=name,
-            namespace=namespace or self._namespace,
-            manifest=inputs.sweep_manifest(job, changes),
-            grid=grid,
-            points=points,
-            metric=metric,
-            retries=retries,
-            at_once=at_once,
-        )
-        return SweepHandle(self._service, self._service.create_sweep(spec))
+    sweep = becomes(AsyncClient.sweep, SweepHandle, "SweepHandle")
 
     @property
     def sweeps(self) -> Sweeps:
         """The sweeps that are there: `client.sweeps.list()`, `client.sweeps.get("rates")`."""
-        return Sweeps(self._service, self._key)
-
-    def _key(self, name: str) -> str:
-        return inputs.key_of(name, "" if "/" in name else self._namespace or self._service.info().home)
-
-    def _handle(self, job: JobView) -> JobHandle:
-        return JobHandle(self._service, job.summary.key, job=job)
+        return Sweeps(self._of.sweeps)
 
     # -- the place -------------------------------------------------------------------------------------
-    def templates(self) -> Sequence[Template]:
-        """Manifests to begin with."""
-        return self._service.templates()
-
-    def convert(self, job: Wanted, api_version: str) -> tuple[str, Sequence[str]]:
-        """YAML of "v1" or "v2beta1", and what could not be carried over."""
-        return self._service.convert(inputs.document(self._create(job, {})), api_version)
-
-    def hosts(self) -> Sequence[HostView]:
-        """The machines jobs run on: what they have, what is promised, who holds it."""
-        return notebook.Table(self._service.hosts())
-
-    def queue(self) -> Sequence[QueueEntry]:
-        """Who waits for room, in order, and why."""
-        return notebook.Table(self._service.queue())
+    templates = waits(AsyncClient.templates)
+    convert = waits(AsyncClient.convert)
+    hosts = waits(AsyncClient.hosts)
+    queue = waits(AsyncClient.queue)
 
     @property
     def environments(self) -> Environments:
         """The sets of packages that jobs can run in: `client.environments.build("torch", ["torch"])`."""
-        return Environments(self._service)
+        return Environments(self._of.environments)
 
-    def overview(self) -> Overview:
-        """Jobs by state, capacity, failures of the last day."""
-        return self._service.overview()
-
-    def info(self) -> ServerInfo:
-        """Version, engine, and who one is there."""
-        return self._service.info()
+    overview = waits(AsyncClient.overview)
+    info = waits(AsyncClient.info)
 
 
 class JobsFound(Sequence[JobHandle]):
     """Jobs as a lazy list: iterating fetches what it needs, `len` is what the first page said."""
 
-    def __init__(self, service: Service, query: JobQuery) -> None:
-        self._service = service
+    def __init__(self, client: AsyncClient, query: JobQuery) -> None:
+        self._client = client
         self.query = query
         self._found: list[JobHandle] = []
         self._cursor: str | None = None
@@ -274,9 +165,9 @@ class JobsFound(Sequence[JobHandle]):
         """Fetch another page. False if there is none."""
         if self._total is not None and self._cursor is None:
             return False
-        page = self._service.jobs(self.query.model_copy(update={"cursor": self._cursor}))
-        self._total, self._cursor = page.total, page.next
-        self._found += [JobHandle(self._service, item.key, summary=item) for item in page.items]
+        query = self.query.model_copy(update={"cursor": self._cursor})
+        found, self._total, self._cursor = shared().run(self._client.page(query))
+        self._found += [JobHandle(one) for one in found]
         return True
 
     def __iter__(self) -> Iterator[JobHandle]:

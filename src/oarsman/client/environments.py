@@ -11,9 +11,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from oarsman.client import notebook
-from oarsman.client.threads import Carrier
+from oarsman.client.face import Face, waits
 from oarsman.errors import UsageError, UserError
-from oarsman.service import operations
 from oarsman.service.contract import Service
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
 
@@ -21,68 +20,23 @@ _LOOK_EVERY = 0.5
 _UNDER_WAY = ("Waiting", "Building")
 
 
-class Environments:
+class AsyncEnvironments:
     """`client.environments`: iterate over it, ask for one by name, build and delete."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
 
-    def list(self) -> Sequence[EnvironmentView]:
-        return notebook.Table(self._service.environments())
-
-    def get(self, name: str) -> EnvironmentView:
-        """Raises NotFoundError."""
-        return self._service.environment(name)
-
-    def build(
-        self,
-        name: str,
-        requirements: str | Path | Sequence[str] = "",
-        *,
-        wait: bool = True,
-        timeout: float | None = None,
-        **more: Any,
-    ) -> EnvironmentView:
-        """Make it or change it, and wait for the build; raises UserError with its last words if that fails.
-
-        requirements: text as pip reads it, a list of it, or a Path. more: python="3.12", mpi="openmpi", description=.
-        """
-        found = self._service.put_environment(spec(name, requirements, more))
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while wait and found.state in _UNDER_WAY:
-            _still_time(name, deadline)
-            time.sleep(_LOOK_EVERY)
-            found = self._service.environment(name)
-        return _checked(found) if wait else found
-
-    def log(self, name: str) -> str:
-        """All that its newest build has written so far."""
-        text, after = "", 0
-        while piece := (page := self._service.environment_log(name, after)).text:
-            text, after = text + piece, page.after
-        return text
-
-    def delete(self, name: str) -> None:
-        """Raises ConflictError while a job that has not ended uses it."""
-        self._service.delete_environment(name)
-
-
-class AsyncEnvironments:
-    """The same for programs with an event loop."""
-
-    def __init__(self, carrier: Carrier) -> None:
-        self._carrier = carrier
-
     async def list(self) -> Sequence[EnvironmentView]:
-        found = await self._carrier.do(operations.environments())
+        found = await self._service.environments()
         return notebook.Table(found)
 
     async def get(self, name: str) -> EnvironmentView:
         """Raises NotFoundError."""
-        return await self._carrier.do(operations.environment(name))
+        return await self._service.environment(name)
 
     async def build(
         self,
+        /,
         name: str,
         requirements: str | Path | Sequence[str] = "",
         *,
@@ -90,8 +44,11 @@ class AsyncEnvironments:
         timeout: float | None = None,  # noqa: ASYNC109
         **more: Any,
     ) -> EnvironmentView:
-        """Make it or change it, and wait for the build; raises UserError with its last words if that fails."""
-        found = await self._carrier.do(operations.put_environment(spec(name, requirements, more)))
+        """Make it or change it, and wait for the build; raises UserError with its last words if that fails.
+
+        requirements: text as pip reads it, a list of it, or a Path. more: python="3.12", mpi="openmpi", description=.
+        """
+        found = await self._service.put_environment(spec(name, requirements, more))
         deadline = None if timeout is None else time.monotonic() + timeout
         while wait and found.state in _UNDER_WAY:
             _still_time(name, deadline)
@@ -102,13 +59,23 @@ class AsyncEnvironments:
     async def log(self, name: str) -> str:
         """All that its newest build has written so far."""
         text, after = "", 0
-        while piece := (page := await self._carrier.do(operations.environment_log(name, after))).text:
+        while piece := (page := await self._service.environment_log(name, after)).text:
             text, after = text + piece, page.after
         return text
 
     async def delete(self, name: str) -> None:
         """Raises ConflictError while a job that has not ended uses it."""
-        await self._carrier.do(operations.delete_environment(name))
+        await self._service.delete_environment(name)
+
+
+class Environments(Face[AsyncEnvironments]):
+    """`client.environments`: iterate over it, ask for one by name, build and delete."""
+
+    list = waits(AsyncEnvironments.list)
+    get = waits(AsyncEnvironments.get)
+    build = waits(AsyncEnvironments.build)
+    log = waits(AsyncEnvironments.log)
+    delete = waits(AsyncEnvironments.delete)
 
 
 def spec(name: str, requirements: str | Path | Sequence[str], more: dict[str, Any]) -> EnvironmentSpec:

@@ -1,17 +1,19 @@
-"""One job, and what can be done with it."""
+"""One job, and what can be done with it: for programs with an event loop, and for those without."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing, closing, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman.client import job_view
-from oarsman.client.job_view import SeenJob, Wish
-from oarsman.client.threads import Ended, Pump
+from oarsman.client.face import Face, becomes, itself, waits
+from oarsman.client.job_view import Seen, SeenJob, Wish
 from oarsman.errors import ConflictError, NotFoundError, UnsupportedError
+from oarsman.portal import shared
 from oarsman.service.contract import Service
 from oarsman.service.models import (
     CauseView,
@@ -28,102 +30,70 @@ from oarsman.service.models import (
 if TYPE_CHECKING:
     import pandas
 
-PAGE = 500  # log lines asked for at a time
+T = TypeVar("T")
+_PAGE = 500  # log lines asked for at a time
+Seeing = Callable[[JobView], None]
 
 
-class JobHandle(SeenJob):
-    """Made by a `Client`. What it says is what was last seen; `refresh()` looks again."""
+class AsyncJobHandle(SeenJob):
+    """Made by an `AsyncClient`. What it says is what was last seen; `await refresh()` looks again."""
 
     def __init__(
         self, service: Service, key: str, *, job: JobView | None = None, summary: JobSummary | None = None
     ) -> None:
-        super().__init__(key, job=job, summary=summary)
+        super().__init__(Seen(key, job, job.summary if job is not None else summary))
         self._service = service
-        self._watching: Pump[JobView] | None = None  # kept when a wait ran out of time: the next one goes on with it
 
-    def refresh(self) -> JobHandle:
-        self._see(self._service.job(self._key))
-        return self
-
-    @property
-    def cause(self) -> CauseView | None:
-        if self._job is None and self.summary.cause:
-            self.refresh()
-        return super().cause
-
-    def _details(self) -> JobView:
-        if self._job is None:
-            self.refresh()
-        return super()._details()
+    async def refresh(self) -> AsyncJobHandle:
+        """Look at it again."""
+        return self._see(await self._service.job(self.key))
 
     # -- waiting -----------------------------------------------------------------------------------
-    def wait(
+    async def wait(
         self,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the same as without an event loop
         until: Wish = "finished",
         *,
         check: bool = True,
-        seeing: Callable[[JobView], None] = lambda _: None,
-    ) -> JobHandle:
+        seeing: Seeing = lambda _: None,
+    ) -> AsyncJobHandle:
         """Return when the job is as wished: finished, succeeded, failed, running, suspended, deleted, or what a
         function of its summary says. Raises JobFailed for one that failed, ConflictError for one that ended otherwise,
         NotFoundError for one deleted meanwhile, unless `check` is False; TimeoutError after `timeout` seconds.
         `seeing` is called with each state of the job on the way.
         """
-        job_view.check_wish(until)
-        try:
-            with closing(self._states(timeout)) as states:
-                for job in states:
-                    if self._is_another(job):
-                        break
-                    self._see(job)
-                    seeing(job)
-                    if job_view.settled(job, until, check=check):
-                        return self
-        except NotFoundError:
-            if until != "deleted":
-                raise
-            return self
-        job_view.gone(self._key, until, check=check)
+        async with aclosing(self._becoming(timeout, until, check=check)) as states:
+            async for job in states:
+                seeing(job)
         return self
 
-    def _states(self, timeout: float | None) -> Generator[JobView, None, None]:
-        if timeout is None:
-            states = self._service.watch(self._key)
-            try:
-                yield from states
-            finally:
-                _close(states)
-            return
-        deadline = time.monotonic() + timeout
-        begun = self._watching is not None  # its first state was taken by an earlier wait
-        pump = self._watching or Pump(lambda: self._service.watch(self._key))
-        self._watching = pump
-        try:
-            if begun:
-                yield self._service.job(self._key)
+    async def _becoming(self, seconds: float | None, until: Wish, *, check: bool) -> AsyncGenerator[JobView, None]:
+        """Each state on the way to the wish; ends when it has come true."""
+        job_view.check_wish(until)
+        async with aclosing(within(self._service.watch(self.key), seconds)) as states:
             while True:
-                yield pump.take(max(deadline - time.monotonic(), 0.0))
-        except TimeoutError:
-            raise TimeoutError(f"{self._key} is {self._state_if_seen()} after {timeout:g} seconds") from None
-        except Ended:
-            self._forget(pump)
-        except BaseException:
-            self._forget(pump)
-            raise
+                try:
+                    job = await anext(states, None)
+                except TimeoutError:
+                    state = self._seen.summary.state if self._seen.summary is not None else "not there"
+                    raise TimeoutError(f"{self.key} is {state} after {seconds:g} seconds") from None
+                except NotFoundError:
+                    if until != "deleted":
+                        raise
+                    return
+                if job is None or self._is_another(job):
+                    job_view.gone(self.key, until, check=check)
+                    return
+                self._see(job)
+                yield job
+                if job_view.settled(job, until, check=check):
+                    return
 
-    def _forget(self, pump: Pump[JobView]) -> None:
-        pump.close()
-        self._watching = None
-
-    def _state_if_seen(self) -> str:
-        return self._summary.state if self._summary is not None else "not there"
-
-    def stop_and_wait(self) -> None:
+    async def stop_and_wait(self) -> None:
         """Stop it and return when nothing of it is left; fine if it has ended or is gone."""
         with suppress(ConflictError, NotFoundError):
-            self.stop()
-            self.wait(check=False)
+            await self.stop()
+            await self.wait(check=False)
 
     # -- what it said and did ------------------------------------------------------------------------
     def logs(
@@ -137,110 +107,201 @@ class JobHandle(SeenJob):
         launcher: bool = False,
         stream: str | None = None,
         attempt: int | None = None,
-    ) -> Iterator[LogLineView]:
+    ) -> AsyncGenerator[LogLineView, None]:
         """The lines of one attempt (by default the newest), oldest first, each with time, rank, host and stream.
 
         All that were written until now, or the last `tail` of them; with `follow` also those that come, until the
         attempt is over. `search` keeps lines that contain it, `stream` is "out" or "err".
         """
-        only = job_view.log_filter(rank, worker, launcher, stream, search, attempt)
+        return self._lines(job_view.log_filter(rank, worker, launcher, stream, search, attempt), follow, tail)
+
+    async def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> AsyncGenerator[LogLineView, None]:
+        async with aclosing(self._blocks(only, follow, tail)) as blocks:
+            async for lines in blocks:
+                for line in lines:
+                    yield line
+
+    def _blocks(self, only: LogFilter, follow: bool, tail: int | None) -> AsyncGenerator[Sequence[LogLineView], None]:
+        """Lines, many at a time: whoever is in another thread has a long way for each."""
         if tail is not None:
             return self._tail(only, tail, follow)
         return self._followed(only, None) if follow else self._until_now(only)
 
-    def _pages_upwards(self, only: LogFilter, limit: int) -> Iterator[LogPageView]:
-        page = self._service.log(self._key, only, limit=limit)
+    async def _pages_upwards(self, only: LogFilter, limit: int) -> AsyncGenerator[LogPageView, None]:
+        page = await self._service.log(self.key, only, limit=limit)
         yield page
         while page.before is not None:
-            page = self._service.log(self._key, only, before=page.before, limit=limit)
+            page = await self._service.log(self.key, only, before=page.before, limit=limit)
             yield page
 
-    def _tail(self, only: LogFilter, count: int, follow: bool) -> Iterator[LogLineView]:
+    async def _tail(self, only: LogFilter, count: int, follow: bool) -> AsyncGenerator[Sequence[LogLineView], None]:
         pages: list[LogPageView] = []
-        found = 0
-        for page in self._pages_upwards(only, min(max(count, 1), PAGE)):
-            pages.append(page)
-            found += len(page.lines)
-            if found >= count:
-                break
-        yield from job_view.last_lines(pages, count)
+        async with aclosing(self._pages_upwards(only, min(max(count, 1), _PAGE))) as upwards:
+            async for page in upwards:
+                pages.append(page)
+                if sum(len(found.lines) for found in pages) >= count:
+                    break
+        yield job_view.last_lines(pages, count)
         if follow:
-            yield from self._followed(job_view.pinned(only, pages[0]), pages[0].after)
+            async with aclosing(self._followed(job_view.pinned(only, pages[0]), pages[0].after)) as blocks:
+                async for lines in blocks:
+                    yield lines
 
-    def _until_now(self, only: LogFilter) -> Iterator[LogLineView]:
+    async def _until_now(self, only: LogFilter) -> AsyncGenerator[Sequence[LogLineView], None]:
         """From the beginning up to the line that is the last one at this moment."""
-        last = next((page for page in self._pages_upwards(only, 1) if page.lines), None)
+        last: LogPageView | None = None
+        async with aclosing(self._pages_upwards(only, 1)) as upwards:
+            async for page in upwards:
+                if page.lines:
+                    last = page
+                    break
         if last is None:
             return
-        for line in self._followed(job_view.pinned(only, last), None):
-            yield line
-            if line.after == last.lines[-1].after:
-                return
+        end = last.lines[-1].after
+        async with aclosing(self._followed(job_view.pinned(only, last), None)) as blocks:
+            async for lines in blocks:
+                for count, line in enumerate(lines, 1):
+                    if line.after == end:
+                        yield lines[:count]
+                        return
+                yield lines
 
-    def _followed(self, only: LogFilter, after: str | None) -> Iterator[LogLineView]:
-        pages = self._service.follow_log(self._key, only, after=after)
-        try:
-            for page in pages:
-                yield from page.lines
-        finally:
-            _close(pages)
+    async def _followed(self, only: LogFilter, after: str | None) -> AsyncGenerator[Sequence[LogLineView], None]:
+        async with aclosing(self._service.follow_log(self.key, only, after=after)) as pages:
+            async for page in pages:
+                yield page.lines
 
-    def events(self) -> Sequence[EventView]:
-        return self._service.events(self._key)
+    async def events(self) -> Sequence[EventView]:
+        """What happened to it, oldest first."""
+        return await self._service.events(self.key)
 
-    def usage(self, since: datetime | None = None) -> Sequence[UsagePoint]:
+    async def usage(self, since: datetime | None = None) -> Sequence[UsagePoint]:
         """What each host used, sampled while the job ran; oldest first."""
-        return self._service.usage(self._key, since=since)
+        return await self._service.usage(self.key, since=since)
 
-    def usage_frame(self, since: datetime | None = None) -> pandas.DataFrame:
+    async def usage_frame(self, since: datetime | None = None) -> pandas.DataFrame:
         """The same as a table with a time index. Needs pandas."""
-        return usage_frame(self.usage(since))
+        return _usage_frame(await self.usage(since))
 
-    def progress(self) -> Progress:
+    async def progress(self) -> Progress:
         """The numbers its lines name (loss, images/sec, step), and how far each rank is; `behind` says why it lags."""
-        return self._service.progress(self._key)
+        return await self._service.progress(self.key)
 
     # -- what becomes of it --------------------------------------------------------------------------
-    def scale(self, workers: int) -> JobHandle:
-        self._see(self._service.scale(self._key, workers))
-        return self
+    async def scale(self, workers: int) -> AsyncJobHandle:
+        """Change the number of its workers."""
+        return self._see(await self._service.scale(self.key, workers))
 
-    def suspend(self) -> JobHandle:
-        self._see(self._service.suspend(self._key))
-        return self
+    async def suspend(self) -> AsyncJobHandle:
+        """End its processes and keep it, to be resumed."""
+        return self._see(await self._service.suspend(self.key))
 
-    def resume(self) -> JobHandle:
-        self._see(self._service.resume(self._key))
-        return self
+    async def resume(self) -> AsyncJobHandle:
+        """Let a suspended job start again."""
+        return self._see(await self._service.resume(self.key))
 
-    def stop(self) -> JobHandle:
+    async def stop(self) -> AsyncJobHandle:
         """End it for good. Returns at once; `wait(check=False)` until nothing of it is left."""
-        self._see(self._service.stop(self._key))
-        return self
+        return self._see(await self._service.stop(self.key))
 
-    def rerun(self) -> JobHandle:
+    async def rerun(self) -> AsyncJobHandle:
         """An ended job once more, under its own name; what it left is deleted first."""
-        self._see(self._service.rerun(self._key))
+        return self._see(await self._service.rerun(self.key))
+
+    async def clone(self, /, name: str | None = None, **changes: Any) -> AsyncJobHandle:
+        """A new job like this one, submitted at once. `changes` are those of `MPIJob.changed`: workers=4, env={...}."""
+        if self._seen.job is None:
+            await self.refresh()
+        job = await self._service.clone(self.key, job_view.clone_of(self._details(), name, changes))
+        return AsyncJobHandle(self._service, job.summary.key, job=job)
+
+    async def delete(self) -> None:
+        """Delete the job with its logs; a running one is stopped first."""
+        await self._service.delete(self.key)
+
+
+class JobHandle(Face[AsyncJobHandle], SeenJob):
+    """Made by a `Client`. What it says is what was last seen; `refresh()` looks again."""
+
+    def __init__(self, of: AsyncJobHandle) -> None:
+        Face.__init__(self, of)
+        SeenJob.__init__(self, of._seen)
+
+    refresh = itself(AsyncJobHandle.refresh)
+
+    @property
+    def cause(self) -> CauseView | None:
+        """Why it failed, with rank, host and last lines; None if it has not."""
+        if self._seen.job is None and self.summary.cause:
+            self.refresh()
+        return super().cause
+
+    def _details(self) -> JobView:
+        if self._seen.job is None:
+            self.refresh()
+        return super()._details()
+
+    def wait(
+        self,
+        timeout: float | None = None,
+        until: Wish = "finished",
+        *,
+        check: bool = True,
+        seeing: Seeing = lambda _: None,
+    ) -> JobHandle:
+        with closing(shared().iterate(self._of._becoming(timeout, until, check=check))) as states:
+            for job in states:
+                seeing(job)
         return self
 
-    def clone(self, name: str | None = None, **changes: Any) -> JobHandle:
-        """A new job like this one, submitted at once. `changes` are those of `MPIJob.changed`: workers=4, env={...}."""
-        wanted = job_view.clone_of(self._details(), name, changes)
-        job = self._service.clone(self._key, wanted)
-        return JobHandle(self._service, job.summary.key, job=job)
+    stop_and_wait = waits(AsyncJobHandle.stop_and_wait)
 
-    def delete(self) -> None:
-        """Delete the job with its logs; a running one is stopped first."""
-        self._service.delete(self._key)
+    def logs(
+        self,
+        rank: int | Sequence[int] | None = None,
+        follow: bool = False,
+        search: str | None = None,
+        tail: int | None = None,
+        *,
+        worker: int | Sequence[int] | None = None,
+        launcher: bool = False,
+        stream: str | None = None,
+        attempt: int | None = None,
+    ) -> Iterator[LogLineView]:
+        return self._lines(job_view.log_filter(rank, worker, launcher, stream, search, attempt), follow, tail)
+
+    def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> Iterator[LogLineView]:
+        with closing(shared().iterate(self._of._blocks(only, follow, tail))) as blocks:
+            for lines in blocks:
+                yield from lines
+
+    wait.__doc__, logs.__doc__ = AsyncJobHandle.wait.__doc__, AsyncJobHandle.logs.__doc__
+    events = waits(AsyncJobHandle.events)
+    usage = waits(AsyncJobHandle.usage)
+    usage_frame = waits(AsyncJobHandle.usage_frame)
+    progress = waits(AsyncJobHandle.progress)
+    scale = itself(AsyncJobHandle.scale)
+    suspend = itself(AsyncJobHandle.suspend)
+    resume = itself(AsyncJobHandle.resume)
+    stop = itself(AsyncJobHandle.stop)
+    rerun = itself(AsyncJobHandle.rerun)
+    clone = becomes(AsyncJobHandle.clone, lambda made: JobHandle(made), "JobHandle")
+    delete = waits(AsyncJobHandle.delete)
 
 
-def _close(iterator: Iterator[Any]) -> None:
-    close = getattr(iterator, "close", None)
-    if close is not None:
-        close()
+async def within(source: AsyncGenerator[T, None], seconds: float | None) -> AsyncGenerator[T, None]:
+    """What comes until then; TimeoutError, if it has not ended by then."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    async with aclosing(source):
+        while True:
+            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+            try:
+                yield await asyncio.wait_for(anext(source), left)
+            except StopAsyncIteration:
+                return
 
 
-def usage_frame(points: Sequence[UsagePoint]) -> pandas.DataFrame:
+def _usage_frame(points: Sequence[UsagePoint]) -> pandas.DataFrame:
     try:
         import pandas
     except ModuleNotFoundError as error:

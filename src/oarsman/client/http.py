@@ -1,4 +1,4 @@
-"""What both ways of speaking HTTP (waiting for an answer, or in an event loop) have in common. Nothing here does I/O.
+"""What answers over HTTP mean, and what trouble on the way does. Nothing here does I/O.
 
 An answer becomes a model, a problem becomes the error that the same mistake raises in this process, and trouble on the
 way becomes either `Again` (asking once more does no harm) or an error that says what nobody can know.
@@ -23,7 +23,6 @@ from oarsman import errors
 from oarsman.backoff import Backoff
 from oarsman.errors import Problem
 from oarsman.service.models import ProblemDetails
-from oarsman.service.operations import Call
 from oarsman.version import __version__
 
 T = TypeVar("T")
@@ -134,12 +133,12 @@ def _loopback(host: str) -> bool:
 
 
 # -- answers ----------------------------------------------------------------------------------------
-def answer(call: Call[T], response: httpx.Response, url: str) -> T:
-    """What the server said. Raises the error it means, or Again."""
+def answer(reads: Callable[[bytes], T], response: httpx.Response, url: str, unsure: str) -> T:
+    """What the server said. Raises the error it means, or Again, unless asking twice may do it twice (`unsure`)."""
     if response.is_success:
-        return read(call.reads, response.content, url)
+        return read(reads, response.content, url)
     error = error_of(response.status_code, response.content, url)
-    if response.status_code in _PASSING and not call.changes:
+    if response.status_code in _PASSING and not unsure:
         raise Again(error, after=_asked_to_wait(response))
     raise error
 
@@ -222,17 +221,20 @@ def _family(kind: type[errors.OarsmanError]) -> Iterator[type[errors.OarsmanErro
         yield from _family(child)
 
 
-def trouble(error: httpx.HTTPError, call: Call[Any] | None, url: str) -> errors.OarsmanError | Again:
-    """What went wrong on the way. A change that may have arrived is never sent again without being asked to."""
+def trouble(error: httpx.HTTPError, url: str, unsure: str = "") -> errors.OarsmanError | Again:
+    """What went wrong on the way. A change that may have arrived is never sent again without being asked to.
+
+    `unsure`: what nobody knows then; empty: it was no such change.
+    """
     why = _reason(error)
     if isinstance(error, httpx.ConnectError) and "CERTIFICATE_VERIFY_FAILED" in why:
         return errors.AccessError(
             f"the certificate of {url} is not trusted: {why}",
-            hint="verify='ca.pem' names a file with the certificate of its issuer",
+            hint="verify='ca.pem', or `oarsman server set --ca-file ca.pem`, names the certificate of its issuer",
         )
-    if call is not None and call.changes and not isinstance(error, _NEVER_SENT):
+    if unsure and not isinstance(error, _NEVER_SENT):
         return errors.RetryableError(
-            f"the connection to {url} broke before an answer came; nobody knows whether {call.about}: {why}",
+            f"the connection to {url} broke before an answer came; nobody knows whether {unsure}: {why}",
             hint="look before you try again: client.jobs(), client.job(name)",
         )
     return Again(
@@ -267,7 +269,7 @@ def cut_off(url: str) -> Again:
 
 def broken(error: httpx.HTTPError, url: str, *, established: bool) -> errors.OarsmanError | Again:
     """What happened to a stream. One that was silent for long may just have nothing to say."""
-    found = trouble(error, None, url)
+    found = trouble(error, url)
     if isinstance(found, Again):
         found.counts = not (established and isinstance(error, httpx.ReadTimeout))
     return found

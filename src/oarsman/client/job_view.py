@@ -1,10 +1,11 @@
-"""What the two kinds of job handle share: the job as last seen, what it is asked to become, and how its end is told."""
+"""What both faces of a job handle show: the job as last seen, what it is asked to become, and how its end is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import ValidationError
 
@@ -22,40 +23,48 @@ _CONDITIONS = {"succeeded": names.SUCCEEDED, "failed": names.FAILED, "suspended"
 _ENDS = (names.SUCCEEDED, names.FAILED)
 
 
+@dataclass(slots=True)
+class Seen:
+    """What was last seen of a job; a handle and its synchronous face share it."""
+
+    key: str
+    job: JobView | None
+    summary: JobSummary | None
+
+
 class SeenJob:
     """A job as it was when last looked at. `refresh` and `wait` look again; reading a property never does."""
 
-    def __init__(self, key: str, *, job: JobView | None = None, summary: JobSummary | None = None) -> None:
-        self._key = key
-        self._job = job
-        self._summary = job.summary if job is not None else summary
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
 
-    def _see(self, job: JobView) -> None:
-        self._job, self._summary = job, job.summary
+    def _see(self, job: JobView) -> Self:
+        self._seen.job, self._seen.summary = job, job.summary
+        return self
 
     def _is_another(self, job: JobView) -> bool:
         """Whether this is a job that somebody else made under the same name, after ours was deleted."""
-        return self._summary is not None and self._summary.uid != job.summary.uid
+        return self._seen.summary is not None and self._seen.summary.uid != job.summary.uid
 
     @property
     def key(self) -> str:
         """namespace/name"""
-        return self._key
+        return self._seen.key
 
     @property
     def namespace(self) -> str:
-        return self._key.partition("/")[0]
+        return self.key.partition("/")[0]
 
     @property
     def name(self) -> str:
-        return self._key.partition("/")[2]
+        return self.key.partition("/")[2]
 
     @property
     def summary(self) -> JobSummary:
         """The row of a job list: state, reason, workers ready, ranks, times."""
-        if self._summary is None:
-            raise ConflictError(f"{self._key} has not been looked at yet", hint="refresh() does")
-        return self._summary
+        if self._seen.summary is None:
+            raise ConflictError(f"{self.key} has not been looked at yet", hint="refresh() does")
+        return self._seen.summary
 
     @property
     def state(self) -> str:
@@ -65,20 +74,18 @@ class SeenJob:
     @property
     def cause(self) -> CauseView | None:
         """Why it failed, with rank, host and last lines; None if it has not."""
-        if self._job is not None:
-            return self._job.cause
+        if self._seen.job is not None:
+            return self._seen.job.cause
         return CauseView.of(Cause(summary=self.summary.cause)) if self.summary.cause else None
 
     @property
     def finished(self) -> bool:
-        return (self._job is not None and ended(self._job)) or self.state in _ENDS
+        return (self._seen.job is not None and ended(self._seen.job)) or self.state in _ENDS
 
     def _details(self) -> JobView:
-        if self._job is None:
-            raise ConflictError(
-                f"only the summary of {self._key} has been looked at", hint="refresh() fetches the rest"
-            )
-        return self._job
+        if self._seen.job is None:
+            raise ConflictError(f"only the summary of {self.key} has been looked at", hint="refresh() fetches the rest")
+        return self._seen.job
 
     @property
     def details(self) -> JobView:
@@ -91,10 +98,10 @@ class SeenJob:
         return MPIJob.from_yaml(self._details().manifest)
 
     def __repr__(self) -> str:
-        return notebook.job_text(self._key, self._summary)
+        return notebook.job_text(self.key, self._seen.summary)
 
     def _repr_html_(self) -> str:
-        return notebook.job_html(self._key, self._summary, self._job)
+        return notebook.job_html(self.key, self._seen.summary, self._seen.job)
 
 
 # -- waiting ----------------------------------------------------------------------------------------

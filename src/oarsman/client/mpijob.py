@@ -20,6 +20,7 @@ from oarsman.errors import ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import builder
 from oarsman.manifest.fields import FIELDS, RANKS, total_slots
 from oarsman.manifest.places import WORKER, Document, look, unshared
+from oarsman.portal import shared
 
 if TYPE_CHECKING:
     from oarsman.service.models import PreviewView
@@ -226,7 +227,7 @@ class MPIJob:
         from oarsman.service.models import Create
 
         wanted = Create(document=self.to_dict(), folder=str(places.current_folder()), environment=dict(os.environ))
-        return places.in_this_process().preview(wanted)
+        return shared().run(places.in_this_process().preview(wanted))
 
     def patch_from(self, before: MPIJob) -> dict[str, Any]:
         """The JSON merge patch that makes `before` into this."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import ssl
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from oarsman.errors import UsageError, UserError
 
@@ -37,14 +38,17 @@ def in_this_process(
         raise UsageError('hosts are for on="ssh"', field="hosts")
     file = os.fspath(hosts) if hosts is not None else None
     jobs = open_backend(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
-    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN), engine=on)
+    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN))
 
 
-def needs_httpx() -> None:
-    """Say what to install, rather than which import failed."""
+def at_server(address: str, token: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool) -> Service:
+    """That of a server. Says what to install, rather than which import failed."""
     try:
         import httpx_sse  # noqa: F401 - only whether it is there, and httpx with it
     except ModuleNotFoundError as error:
         raise UsageError(
             "a server is reached with httpx, which is not installed", hint="pip install 'oarsman[client]'"
         ) from error
+    from oarsman.client.remote import RemoteService
+
+    return cast("Service", RemoteService(address, token=token, verify=verify))  # its methods are made at run time

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from oarsman.client import notebook
-from oarsman.client.handle import JobHandle
-from oarsman.client.threads import Carrier
+from oarsman.client.face import Face, becomes, itself, waits
+from oarsman.client.handle import AsyncJobHandle, JobHandle
 from oarsman.errors import JobFailed
-from oarsman.service import operations, sweep_results
+from oarsman.portal import shared
+from oarsman.service import sweep_results
 from oarsman.service.contract import Service
 from oarsman.service.models import SweepPoint, SweepView
-from oarsman.service.operations import Call
 
 _LOOK_EVERY = 0.5
 _SHARE = 4  # of the time that a look takes; a sweep of thousands of points is looked at less often
 Seeing = Callable[[SweepView], None]
 
 
+@dataclass(slots=True)
+class Seen:
+    """A handle and its synchronous face share it."""
+
+    view: SweepView
+
+
 class SeenSweep:
     """What was last seen of a sweep."""
 
-    def __init__(self, view: SweepView) -> None:
-        self.view = view
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
+
+    @property
+    def view(self) -> SweepView:
+        return self._seen.view
 
     @property
     def key(self) -> str:
@@ -88,63 +101,24 @@ class Results(Sequence[dict[str, Any]]):
         return notebook.sweep_html(self._view)
 
 
-class SweepHandle(SeenSweep):
-    """Made by a `Client`. What it says is what was last seen; `refresh()` looks again."""
+class AsyncSweepHandle(SeenSweep):
+    """Made by an `AsyncClient`. What it says is what was last seen; `await refresh()` looks again."""
 
     def __init__(self, service: Service, view: SweepView) -> None:
-        super().__init__(view)
+        super().__init__(Seen(view))
         self._service = service
 
-    def refresh(self) -> SweepHandle:
-        self.view = self._service.sweep(self.key)
-        return self
-
-    def job(self, index: int) -> JobHandle:
-        """The job of a point: its log, its events, its cause."""
-        return JobHandle(self._service, self.points[index].key).refresh()
-
-    def wait(
-        self, timeout: float | None = None, *, check: bool = False, seeing: Seeing = lambda _: None
-    ) -> SweepHandle:
-        """Until no point runs or waits. Points may fail: only with `check` that raises JobFailed."""
-        pace = _Pace(self.key, timeout)
-        while True:
-            with pace:
-                self.refresh()
-            seeing(self.view)
-            if self.state != "Running":
-                _check(self.view, check)
-                return self
-            time.sleep(pace.pause())
-
-    def stop(self) -> SweepHandle:
-        """End what runs, and hand in nothing more."""
-        self.view = self._service.stop_sweep(self.key)
-        return self
-
-    def resume(self) -> SweepHandle:
-        """Go on: what has ended is not repeated, what was stopped is."""
-        self.view = self._service.resume_sweep(self.key)
-        return self
-
-    def delete(self) -> None:
-        """All its jobs with their logs."""
-        self._service.delete_sweep(self.key)
-
-
-class AsyncSweepHandle(SeenSweep):
-    """The same for programs with an event loop."""
-
-    def __init__(self, carrier: Carrier, view: SweepView) -> None:
-        super().__init__(view)
-        self._carrier = carrier
-
-    async def _now(self, call: Call[SweepView]) -> AsyncSweepHandle:
-        self.view = await self._carrier.do(call)
+    def _see(self, view: SweepView) -> AsyncSweepHandle:
+        self._seen.view = view
         return self
 
     async def refresh(self) -> AsyncSweepHandle:
-        return await self._now(operations.sweep(self.key))
+        """Look at it again."""
+        return self._see(await self._service.sweep(self.key))
+
+    async def job(self, index: int) -> AsyncJobHandle:
+        """The job of a point: its log, its events, its cause."""
+        return await AsyncJobHandle(self._service, self.points[index].key).refresh()
 
     async def wait(
         self,
@@ -154,53 +128,78 @@ class AsyncSweepHandle(SeenSweep):
         seeing: Seeing = lambda _: None,
     ) -> AsyncSweepHandle:
         """Until no point runs or waits. Points may fail: only with `check` that raises JobFailed."""
-        pace = _Pace(self.key, timeout)
+        async for view in self._becoming(timeout, check=check):
+            seeing(view)
+        return self
+
+    async def _becoming(self, seconds: float | None, *, check: bool) -> AsyncGenerator[SweepView, None]:
+        pace = _Pace(self.key, seconds)
         while True:
             with pace:
                 await self.refresh()
-            seeing(self.view)
+            yield self.view
             if self.state != "Running":
                 _check(self.view, check)
-                return self
+                return
             await asyncio.sleep(pace.pause())
 
     async def stop(self) -> AsyncSweepHandle:
-        return await self._now(operations.stop_sweep(self.key))
+        """End what runs, and hand in nothing more."""
+        return self._see(await self._service.stop_sweep(self.key))
 
     async def resume(self) -> AsyncSweepHandle:
-        return await self._now(operations.resume_sweep(self.key))
+        """Go on: what has ended is not repeated, what was stopped is."""
+        return self._see(await self._service.resume_sweep(self.key))
 
     async def delete(self) -> None:
-        await self._carrier.do(operations.delete_sweep(self.key))
+        """All its jobs with their logs."""
+        await self._service.delete_sweep(self.key)
 
 
-class Sweeps:
-    """`client.sweeps`: those that are there. `client.sweep(...)` begins one."""
+class SweepHandle(Face[AsyncSweepHandle], SeenSweep):
+    """Made by a `Client`. What it says is what was last seen; `refresh()` looks again."""
 
-    def __init__(self, service: Service, key_of: Callable[[str], str]) -> None:
-        self._service, self._key_of = service, key_of
+    def __init__(self, of: AsyncSweepHandle) -> None:
+        Face.__init__(self, of)
+        SeenSweep.__init__(self, of._seen)
 
-    def list(self) -> Sequence[SweepView]:
-        """The newest first, without their points."""
-        return notebook.Table(self._service.sweeps())
+    refresh = itself(AsyncSweepHandle.refresh)
+    job = becomes(AsyncSweepHandle.job, JobHandle, "JobHandle")
 
-    def get(self, name: str) -> SweepHandle:
-        """Raises NotFoundError."""
-        return SweepHandle(self._service, self._service.sweep(self._key_of(name)))
+    def wait(
+        self, timeout: float | None = None, *, check: bool = False, seeing: Seeing = lambda _: None
+    ) -> SweepHandle:
+        with closing(shared().iterate(self._of._becoming(timeout, check=check))) as views:
+            for view in views:
+                seeing(view)
+        return self
+
+    wait.__doc__ = AsyncSweepHandle.wait.__doc__
+    stop = itself(AsyncSweepHandle.stop)
+    resume = itself(AsyncSweepHandle.resume)
+    delete = waits(AsyncSweepHandle.delete)
 
 
 class AsyncSweeps:
-    def __init__(self, carrier: Carrier, key_of: Callable[[str], Awaitable[str]]) -> None:
-        self._carrier, self._key_of = carrier, key_of
+    """`client.sweeps`: those that are there. `client.sweep(...)` begins one."""
+
+    def __init__(self, service: Service, key_of: Callable[[str], Awaitable[str]]) -> None:
+        self._service, self._key_of = service, key_of
 
     async def list(self) -> Sequence[SweepView]:
         """The newest first, without their points."""
-        found = await self._carrier.do(operations.sweeps())
-        return notebook.Table(found)
+        return notebook.Table(await self._service.sweeps())
 
     async def get(self, name: str) -> AsyncSweepHandle:
         """Raises NotFoundError."""
-        return AsyncSweepHandle(self._carrier, await self._carrier.do(operations.sweep(await self._key_of(name))))
+        return AsyncSweepHandle(self._service, await self._service.sweep(await self._key_of(name)))
+
+
+class Sweeps(Face[AsyncSweeps]):
+    """`client.sweeps`: those that are there. `client.sweep(...)` begins one."""
+
+    list = waits(AsyncSweeps.list)
+    get = becomes(AsyncSweeps.get, SweepHandle, "SweepHandle")
 
 
 class _Pace:

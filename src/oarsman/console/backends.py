@@ -7,8 +7,8 @@ closed, and there are never more than a few hundred.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -29,16 +29,15 @@ _POINTS_AT_FIRST = 20  # of a sweep, before whoever began it gets an answer
 
 
 class OpenBackend:
-    """A way to jobs, with the thread that follows them and the threads that follow their logs."""
+    """A way to jobs, with the tasks that follow them and their logs."""
 
-    def __init__(self, jobs: Backend, engine: str) -> None:
+    def __init__(self, jobs: Backend) -> None:
         self.jobs = jobs
-        self.engine = engine
         self.job_index = JobIndex(jobs)
         self.followers = Followers(jobs)
         self.progress = ProgressKept()
         self.sweeping = Sweeping(at_first=_POINTS_AT_FIRST)
-        self.rights = RightsThere(getattr(jobs, "may_change", None), self._namespaces)
+        self.rights = RightsThere(jobs, self._namespaces)
 
     def _namespaces(self) -> list[str]:
         """The one of manifests that mention none, and those in which there are jobs."""
@@ -49,12 +48,11 @@ class OpenBackend:
     def busy(self) -> bool:
         return bool(self.job_index.subscribers or len(self.followers) or self.sweeping.busy)
 
-    def close(self) -> None:
-        self.sweeping.close()
-        self.job_index.close()
-        self.followers.close()
-        if (close := getattr(self.jobs, "close", None)) is not None:
-            close()
+    async def close(self) -> None:
+        await self.sweeping.close()
+        await self.job_index.close()
+        await self.followers.close()
+        await self.jobs.close()
 
 
 @dataclass(slots=True)
@@ -64,7 +62,8 @@ class _Held:
 
 
 class Backends:
-    """`open_with(token)` opens a backend; token None: with the rights of whoever started the server.
+    """Of the server's event loop. `open_with(token)` opens a backend; token None: with the rights of whoever started
+    the server.
 
     `tokens_needed`: nobody gets that one, because others than its owner can reach the server.
     """
@@ -72,19 +71,17 @@ class Backends:
     def __init__(
         self,
         open_with: Callable[[str | None], Backend],
-        engine: str,
         *,
         per_token: bool = False,
         tokens_needed: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.engine = engine
         self.per_token = per_token
         self.tokens_needed = per_token and tokens_needed
         self._open_with = open_with
         self._clock = clock
-        self._lock = threading.Lock()
         self._held: OrderedDict[str, _Held] = OrderedDict()  # the one used longest ago comes first
+        self._closing: set[asyncio.Task[None]] = set()
 
     def backend(self, token: str | None = None) -> OpenBackend:
         if self.tokens_needed and not token:
@@ -95,15 +92,15 @@ class Backends:
                 ),
             )
         name = _name(token if self.per_token else None)
-        with self._lock:
-            held = self._held.get(name)
-            if held is None:
-                held = self._held[name] = _Held(OpenBackend(self._open_with(token), self.engine), 0.0)
-            held.used = self._clock()
-            self._held.move_to_end(name)
-            spare = self._spare()
-        for backend in spare:
-            backend.close()
+        held = self._held.get(name)
+        if held is None:
+            held = self._held[name] = _Held(OpenBackend(self._open_with(token)), 0.0)
+        held.used = self._clock()
+        self._held.move_to_end(name)
+        for backend in self._spare():
+            task = asyncio.create_task(backend.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
         return held.backend
 
     def begin(self) -> None:
@@ -125,11 +122,12 @@ class Backends:
     def __len__(self) -> int:
         return len(self._held)
 
-    def close(self) -> None:
-        with self._lock:
-            held, self._held = list(self._held.values()), OrderedDict()
+    async def close(self) -> None:
+        held, self._held = list(self._held.values()), OrderedDict()
         for one in held:
-            one.backend.close()
+            await one.backend.close()
+        if self._closing:
+            await asyncio.wait(self._closing)
 
 
 def _name(token: str | None) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from starlette.requests import HTTPConnection
 
@@ -15,21 +15,15 @@ from oarsman.errors import ForbiddenError, UnauthenticatedError
 from oarsman.service import JobService
 from oarsman.service.models import Identity
 
-if TYPE_CHECKING:
-    from oarsman.backends.kube.identity import Reviewer
-
 
 class Console:
     """The API finds it in `app.state.console`; pages are given it."""
 
-    def __init__(
-        self, backends: Backends, gate: Gate, *, folder: Path | None = None, reviewer: Reviewer | None = None
-    ) -> None:
+    def __init__(self, backends: Backends, gate: Gate, *, folder: Path | None = None) -> None:
         self.backends = backends
         self.gate = gate
         self.streams = Streams()
         self._folder = folder
-        self._reviewer = reviewer
 
     def service(self, backend: OpenBackend, identity: Identity) -> JobService:
         """For one caller. Cheap: one is made per request."""
@@ -37,33 +31,30 @@ class Console:
             backend.jobs,
             identity,
             backend.job_index,
-            engine=backend.engine,
             folder=self._folder,
             accounts=bool(self.gate.store.accounts.enabled()),
             progress=backend.progress,
             sweeping=backend.sweeping,
         )
 
-    def look_ahead(self, request: HTTPConnection) -> None:
-        """What a page will need of the cluster, before it is drawn in the event loop, which must not wait for that.
+    async def look_ahead(self, request: HTTPConnection) -> None:
+        """What a page will need of the cluster, before it is drawn: that is done in one go.
 
         Raises what keeps the cluster from being asked. Whether somebody may come in is for the page to say.
         """
         if not self.backends.per_token:
             return
         with suppress(UnauthenticatedError, ForbiddenError):
-            caller = self.gate.caller(request)
+            caller = await asyncio.to_thread(self.gate.caller, request)
             backend = self.backends.backend(caller.token)
             parts = request.url.path.split("/")
             try:
-                backend.rights.look(parts[2] if parts[1:2] == ["jobs"] and len(parts) > 3 else None)
+                await backend.rights.look(parts[2] if len(parts) > 3 and parts[1] in ("jobs", "sweeps") else None)
             except UnauthenticatedError:
                 self.gate.doubt(caller)
-                self.gate.caller(request)
+                await asyncio.to_thread(self.gate.caller, request)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self.streams.stop()
-        self.backends.close()
-        if self._reviewer is not None:
-            self._reviewer.close()
+        await self.backends.close()
         self.gate.store.close()

@@ -5,33 +5,19 @@ from __future__ import annotations
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import uvicorn
 from fastapi import FastAPI
 from pydantic.alias_generators import to_camel
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from oarsman.backends.base import Backend
 from oarsman.console import pages
-from oarsman.console.api import (
-    PREFIX,
-    accounts,
-    environments,
-    health,
-    jobs,
-    logs,
-    openapi,
-    place,
-    problems,
-    session,
-    sweeps,
-)
+from oarsman.console.api import PREFIX, accounts, health, openapi, problems, routes, session
 from oarsman.console.api.limits import BodyLimit
 from oarsman.console.backends import Backends
 from oarsman.console.console import Console
@@ -43,11 +29,9 @@ from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.settings import ConsoleSettings
 from oarsman.errors import OarsmanError, UsageError
+from oarsman.portal import shared
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
-
-if TYPE_CHECKING:
-    from oarsman.backends.kube.identity import Reviewer
 
 log = logging.getLogger("oarsman.console")
 _BACKLOG = 2048
@@ -60,7 +44,7 @@ def make_app(console: Console) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        console.streams.stop()
+        await console.close()
 
     app = bare_app(lifespan)
     app.state.console = console
@@ -83,17 +67,7 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
     )
     problems.install(app)
     openapi.install(app)
-    for router in (
-        jobs.router,
-        logs.router,
-        place.router,
-        environments.router,
-        sweeps.router,
-        session.router,
-        session.once,
-        accounts.router,
-        health.router,
-    ):
+    for router in (routes.router, session.router, session.once, accounts.router, health.router):
         app.include_router(router)
     return app
 
@@ -102,7 +76,7 @@ class Front:
     """The API and the pages behind one address. Pages answer whatever nobody else does, and must not for the API."""
 
     def __init__(
-        self, api: ASGIApp, pages: ASGIApp, look_ahead: Callable[[HTTPConnection], None] | None = None
+        self, api: ASGIApp, pages: ASGIApp, look_ahead: Callable[[HTTPConnection], Awaitable[None]] | None = None
     ) -> None:
         self._api = api
         self._pages = pages
@@ -113,7 +87,7 @@ class Front:
         is_api = path in ("/api", health.PATH) or path.startswith(("/api/", "/login/"))
         if self._look_ahead is not None and scope["type"] == "http" and not (is_api or path.startswith("/_nicegui")):
             try:
-                await run_in_threadpool(self._look_ahead, HTTPConnection(scope))
+                await self._look_ahead(HTTPConnection(scope))
             except OarsmanError as error:
                 await problems.answer_error(error)(scope, receive, send)
                 return
@@ -148,6 +122,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._console.streams.stop()
         await super().shutdown(sockets)
+        await self._console.close()
 
 
 def listen(settings: ConsoleSettings) -> socket.socket:
@@ -186,10 +161,8 @@ def open_console(settings: ConsoleSettings, port: int) -> Console:
         refused = refusal(settings.listening(store.accounts.enabled()))
         if refused is not None:
             raise UsageError(refused)
-        reviewer = _reviewer(settings)
-        cluster = ClusterTokens(reviewer.known) if reviewer is not None else None
-        gate = Gate(store, settings.site(port), cluster=cluster)
-        return Console(_backends(settings), gate, folder=settings.folder, reviewer=reviewer)
+        gate = Gate(store, settings.site(port), cluster=_cluster_tokens(settings))
+        return Console(_backends(settings), gate, folder=settings.folder)
     except BaseException:
         store.close()
         raise
@@ -199,13 +172,13 @@ def _backends(settings: ConsoleSettings) -> Backends:
     if settings.engine == "local":
         from oarsman.backends.local.backend import LocalBackend
 
-        return Backends(lambda _: LocalBackend(settings.paths), "local")
+        return Backends(lambda _: LocalBackend(settings.paths))
     if settings.engine == "ssh":
         from oarsman.backends.ssh.backend import SshBackend
 
         backend = SshBackend(settings.hosts, settings.paths)
-        backend.check()
-        return Backends(lambda _: backend, "ssh")
+        shared().run(backend.check())
+        return Backends(lambda _: backend)
     from oarsman.backends import open_kube
 
     def open_with(token: str | None) -> Backend:
@@ -219,7 +192,7 @@ def _backends(settings: ConsoleSettings) -> Backends:
         )
 
     # On loopback, whoever came in by the link is the owner of the kubeconfig. Anybody else brings a token.
-    return Backends(open_with, "kube", per_token=True, tokens_needed=not is_loopback(settings.host))
+    return Backends(open_with, per_token=True, tokens_needed=not is_loopback(settings.host))
 
 
 def _namespaces(settings: ConsoleSettings, token: str | None) -> tuple[str | None, tuple[str, ...]]:
@@ -236,13 +209,14 @@ def _namespaces(settings: ConsoleSettings, token: str | None) -> tuple[str | Non
     return (given[0] if given else own or "default"), (*given, *([own] if own else ()), "default")
 
 
-def _reviewer(settings: ConsoleSettings) -> Reviewer | None:
+def _cluster_tokens(settings: ConsoleSettings) -> ClusterTokens | None:
     """Who says whose the tokens are that people bring."""
-    if settings.engine != "kube":
+    if not settings.by_token:
         return None
     from oarsman.backends import open_reviewer
 
-    return open_reviewer(context=settings.context, kubeconfig=settings.kubeconfig)
+    reviewer = open_reviewer(context=settings.context, kubeconfig=settings.kubeconfig)
+    return ClusterTokens(lambda token: shared().run(reviewer.known(token)))  # the gate asks in threads
 
 
 def serve(settings: ConsoleSettings, announce: Callable[[str, str | None], None]) -> None:
@@ -252,7 +226,7 @@ def serve(settings: ConsoleSettings, announce: Callable[[str, str | None], None]
         try:
             _run(settings, console, sock, announce)
         finally:
-            console.close()
+            console.gate.store.close()
 
 
 def _run(

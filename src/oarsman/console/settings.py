@@ -29,6 +29,11 @@ class ConsoleSettings:
     namespaces: tuple[str, ...] = ()  # the first: of manifests that mention none; all: where jobs are looked for
     paths: Paths = field(default_factory=Paths.default)
 
+    @property
+    def by_token(self) -> bool:
+        """On a cluster everybody is asked for a token of their own, and acts with its rights."""
+        return self.engine == "kube"
+
     def listening(self, accounts: int) -> Listening:
         return Listening(
             host=self.host,
@@ -36,7 +41,7 @@ class ConsoleSettings:
             key=self.key,
             insecure=self.insecure,
             accounts=accounts,
-            tokens=self.engine == "kube",
+            tokens=self.by_token,
         )
 
     def site(self, port: int) -> Site:

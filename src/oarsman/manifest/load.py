@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from oarsman.errors import ManifestError, Problem
 from oarsman.job.job import Job
+from oarsman.job.role import Container, Role
 from oarsman.manifest.build import build_job
 from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob
@@ -57,6 +61,37 @@ def salvaged(document: Mapping[str, Any]) -> Job | None:
         return None
     _, job, _ = _check(placeless)
     return job
+
+
+def sketch(document: Mapping[str, Any]) -> Job:
+    """Of a document that is no valid job, which only others than us submit, as much as can be shown."""
+    metadata, spec = document["metadata"], document.get("spec") or {}
+    roles = spec.get("mpiReplicaSpecs") or {}
+    launcher, worker = _sketched(roles.get("Launcher")), _sketched(roles.get("Worker"))
+    job = Job(
+        name=metadata["name"],
+        namespace=metadata["namespace"],
+        uid=metadata.get("uid") or "",
+        generation=metadata.get("generation") or 1,
+        launcher=replace(launcher, replicas=1),
+        worker=worker if "Worker" in roles else None,
+        labels=metadata.get("labels") or {},
+        annotations=metadata.get("annotations") or {},
+        document=document,
+    )
+    with suppress(KeyError, ValueError):
+        job = replace(job, created_at=datetime.fromisoformat(metadata["creationTimestamp"]))
+    return job
+
+
+def _sketched(role: Any) -> Role:
+    found = role if isinstance(role, dict) else {}
+    replicas = found.get("replicas")
+    containers = ((found.get("template") or {}).get("spec") or {}).get("containers") or [{}]
+    first = containers[0] if isinstance(containers, list) and isinstance(containers[0], dict) else {}
+    command = [word for part in ("command", "args") for word in first.get(part) or () if isinstance(word, str)]
+    shown = Container(name=str(first.get("name") or ""), image=str(first.get("image") or ""), command=tuple(command))
+    return Role(replicas=replicas if isinstance(replicas, int) else 1, containers=(shown,))
 
 
 def checked_models(text: str | bytes, source: str) -> list[tuple[AnyMPIJob, dict[str, Any]]]:

@@ -1,18 +1,30 @@
-"""Everything one can ask of Oarsman, whoever answers: the service in this process, or a server through REST."""
+"""Everything one can ask of Oarsman, whoever answers: the service in this process, or a server through REST.
+
+This is the table of operations. To add one: declare it here, with its route, and write it in `JobService`. The REST
+route, its description in OpenAPI, its entry in the audit log and the method of the remote client are made from this.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from functools import cache
+from typing import Annotated, Any, Protocol
 
+from pydantic import Field
+
+from oarsman.backends.base import LogLine
 from oarsman.service.models import (
+    Attention,
     BuildLogView,
     Clone,
+    Convert,
+    Converted,
     Create,
     EnvironmentSpec,
     EnvironmentView,
     EventView,
+    HostUsageView,
     HostView,
     JobChange,
     JobList,
@@ -21,110 +33,378 @@ from oarsman.service.models import (
     LogFilter,
     LogPageView,
     Overview,
+    PlanView,
     PreviewView,
     Progress,
     QueueEntry,
+    Scale,
     ServerInfo,
     SweepSpec,
     SweepView,
     Template,
     UsagePoint,
 )
+from oarsman.service.operations import Arguments, Key, Operation, operation, operations_of
 
 ALL_JOBS = JobQuery()
 ALL_LINES = LogFilter()
+
+_DOTTED = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+_FARTHEST = 2**53  # what a JavaScript client counts exactly
+Namespace = Annotated[str, Field(min_length=1, max_length=63, pattern=_LABEL, examples=["default"])]
+JobKey = Annotated[str, Key("job", Field(min_length=1, max_length=253, pattern=_DOTTED, examples=["pi"]))]
+SweepKey = Annotated[str, Key("sweep", Field(min_length=1, max_length=40, pattern=_LABEL, examples=["rates"]))]
+EnvironmentName = Annotated[str, Field(min_length=1, max_length=63, pattern=_LABEL, examples=["torch"])]
+Text = Annotated[str | None, Field(max_length=253)]
+Place = Annotated[str | None, Field(max_length=200, description="As an earlier answer gave it.")]
+Offset = Annotated[int, Field(ge=0, le=_FARTHEST, description="`after` of the piece before.")]
+Limit = Annotated[int, Field(ge=1, le=10_000)]
+
+
+def _behind(given: Arguments, page: LogPageView) -> Arguments:
+    pinned = given["only"].model_copy(update={"attempt": page.attempt})  # "the newest" may be another one by now
+    return {**given, "only": pinned, "after": page.after}
 
 
 class Service(Protocol):
     """`key` is "namespace/name". Errors are those of oarsman.errors, wherever the work was done."""
 
-    def info(self) -> ServerInfo: ...
-    def overview(self) -> Overview: ...
+    @operation("GET", "/info", "getInfo", tag="place", title="Info")
+    async def info(self) -> ServerInfo:
+        """The server, its engine, and who you are."""
+        ...
+
+    @operation("GET", "/overview", "getOverview", tag="place", title="Overview")
+    async def overview(self) -> Overview:
+        """Jobs by state, what there is and what is used, and what failed in the last day."""
+        ...
 
     # -- jobs ----------------------------------------------------------------------------------------
-    def jobs(self, query: JobQuery = ALL_JOBS) -> JobList: ...
-    def job(self, key: str) -> JobView: ...
-    def create(self, wanted: Create) -> JobView: ...
-    def delete(self, key: str) -> None: ...
-    def scale(self, key: str, workers: int) -> JobView: ...
-    def suspend(self, key: str) -> JobView: ...
-    def resume(self, key: str) -> JobView: ...
-    def stop(self, key: str) -> JobView: ...
-    def rerun(self, key: str) -> JobView:
-        """An ended job once more, under its own name; what it left is deleted first."""
+    @operation("GET", "/jobs", "listJobs", tag="jobs")
+    async def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
+        """One page of the jobs you may see."""
         ...
 
-    def clone(self, key: str, wanted: Clone) -> JobView:
-        """A new job like this one; submitted at once."""
+    @operation("GET", "/jobs/{namespace}/{name}", "getJob", tag="jobs", refuses=(404,))
+    async def job(self, key: JobKey) -> JobView:
+        """All that is known of a job, but for its log, its events and its usage."""
         ...
 
-    def changes(self, query: JobQuery = ALL_JOBS) -> Iterator[JobChange]:
-        """First a reset and every job that matches, then what changes; for ever."""
+    @operation(
+        "POST",
+        "/jobs",
+        "createJob",
+        tag="jobs",
+        status=201,
+        refuses=(404, 409, 413),
+        noted="submit",
+        about="{answer.summary.key}",
+        location="/jobs/{answer.summary.key}",
+        unsure="the job was submitted",
+    )
+    async def create(self, wanted: Create) -> JobView:
+        """Submit one job, as YAML text or as a document. It belongs to you."""
         ...
 
-    def watch(self, key: str) -> Iterator[JobView]:
+    @operation(
+        "DELETE",
+        "/jobs/{namespace}/{name}",
+        "deleteJob",
+        tag="jobs",
+        refuses=(404, 409),
+        noted="delete",
+        unsure="{key} was deleted",
+    )
+    async def delete(self, key: JobKey) -> None:
+        """End the job if it runs, and remove it with its log. It is gone when its stream ends."""
+        ...
+
+    @operation(
+        "POST",
+        "/jobs/{namespace}/{name}/scale",
+        "scaleJob",
+        tag="jobs",
+        refuses=(404, 409, 413),
+        noted="scale",
+        about="{key} to {workers}",
+        body=Scale,
+    )
+    async def scale(self, key: JobKey, workers: int) -> JobView:
+        """Change the number of workers."""
+        ...
+
+    @operation(
+        "POST", "/jobs/{namespace}/{name}/suspend", "suspendJob", tag="jobs", refuses=(404, 409), noted="suspend"
+    )
+    async def suspend(self, key: JobKey) -> JobView:
+        """End its processes and keep the job, to be resumed."""
+        ...
+
+    @operation("POST", "/jobs/{namespace}/{name}/resume", "resumeJob", tag="jobs", refuses=(404, 409), noted="resume")
+    async def resume(self, key: JobKey) -> JobView:
+        """Let a suspended job start again."""
+        ...
+
+    @operation(
+        "POST",
+        "/jobs/{namespace}/{name}/stop",
+        "stopJob",
+        tag="jobs",
+        refuses=(404, 409),
+        noted="stop",
+        unsure="'stop' reached {key}",
+    )
+    async def stop(self, key: JobKey) -> JobView:
+        """End the job for good; its log and its record stay."""
+        ...
+
+    @operation(
+        "POST",
+        "/jobs/{namespace}/{name}/rerun",
+        "rerunJob",
+        tag="jobs",
+        status=201,
+        refuses=(404, 409),
+        noted="rerun",
+        unsure="'rerun' reached {key}",
+    )
+    async def rerun(self, key: JobKey) -> JobView:
+        """Run an ended job once more under its own name; what it left is deleted first."""
+        ...
+
+    @operation(
+        "POST",
+        "/jobs/{namespace}/{name}/clone",
+        "cloneJob",
+        tag="jobs",
+        status=201,
+        refuses=(404, 409, 413),
+        noted="clone",
+        about="{key} as {answer.summary.key}",
+        location="/jobs/{answer.summary.key}",
+        unsure="{key} was cloned",
+    )
+    async def clone(self, key: JobKey, wanted: Clone) -> JobView:
+        """Submit a new job like this one, with changes (a JSON merge patch), under a free name unless you give one."""
+        ...
+
+    @operation("GET", "/jobs/stream", "streamJobs", tag="jobs")
+    def changes(self, query: JobQuery = ALL_JOBS) -> AsyncGenerator[JobChange, None]:
+        """A reset and every job that matches, then what changes. Whoever comes back gets a reset again."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/watch", "watchJob", tag="jobs", refuses=(404,))
+    def watch(self, key: JobKey) -> AsyncGenerator[JobView, None]:
         """The job now and after each change, until it is gone."""
         ...
 
     # -- what a job said and did ---------------------------------------------------------------------
-    def events(self, key: str) -> Sequence[EventView]: ...
-    def log(
+    @operation("GET", "/jobs/{namespace}/{name}/events", "listEvents", tag="jobs", refuses=(404,))
+    async def events(self, key: JobKey) -> Sequence[EventView]:
+        """What happened to the job, oldest first."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/log", "readLog", tag="logs", refuses=(404,))
+    async def log(
+        self,
+        key: JobKey,
+        only: LogFilter = ALL_LINES,
+        *,
+        after: Place = None,
+        before: Place = None,
+        limit: Limit = 500,
+    ) -> LogPageView:
+        """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/log/stream", "followLog", tag="logs", refuses=(404,), resumed=_behind)
+    def follow_log(
+        self, key: JobKey, only: LogFilter = ALL_LINES, *, after: Place = None
+    ) -> AsyncGenerator[LogPageView, None]:
+        """Lines as they come, from a place on (default: the beginning), until the attempt is over.
+
+        The id of an event is the place behind it: whoever comes back with Last-Event-ID goes on there.
+        """
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/log/download", "downloadLog", tag="logs", refuses=(404,))
+    def download_log(self, key: JobKey, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
+        """The whole log as a file."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/usage", "getUsage", tag="jobs", refuses=(404,))
+    async def usage(self, key: JobKey, *, since: datetime | None = None) -> Sequence[UsagePoint]:
+        """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow", tag="jobs", refuses=(404,))
+    async def usage_now(self, key: JobKey) -> Sequence[HostUsageView]:
+        """Processes, CPU, memory and GPUs of each of its hosts at this moment."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/attention", "getAttention", tag="jobs", refuses=(404,))
+    async def attention(self, key: JobKey) -> Attention:
+        """Who looks after the job, and what stays after its end, where that can be asked."""
+        ...
+
+    @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress", tag="jobs", refuses=(404,))
+    async def progress(self, key: JobKey) -> Progress:
+        """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
+        ...
+
+    # -- before it runs ------------------------------------------------------------------------------
+    @operation("POST", "/preview", "previewJob", tag="before it runs", title="Preview", refuses=(413,))
+    async def preview(self, wanted: Create) -> PreviewView:
+        """What a manifest would become and whether it fits, or its mistakes with their places. Changes nothing."""
+        ...
+
+    @operation("POST", "/plan", "planJob", tag="before it runs", title="Plan", refuses=(413,))
+    async def plan(self, wanted: Create) -> PlanView:
+        """Everything a job would be: hosts, ranks, files, variables, launch line and objects. Changes nothing."""
+        ...
+
+    @operation("GET", "/templates", "listTemplates", tag="before it runs", title="Templates")
+    async def templates(self) -> Sequence[Template]:
+        """Manifests to start from."""
+        ...
+
+    @operation("POST", "/convert", "convertJob", tag="before it runs", title="Convert", refuses=(413,), body=Convert)
+    async def convert(self, document: Mapping[str, Any], api_version: str) -> Converted:
+        """The same job in the other version of the API, and what that version cannot say."""
+        ...
+
+    # -- the place -----------------------------------------------------------------------------------
+    @operation("GET", "/hosts", "listHosts", tag="place", title="Hosts")
+    async def hosts(self) -> Sequence[HostView]:
+        """The machines, what they have, and who holds what."""
+        ...
+
+    @operation("GET", "/queue", "listQueue", tag="place", title="Queue")
+    async def queue(self) -> Sequence[QueueEntry]:
+        """The jobs that wait, in order, each with the reason."""
+        ...
+
+    # -- environments --------------------------------------------------------------------------------
+    @operation("GET", "/environments", "listEnvironments", tag="environments")
+    async def environments(self) -> Sequence[EnvironmentView]:
+        """All of them, by name, each with its state."""
+        ...
+
+    @operation("GET", "/environments/{name}", "getEnvironment", tag="environments", refuses=(404,))
+    async def environment(self, name: EnvironmentName) -> EnvironmentView:
+        """What is in it, how its build went, and which jobs use it."""
+        ...
+
+    @operation(
+        "PUT",
+        "/environments/{name}",
+        "putEnvironment",
+        tag="environments",
+        refuses=(409, 413),
+        noted="build environment",
+        about="{wanted.name}",
+        at={"name": EnvironmentName},
+    )
+    async def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
+        """Make it, or change it. The build goes on after the answer; what is built already is not built again."""
+        ...
+
+    @operation(
+        "DELETE",
+        "/environments/{name}",
+        "deleteEnvironment",
+        tag="environments",
+        refuses=(404, 409),
+        noted="delete environment",
+        about="{name}",
+        unsure="environment {name} was deleted",
+    )
+    async def delete_environment(self, name: EnvironmentName) -> None:
+        """Delete it with its files, unless a job that has not ended uses it."""
+        ...
+
+    @operation("GET", "/environments/{name}/log", "readBuildLog", tag="environments", title="Build Log", refuses=(404,))
+    async def environment_log(self, name: EnvironmentName, after: Offset = 0) -> BuildLogView:
+        """A piece of the newest build's log, from that place on; read on until it has ended."""
+        ...
+
+    # -- sweeps --------------------------------------------------------------------------------------
+    @operation("GET", "/sweeps", "listSweeps", tag="sweeps")
+    async def sweeps(self, namespace: Text = None) -> Sequence[SweepView]:
+        """Those you may see, the newest first, without their points."""
+        ...
+
+    @operation("GET", "/sweeps/{namespace}/{name}", "getSweep", tag="sweeps", refuses=(404,))
+    async def sweep(self, key: SweepKey) -> SweepView:
+        """Every point with its parameters, its state, why it failed, and the number found in its log."""
+        ...
+
+    @operation(
+        "POST",
+        "/sweeps",
+        "createSweep",
+        tag="sweeps",
+        status=201,
+        refuses=(404, 409, 413),
+        noted="begin sweep",
+        about="{answer.key}",
+        location="/sweeps/{answer.key}",
+    )
+    async def create_sweep(self, wanted: SweepSpec) -> SweepView:
+        """Begin a sweep; the same one again goes on with it. Nothing is submitted if any of its points is wrong."""
+        ...
+
+    @operation(
+        "POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", tag="sweeps", refuses=(404, 409), noted="stop sweep"
+    )
+    async def stop_sweep(self, key: SweepKey) -> SweepView:
+        """End what runs and hand in nothing more; results stay."""
+        ...
+
+    @operation(
+        "POST",
+        "/sweeps/{namespace}/{name}/resume",
+        "resumeSweep",
+        tag="sweeps",
+        refuses=(404, 409),
+        noted="resume sweep",
+    )
+    async def resume_sweep(self, key: SweepKey) -> SweepView:
+        """Go on: points that have no job, or were stopped, are run; those that ended are not repeated."""
+        ...
+
+    @operation(
+        "DELETE",
+        "/sweeps/{namespace}/{name}",
+        "deleteSweep",
+        tag="sweeps",
+        refuses=(404, 409),
+        noted="delete sweep",
+        unsure="sweep {key} was deleted",
+    )
+    async def delete_sweep(self, key: SweepKey) -> None:
+        """Delete all its jobs with their logs; those that run are ended first."""
+        ...
+
+    # -- without a route of their own ------------------------------------------------------------------
+    def lines(
         self,
         key: str,
         only: LogFilter = ALL_LINES,
         *,
-        after: str | None = None,
-        before: str | None = None,
-        limit: int = 500,
-    ) -> LogPageView: ...
-    def follow_log(
-        self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None
-    ) -> Iterator[LogPageView]: ...
-    def download_log(self, key: str, only: LogFilter = ALL_LINES) -> Iterator[bytes]: ...
-    def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]: ...
-    def progress(self, key: str) -> Progress:
-        """The numbers its lines name, and how far each rank is; of the newest attempt."""
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[Sequence[LogLine], None]:
+        """All lines, or the last ones, a block at a time; with `follow` as they come, until the attempt is over."""
         ...
 
-    # -- before it runs ------------------------------------------------------------------------------
-    def preview(self, wanted: Create) -> PreviewView:
-        """Problems with their places, or what the job would become and whether it fits. Changes nothing."""
+    async def close(self) -> None:
+        """Hand in nothing more, and let go of what is open."""
         ...
 
-    def templates(self) -> Sequence[Template]: ...
-    def convert(self, document: Mapping[str, Any], api_version: str) -> tuple[str, Sequence[str]]:
-        """YAML of that version, and what could not be carried over."""
-        ...
 
-    # -- the place -----------------------------------------------------------------------------------
-    def hosts(self) -> Sequence[HostView]: ...
-    def queue(self) -> Sequence[QueueEntry]: ...
-
-    # -- environments --------------------------------------------------------------------------------
-    def environments(self) -> Sequence[EnvironmentView]: ...
-    def environment(self, name: str) -> EnvironmentView: ...
-    def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
-        """Make it, or change it; the build goes on after the answer."""
-        ...
-
-    def delete_environment(self, name: str) -> None: ...
-    def environment_log(self, name: str, after: int = 0) -> BuildLogView:
-        """What its build wrote behind that place."""
-        ...
-
-    # -- sweeps --------------------------------------------------------------------------------------
-    def sweeps(self) -> Sequence[SweepView]:
-        """Without their points, the newest first."""
-        ...
-
-    def sweep(self, key: str) -> SweepView: ...
-    def create_sweep(self, wanted: SweepSpec) -> SweepView:
-        """Begin one, or go on with it where it is there already and the same."""
-        ...
-
-    def stop_sweep(self, key: str) -> SweepView: ...
-    def resume_sweep(self, key: str) -> SweepView:
-        """Points that ended are not run again; those that were stopped, or have no job, are."""
-        ...
-
-    def delete_sweep(self, key: str) -> None: ...
+@cache
+def operations() -> Mapping[str, Operation]:
+    return operations_of(Service)

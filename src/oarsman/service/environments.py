@@ -17,41 +17,42 @@ class EnvironmentService:
     _jobs: Backend
     identity: Identity
 
-    def environments(self) -> Sequence[EnvironmentView]:
+    async def environments(self) -> Sequence[EnvironmentView]:
         require(self.identity, Action.LOOK)
-        return [self._view(record) for record in self._jobs.environments.list()]
+        return [await self._view(record) for record in await self._jobs.environments.list()]
 
-    def environment(self, name: str) -> EnvironmentView:
+    async def environment(self, name: str) -> EnvironmentView:
         require(self.identity, Action.LOOK)
-        return self._view(self._jobs.environments.get(name))
+        return await self._view(await self._jobs.environments.get(name))
 
-    def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
+    async def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
         """What is there already belongs to whoever made it."""
         require(self.identity, Action.CREATE)
         environments = self._jobs.environments
         with suppress(NotFoundError):
-            require(self.identity, Action.CHANGE, environments.get(wanted.name).owner)
-        return self._view(environments.put(EnvironmentWanted(**wanted.model_dump()), owner=self.identity.name))
+            require(self.identity, Action.CHANGE, (await environments.get(wanted.name)).owner)
+        made = await environments.put(EnvironmentWanted(**wanted.model_dump()), owner=self.identity.name)
+        return await self._view(made)
 
-    def delete_environment(self, name: str) -> None:
+    async def delete_environment(self, name: str) -> None:
         require(self.identity, Action.LOOK)
-        require(self.identity, Action.CHANGE, self._jobs.environments.get(name).owner)
-        self._jobs.environments.delete(name)
+        require(self.identity, Action.CHANGE, (await self._jobs.environments.get(name)).owner)
+        await self._jobs.environments.delete(name)
 
-    def environment_log(self, name: str, after: int = 0) -> BuildLogView:
+    async def environment_log(self, name: str, after: int = 0) -> BuildLogView:
         require(self.identity, Action.LOOK)
-        found = self._jobs.environments.log(name, after=after)
+        found = await self._jobs.environments.log(name, after=after)
         return BuildLogView(text=found.text, after=found.after, ended=found.ended)
 
-    def _view(self, record: EnvironmentRecord) -> EnvironmentView:
-        return view_of(replace(record, used_by=tuple(key for key in record.used_by if self._knows(key))))
+    async def _view(self, record: EnvironmentRecord) -> EnvironmentView:
+        return view_of(replace(record, used_by=tuple([key for key in record.used_by if await self._knows(key)])))
 
-    def _knows(self, key: str) -> bool:
+    async def _knows(self, key: str) -> bool:
         """Jobs that the caller may not see do not exist for it, here as elsewhere."""
         if may(self.identity, Action.SEE):
             return True
         try:
-            return may(self.identity, Action.SEE, self._jobs.get(key).owner)
+            return may(self.identity, Action.SEE, (await self._jobs.get(key)).owner)
         except NotFoundError:
             return False
 

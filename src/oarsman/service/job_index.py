@@ -1,4 +1,4 @@
-"""Every job of a backend, kept up to date by one thread that follows it, for all who look at once.
+"""Every job of a backend, kept up to date by one task that follows it, for all who look at once.
 
 A page of ten thousand jobs costs a walk over rows that are already made. Whoever wants to hear of changes
 gets keys, not copies: one that is slow is told once per job, and one that is too slow is told to start over.
@@ -6,11 +6,12 @@ gets keys, not copies: one that is slow is told once per job, and one that is to
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
 import time
 from bisect import bisect_left, insort
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -23,7 +24,6 @@ from oarsman.text.sentence import Text
 log = logging.getLogger("oarsman.catalogue")
 _FIRST_ANSWER_SECONDS = 60.0
 _AGAIN_AFTER_SECONDS = 1.0
-_LAST_WORDS_SECONDS = 5.0
 _MOST_PENDING = 2_000  # keys a subscriber may be behind before it is told to start over
 _MOST_MENDED = 200  # changes at once that an order is mended for; with more it is cheaper to sort again
 _MOST_MADE = 256
@@ -57,30 +57,28 @@ class IndexChanges:
 
 
 class Subscription:
-    """Keys that changed since the last look. `wake` is called, on another thread, when there is something new."""
+    """Keys that changed since the last look. `changed` is set when there is something new."""
 
-    def __init__(self, job_index: JobIndex, wake: Callable[[], None]) -> None:
+    def __init__(self, job_index: JobIndex) -> None:
         self._job_index = job_index
-        self._wake = wake
-        self._lock = threading.Lock()
         self._pending: dict[str, None] = {}
         self._reset = True  # whoever has just come knows nothing
+        self.changed = asyncio.Event()
 
     def tell(self, keys: Sequence[str], *, reset: bool) -> None:
-        with self._lock:
-            if reset or len(self._pending) + len(keys) > _MOST_PENDING:
-                self._reset = True
-                self._pending.clear()
-            elif not self._reset:
-                self._pending.update(dict.fromkeys(keys))
-        self._wake()
+        if reset or len(self._pending) + len(keys) > _MOST_PENDING:
+            self._reset = True
+            self._pending.clear()
+        elif not self._reset:
+            self._pending.update(dict.fromkeys(keys))
+        self.changed.set()
 
     def take(self) -> IndexChanges | None:
         """What there is now; None: nothing."""
-        with self._lock:
-            pending, reset = list(self._pending), self._reset
-            self._pending.clear()
-            self._reset = False
+        self.changed.clear()
+        pending, reset = list(self._pending), self._reset
+        self._pending.clear()
+        self._reset = False
         if reset:
             return IndexChanges(self._job_index.keys(), reset=True)
         return IndexChanges(pending) if pending else None
@@ -90,13 +88,30 @@ class Subscription:
 
 
 class Rows(Protocol):
-    """Where a service finds rows: a job index, or a backend that is asked anew each time."""
+    """Where a service finds rows: a job index, or what a backend said just now."""
 
     def entries(self) -> Sequence[IndexEntry]: ...
     def ordered(self, by: str) -> Sequence[IndexEntry]: ...
     def once(self, what: Hashable, make: Callable[[], T]) -> T:
         """What is made of the rows, made once for all who ask before the next change."""
         ...
+
+
+class RowsRead:
+    """Rows of a backend that nobody follows."""
+
+    def __init__(self, records: Sequence[JobRecord]) -> None:
+        self.records = {record.job.key: record for record in records}
+        self._entries = [entry_of(record) for record in self.records.values()]
+
+    def entries(self) -> Sequence[IndexEntry]:
+        return self._entries
+
+    def ordered(self, by: str) -> Sequence[IndexEntry]:
+        return sorted(self._entries, key=sort_key(by))
+
+    def once(self, what: Hashable, make: Callable[[], T]) -> T:
+        return make()
 
 
 def sort_key(by: str) -> Callable[[IndexEntry], tuple[str | float, str]]:
@@ -135,92 +150,100 @@ def _mended(order: Sequence[IndexEntry], by: str, swaps: Sequence[Swap]) -> list
 
 
 class JobIndex:
+    """Belongs to one event loop. Reading needs `await ready()` first; what is read then is there at once."""
+
     def __init__(self, jobs: Backend, *, now: Callable[[], float] = time.monotonic) -> None:
         self._jobs = jobs
         self._now = now
-        self._lock = threading.Lock()
-        self._known = threading.Event()  # the first answer is there, or the error that came instead
+        self._answered = asyncio.Event()  # the first answer is there, or the error that came instead
         self._entries: dict[str, IndexEntry] = {}
         self._orders: dict[str, Sequence[IndexEntry]] = {}
         self._made: dict[Hashable, Any] = {}
-        self._making = threading.RLock()  # the first who asks makes it, the others wait for that
         self._version = 0
         self._error: OarsmanError | None = None
         self._failed_at = 0.0
         self._subscriptions: set[Subscription] = set()
-        self._thread: threading.Thread | None = None
-        self._batches: Iterator[Batch] | None = None
+        self._task: asyncio.Task[None] | None = None
         self._closed = False
 
     def begin(self) -> None:
         """Before anybody asks: with many jobs, the first answer takes a while."""
-        self._start()
+        if self._task is not None or self._closed:
+            return
+        if self._error is not None and self._now() - self._failed_at < _AGAIN_AFTER_SECONDS:
+            return
+        self._answered.clear()
+        self._error = None
+        self._task = asyncio.get_running_loop().create_task(self._follow(), name="job index")
+
+    async def ready(self) -> None:
+        """Raises what keeps the jobs from being known."""
+        self.begin()
+        try:
+            async with asyncio.timeout(_FIRST_ANSWER_SECONDS):
+                await self._answered.wait()
+        except TimeoutError:
+            raise RetryableError(Text("the jobs are not known yet"), hint=Text("try again in a moment")) from None
+        if self._error is not None:
+            raise self._error
 
     # -- reading -------------------------------------------------------------------------------------
     def entries(self) -> Sequence[IndexEntry]:
-        self._ready()
-        with self._lock:
-            return list(self._entries.values())
+        return list(self._entries.values())
 
     def get(self, key: str) -> IndexEntry | None:
-        with self._lock:
-            return self._entries.get(key)
+        return self._entries.get(key)
 
     def keys(self) -> Sequence[str]:
-        with self._lock:
-            return list(self._entries)
+        return list(self._entries)
 
     def ordered(self, by: str) -> Sequence[IndexEntry]:
         """All, sorted by a field of the summary: by the first who asks, and mended with every change."""
-        self._ready()
-        with self._making:
-            with self._lock:
-                if (known := self._orders.get(by)) is not None:
-                    return known
-                version, found = self._version, list(self._entries.values())
-            found.sort(key=sort_key(by))
-            with self._lock:
-                if version == self._version:
-                    self._orders[by] = found
-            return found
+        if by not in self._orders:
+            self._orders[by] = sorted(self._entries.values(), key=sort_key(by))
+        return self._orders[by]
 
     def once(self, what: Hashable, make: Callable[[], T]) -> T:
-        self._ready()
-        with self._making:
-            with self._lock:
-                if what in self._made:
-                    known: T = self._made[what]
-                    return known
-                version = self._version
-            value = make()
-            with self._lock:
-                if version == self._version and len(self._made) < _MOST_MADE:
-                    self._made[what] = value
-            return value
+        if what in self._made:
+            known: T = self._made[what]
+            return known
+        version, value = self._version, make()
+        if version == self._version and len(self._made) < _MOST_MADE:
+            self._made[what] = value
+        return value
 
     # -- hearing of changes --------------------------------------------------------------------------
-    def subscribe(self, wake: Callable[[], None]) -> Subscription:
+    def subscribe(self) -> Subscription:
         """It begins with a reset, as soon as the jobs are known."""
-        subscription = Subscription(self, wake)
-        with self._lock:
-            self._subscriptions.add(subscription)
-        self._start()
-        if self._known.is_set():
-            wake()
+        subscription = Subscription(self)
+        self._subscriptions.add(subscription)
+        self.begin()
+        if self._answered.is_set():
+            subscription.changed.set()
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
-        with self._lock:
-            self._subscriptions.discard(subscription)
+        self._subscriptions.discard(subscription)
 
-    @property
-    def known(self) -> bool:
-        """Whether the first answer has come."""
-        return self._known.is_set() and self._error is None
-
-    @property
-    def error(self) -> OarsmanError | None:
-        return self._error
+    async def changes(self, silence: float | None = None) -> AsyncGenerator[IndexChanges | None, None]:
+        """What changes; None: nothing did for so many seconds. Raises what keeps the jobs from being known."""
+        subscription = self.subscribe()
+        try:
+            while True:
+                try:
+                    async with asyncio.timeout(silence):
+                        await subscription.changed.wait()
+                except TimeoutError:
+                    yield None
+                    continue
+                if self._error is not None:
+                    raise self._error
+                if not self._answered.is_set():
+                    subscription.changed.clear()
+                elif (news := subscription.take()) is not None:
+                    yield news
+        finally:
+            subscription.close()
 
     @property
     def subscribers(self) -> int:
@@ -229,22 +252,19 @@ class JobIndex:
     # -- learning ------------------------------------------------------------------------------------
     def learn(self, record: JobRecord) -> None:
         """What somebody was just told of a job, so that what they look at next is not older."""
-        if self._known.is_set():
-            self._take(Batch(records=(record,)))
+        if self._answered.is_set():
+            self._take({record.job.key: entry_of(record)})
 
-    def _take(self, batch: Batch) -> None:
-        made = {record.job.key: entry_of(record) for record in batch.records}
-        with self._lock:
-            told = list(made) if batch.whole else self._change(made, batch.gone)
-            if batch.whole:
-                self._entries = made
-                self._orders.clear()
-            self._made.clear()
-            self._version += 1
-            subscriptions = list(self._subscriptions)
-        if batch.whole or told:
-            for subscription in subscriptions:
-                subscription.tell(told, reset=batch.whole)
+    def _take(self, made: Mapping[str, IndexEntry], gone: Sequence[str] = (), *, whole: bool = False) -> None:
+        told = list(made) if whole else self._change(made, gone)
+        if whole:
+            self._entries = dict(made)
+            self._orders.clear()
+        self._made.clear()
+        self._version += 1
+        if whole or told:
+            for subscription in self._subscriptions:
+                subscription.tell(told, reset=whole)
 
     def _change(self, made: Mapping[str, IndexEntry], gone: Sequence[str]) -> list[str]:
         """The keys to tell of."""
@@ -271,35 +291,19 @@ class JobIndex:
         self._entries[key] = entry
         return known is None or known.summary != entry.summary
 
-    # -- the thread ----------------------------------------------------------------------------------
-    def _ready(self) -> None:
-        self._start()
-        if not self._known.wait(_FIRST_ANSWER_SECONDS):
-            raise RetryableError(Text("the jobs are not known yet"), hint=Text("try again in a moment"))
-        if self._error is not None:
-            raise self._error
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is not None or self._closed:
-                return
-            if self._error is not None and self._now() - self._failed_at < _AGAIN_AFTER_SECONDS:
-                return
-            self._known.clear()
-            self._error = None
-            self._thread = threading.Thread(target=self._follow, name="catalogue", daemon=True)
-            self._thread.start()
-
-    def _follow(self) -> None:
+    # -- the task ------------------------------------------------------------------------------------
+    async def _follow(self) -> None:
         error: OarsmanError
         try:
-            batches = self._jobs.follow()
-            with self._lock:
-                self._batches = batches
-            for batch in () if self._closed else batches:
-                self._take(batch)
-                self._known.set()
+            async with aclosing(self._jobs.follow()) as batches:
+                async for batch in batches:
+                    made = await asyncio.to_thread(_entries, batch) if batch.whole else _entries(batch)
+                    self._take(made, batch.gone, whole=batch.whole)
+                    self._answered.set()
             error = RetryableError(Text("nobody tells of changes among the jobs any more"))
+        except asyncio.CancelledError:
+            self._fail(RetryableError(Text("nobody tells of changes among the jobs any more")))
+            raise
         except OarsmanError as problem:
             error = problem
         except Exception as problem:
@@ -308,20 +312,21 @@ class JobIndex:
         self._fail(error)
 
     def _fail(self, error: OarsmanError) -> None:
-        with self._lock:
-            self._error, self._failed_at = error, self._now()
-            self._thread = self._batches = None
-            subscriptions = list(self._subscriptions)
-        self._known.set()
-        for subscription in subscriptions:
+        self._error, self._failed_at = error, self._now()
+        self._task = None
+        self._answered.set()
+        for subscription in self._subscriptions:
             subscription.tell((), reset=True)
 
-    def close(self) -> None:
-        """Whoever listens is told that it is over; the thread ends, wherever it waits."""
-        with self._lock:
-            self._closed = True
-            batches, thread = self._batches, self._thread
-        if (close := getattr(batches, "close", None)) is not None:
-            close()  # backends hand out iterators that any thread may close
-        if thread is not None and thread is not threading.current_thread():
-            thread.join(_LAST_WORDS_SECONDS)
+    async def close(self) -> None:
+        """Whoever listens is told that it is over."""
+        self._closed = True
+        if self._task is not None:
+            task = self._task
+            task.cancel()
+            await asyncio.wait({task})
+
+
+def _entries(batch: Batch) -> Mapping[str, IndexEntry]:
+    """Of ten thousand jobs this takes seconds, and is nothing for the event loop."""
+    return {record.job.key: entry_of(record) for record in batch.records}

@@ -6,7 +6,7 @@ import base64
 import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import nlargest
@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from oarsman import names
 from oarsman.errors import UsageError
-from oarsman.service.job_index import IndexEntry, Rows, comparable, sort_key
-from oarsman.service.models import JobList, JobQuery, JobSummary, QueueEntry, RecentFailure
+from oarsman.service.job_index import IndexChanges, IndexEntry, JobIndex, Rows, comparable, sort_key
+from oarsman.service.models import JobChange, JobList, JobQuery, JobSummary, QueueEntry, RecentFailure
 from oarsman.text.sentence import Text
 
 Visible = Callable[[IndexEntry], bool]
@@ -164,3 +164,30 @@ def _counted(rows: Rows, visible: Visible) -> Glance:
         Counter(row.state for row in seen),
         [RecentFailure(key=key, ended=ended, cause=row.cause or row.message) for ended, key, row in newest],
     )
+
+
+class ToldJobs:
+    """What one caller is told of changes: only what it may see, and nothing twice. It remembers what the caller knows,
+    so that a job it was never told of is not mentioned when it goes."""
+
+    def __init__(self, job_index: JobIndex, wanted: Visible) -> None:
+        self._job_index = job_index
+        self._wanted = wanted
+        self._known: dict[str, int] = {}  # key -> revision
+
+    def changes(self, news: IndexChanges) -> Iterator[JobChange]:
+        if news.reset:
+            self._known.clear()
+            yield JobChange(reset=True)
+        for key in news.keys:
+            change = self._change(key, self._job_index.get(key))
+            if change is not None:
+                yield change
+
+    def _change(self, key: str, entry: IndexEntry | None) -> JobChange | None:
+        if entry is not None and self._wanted(entry):
+            if self._known.get(key) == entry.summary.revision and entry.summary.revision:
+                return None
+            self._known[key] = entry.summary.revision
+            return JobChange(changed=entry.summary)
+        return JobChange(removed=key) if self._known.pop(key, None) is not None else None

@@ -1,389 +1,195 @@
-"""Every question of `Service` as a value that knows both ways to be asked: in this process, or through REST.
+"""One operation of `Service`, and everything that follows from its declaration: its REST route and the request for it.
 
-Whoever carries it out (a thread, httpx, httpx in an event loop) needs to know nothing about the question itself.
+`Service` (contract.py) declares each operation once: the method says what is asked and answered, `@operation` adds how
+that is asked over HTTP. Routes and the remote client are made from this; neither knows any operation by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
-from typing import Any, Generic, TypeVar, cast
+from functools import cached_property
+from types import GenericAlias
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from urllib.parse import quote
 
 from pydantic import BaseModel, TypeAdapter
+from pydantic.fields import FieldInfo
 
 from oarsman.errors import UsageError
-from oarsman.service import models
-from oarsman.service.contract import ALL_JOBS, ALL_LINES, Service
 from oarsman.text.sentence import Text
 
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
-Parameters = Mapping[str, str | int | Sequence[str | int]]
+F = TypeVar("F", bound=Callable[..., Any])
+Arguments = Mapping[str, Any]  # by name, as the method takes them
+_ONE_OF = {"states": "state", "ranks": "rank", "workers": "worker"}  # a parameter that may be given more than once
+_NOTHING: tuple[Any, ...] = (None, "", (), [], False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[T]):
-    """One question with one answer."""
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Marks an argument "namespace/name", which a path has as two segments. `name`: what a name must look like."""
 
-    of: Callable[[Service], T]
+    what: str
+    name: FieldInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
     path: str
-    reads: Callable[[bytes], T]
-    method: str = "GET"
-    parameters: Parameters = field(default_factory=dict)
-    body: Mapping[str, Any] | None = None
-    changes: bool = False  # asking twice may do it twice
-    about: str = ""  # what would be changed, for the message when nobody knows whether it was
+    parameters: Mapping[str, Any]
+    body: Any
+    unsure: str  # what nobody knows if the connection breaks; empty: asking again does no harm
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamCall(Generic[T]):
-    """One question with answers as they come. `resumed` says how to go on behind an answer, after a break."""
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """`about`, `unsure` and `location` are templates that know the arguments and the `answer`."""
 
-    of: Callable[[Service], Iterator[T]]
+    ask: Callable[..., Any]  # the method of Service
+    method: str
     path: str
-    reads: Callable[[bytes], T]
-    parameters: Parameters = field(default_factory=dict)
-    resumed: Callable[[StreamCall[T], T], StreamCall[T]] = lambda stream, _: stream
+    id: str  # in OpenAPI
+    tag: str
+    title: str = ""  # in OpenAPI; empty: made from the id
+    status: int = 200
+    refuses: tuple[int, ...] = ()  # with which other statuses than those of every route
+    noted: str = ""  # in the audit log, as this; empty: it changes nothing
+    about: str = "{key}"
+    unsure: str = ""  # asking twice may do it twice; the words say what nobody knows after a break
+    location: str = ""  # the path of what was made
+    body: type[BaseModel] | None = None  # whose fields are arguments of the method
+    at: Mapping[str, Any]  # types of names in the path that are fields of the body
+    resumed: Callable[[Arguments, Any], Arguments] | None = None  # how a stream goes on behind an answer, after a break
+
+    @property
+    def name(self) -> str:
+        return self.ask.__name__
+
+    @property
+    def text(self) -> str:
+        return inspect.cleandoc(self.ask.__doc__ or "")
+
+    # -- what is asked -------------------------------------------------------------------------------
+    @cached_property
+    def _types(self) -> Mapping[str, Any]:
+        return get_type_hints(self.ask, include_extras=True)
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        return inspect.signature(self.ask)
+
+    @cached_property
+    def arguments(self) -> Mapping[str, inspect.Parameter]:
+        found = list(self._signature.parameters.values())[1:]
+        return {one.name: one.replace(annotation=self._types[one.name]) for one in found}
+
+    def bind(self, *args: Any, **kwargs: Any) -> Arguments:
+        bound = self._signature.bind(None, *args, **kwargs)
+        bound.apply_defaults()
+        return {name: bound.arguments[name] for name in self.arguments}
+
+    @property
+    def key(self) -> Key | None:
+        annotation = self._types.get("key")
+        return next((mark for mark in get_args(annotation) if isinstance(mark, Key)), None)
+
+    @cached_property
+    def whole_body(self) -> str:
+        """The argument that is the body; empty: there is none, or several arguments are its fields."""
+        if self.method == "GET" or self.body is not None:
+            return ""
+        kinds = {name: one.annotation for name, one in self.arguments.items()}
+        return next((name for name, kind in kinds.items() if inspect.isclass(kind) and issubclass(kind, BaseModel)), "")
+
+    @property
+    def query(self) -> Sequence[inspect.Parameter]:
+        """Arguments that neither the path nor the body carries."""
+        carried = {"key", self.whole_body, *(self.body.model_fields if self.body is not None else ())}
+        return [one for name, one in self.arguments.items() if name not in carried and f"{{{name}}}" not in self.path]
+
+    # -- what is answered ----------------------------------------------------------------------------
+    @property
+    def answer(self) -> Any:
+        """The type of the answer, or of one answer of a stream."""
+        kind = self._types["return"]
+        if self.streams:
+            return get_args(kind)[0]
+        return GenericAlias(list, get_args(kind)) if get_origin(kind) is Sequence else kind
+
+    @property
+    def streams(self) -> bool:
+        return get_origin(self._types["return"]) is AsyncGenerator
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        return TypeAdapter(self.answer)
+
+    def read(self, data: bytes) -> Any:
+        """A newer server may say more than is understood here; what is asked of a server stays strict."""
+        return self._adapter.validate_json(data, extra="ignore") if self.answer is not type(None) else None
+
+    # -- over HTTP -----------------------------------------------------------------------------------
+    def request(self, given: Arguments) -> Request:
+        words = dict(given)
+        body: Any = None
+        if self.body is not None:
+            body = _plain(self.body(**{name: given[name] for name in self.body.model_fields}))
+        elif self.whole_body:
+            words.update({name: getattr(given[self.whole_body], name) for name in self.at})
+            body = _plain(given[self.whole_body])
+        if self.key is not None:
+            words["namespace"], words["name"] = parts_of(given["key"], self.key.what)
+        named = {name: _segment(value) for name, value in words.items() if f"{{{name}}}" in self.path}
+        parameters: dict[str, Any] = {}
+        for one in self.query:
+            parameters.update(_parameters(one.name, given[one.name]))
+        return Request(self.method, self.path.format(**named), parameters, body, self.unsure.format(**given))
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def operation(
+    method: str, path: str, id: str, *, tag: str, at: Mapping[str, Any] | None = None, **more: Any
+) -> Callable[[F], F]:
+    """Declares a method of `Service` to be an operation."""
+
+    def declared(ask: F) -> F:
+        ask.__dict__["operation"] = Operation(ask=ask, method=method, path=path, id=id, tag=tag, at=at or {}, **more)
+        return ask
+
+    return declared
 
 
-def _reads(kind: Any) -> Callable[[bytes], Any]:
-    """A newer server may say more than is understood here; what is asked of a server stays strict."""
-    return lambda data: _adapter(kind).validate_json(data, extra="ignore")
+def operations_of(service: type) -> Mapping[str, Operation]:
+    """The table: every operation by the name of its method, in the order they are declared."""
+    found = (getattr(ask, "operation", None) for ask in vars(service).values())
+    return {one.name: one for one in found if one is not None}
 
 
-def _nothing(_: bytes) -> None:
-    return None
-
-
-def path_of(key: str, what: str = "job") -> str:
+def parts_of(key: str, what: str) -> tuple[str, str]:
     namespace, slash, name = key.partition("/")
     if not (slash and namespace and name) or "/" in name or {namespace, name} & {".", ".."}:
         raise UsageError(
             Text("'{key}' is not the key of a {what}", key=key, what=what), hint=Text("a key is namespace/name")
         )
-    return f"/{what}s/{quote(namespace, safe='')}/{quote(name, safe='')}"
+    return namespace, name
 
 
-def _body(value: BaseModel) -> dict[str, Any]:
+def _segment(value: str) -> str:
+    if value in ("", ".", ".."):
+        raise UsageError(Text("'{name}' is not a name", name=value))
+    return quote(value, safe="")
+
+
+def _plain(value: BaseModel) -> Any:
     return value.model_dump(mode="json", by_alias=True, exclude_defaults=True)
 
 
-def _given(**values: Any) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value not in (None, "", (), [], False)}
-
-
-# -- the place --------------------------------------------------------------------------------------
-def info() -> Call[models.ServerInfo]:
-    return Call(of=lambda s: s.info(), path="/info", reads=_reads(models.ServerInfo))
-
-
-def overview() -> Call[models.Overview]:
-    return Call(of=lambda s: s.overview(), path="/overview", reads=_reads(models.Overview))
-
-
-def hosts() -> Call[Sequence[models.HostView]]:
-    return Call(of=lambda s: s.hosts(), path="/hosts", reads=_reads(list[models.HostView]))
-
-
-def queue() -> Call[Sequence[models.QueueEntry]]:
-    return Call(of=lambda s: s.queue(), path="/queue", reads=_reads(list[models.QueueEntry]))
-
-
-def templates() -> Call[Sequence[models.Template]]:
-    return Call(of=lambda s: s.templates(), path="/templates", reads=_reads(list[models.Template]))
-
-
-# -- environments -----------------------------------------------------------------------------------
-def _environment(name: str) -> str:
-    if not name or name in (".", ".."):
-        raise UsageError(Text("'{name}' is not the name of an environment", name=name))
-    return f"/environments/{quote(name, safe='')}"
-
-
-def environments() -> Call[Sequence[models.EnvironmentView]]:
-    return Call(of=lambda s: s.environments(), path="/environments", reads=_reads(list[models.EnvironmentView]))
-
-
-def environment(name: str) -> Call[models.EnvironmentView]:
-    return Call(of=lambda s: s.environment(name), path=_environment(name), reads=_reads(models.EnvironmentView))
-
-
-def put_environment(wanted: models.EnvironmentSpec) -> Call[models.EnvironmentView]:
-    return Call(
-        of=lambda s: s.put_environment(wanted),
-        method="PUT",
-        path=_environment(wanted.name),
-        body=_body(wanted),
-        reads=_reads(models.EnvironmentView),
-    )
-
-
-def delete_environment(name: str) -> Call[None]:
-    return Call(
-        of=lambda s: s.delete_environment(name),
-        method="DELETE",
-        path=_environment(name),
-        reads=_nothing,
-        changes=True,
-        about=f"environment {name} was deleted",
-    )
-
-
-def environment_log(name: str, after: int = 0) -> Call[models.BuildLogView]:
-    return Call(
-        of=lambda s: s.environment_log(name, after),
-        path=f"{_environment(name)}/log",
-        parameters=_given(after=after),
-        reads=_reads(models.BuildLogView),
-    )
-
-
-# -- sweeps -----------------------------------------------------------------------------------------
-def sweeps() -> Call[Sequence[models.SweepView]]:
-    return Call(of=lambda s: s.sweeps(), path="/sweeps", reads=_reads(list[models.SweepView]))
-
-
-def sweep(key: str) -> Call[models.SweepView]:
-    return Call(of=lambda s: s.sweep(key), path=path_of(key, "sweep"), reads=_reads(models.SweepView))
-
-
-def create_sweep(wanted: models.SweepSpec) -> Call[models.SweepView]:
-    """Asking twice does nothing twice: the same sweep again goes on with what is there."""
-    return Call(
-        of=lambda s: s.create_sweep(wanted),
-        method="POST",
-        path="/sweeps",
-        body=_body(wanted),
-        reads=_reads(models.SweepView),
-    )
-
-
-def stop_sweep(key: str) -> Call[models.SweepView]:
-    return Call(
-        of=lambda s: s.stop_sweep(key),
-        method="POST",
-        path=f"{path_of(key, 'sweep')}/stop",
-        reads=_reads(models.SweepView),
-    )
-
-
-def resume_sweep(key: str) -> Call[models.SweepView]:
-    return Call(
-        of=lambda s: s.resume_sweep(key),
-        method="POST",
-        path=f"{path_of(key, 'sweep')}/resume",
-        reads=_reads(models.SweepView),
-    )
-
-
-def delete_sweep(key: str) -> Call[None]:
-    return Call(
-        of=lambda s: s.delete_sweep(key),
-        method="DELETE",
-        path=path_of(key, "sweep"),
-        reads=_nothing,
-        changes=True,
-        about=f"sweep {key} was deleted",
-    )
-
-
-# -- jobs -------------------------------------------------------------------------------------------
-def _query(query: models.JobQuery) -> dict[str, Any]:
-    values = query.model_dump(exclude_defaults=True)
-    return {("state" if name == "states" else name): value for name, value in values.items() if value is not None}
-
-
-def jobs(query: models.JobQuery = ALL_JOBS) -> Call[models.JobList]:
-    return Call(of=lambda s: s.jobs(query), path="/jobs", parameters=_query(query), reads=_reads(models.JobList))
-
-
-def job(key: str) -> Call[models.JobView]:
-    return Call(of=lambda s: s.job(key), path=path_of(key), reads=_reads(models.JobView))
-
-
-def create(wanted: models.Create) -> Call[models.JobView]:
-    return Call(
-        of=lambda s: s.create(wanted),
-        method="POST",
-        path="/jobs",
-        body=_body(wanted),
-        reads=_reads(models.JobView),
-        changes=True,
-        about="the job was submitted",
-    )
-
-
-def delete(key: str) -> Call[None]:
-    return Call(
-        of=lambda s: s.delete(key),
-        method="DELETE",
-        path=path_of(key),
-        reads=_nothing,
-        changes=True,
-        about=f"{key} was deleted",
-    )
-
-
-def scale(key: str, workers: int) -> Call[models.JobView]:
-    return Call(
-        of=lambda s: s.scale(key, workers),
-        method="POST",
-        path=f"{path_of(key)}/scale",
-        body=_body(models.Scale(workers=workers)),
-        reads=_reads(models.JobView),
-    )
-
-
-def _action(
-    key: str, verb: str, of: Callable[[Service], models.JobView], *, changes: bool = False
-) -> Call[models.JobView]:
-    return Call(
-        of=of,
-        method="POST",
-        path=f"{path_of(key)}/{verb}",
-        reads=_reads(models.JobView),
-        changes=changes,
-        about=f"'{verb}' reached {key}",
-    )
-
-
-def suspend(key: str) -> Call[models.JobView]:
-    return _action(key, "suspend", lambda s: s.suspend(key))
-
-
-def resume(key: str) -> Call[models.JobView]:
-    return _action(key, "resume", lambda s: s.resume(key))
-
-
-def stop(key: str) -> Call[models.JobView]:
-    return _action(key, "stop", lambda s: s.stop(key), changes=True)
-
-
-def rerun(key: str) -> Call[models.JobView]:
-    return _action(key, "rerun", lambda s: s.rerun(key), changes=True)
-
-
-def clone(key: str, wanted: models.Clone) -> Call[models.JobView]:
-    return Call(
-        of=lambda s: s.clone(key, wanted),
-        method="POST",
-        path=f"{path_of(key)}/clone",
-        body=_body(wanted),
-        reads=_reads(models.JobView),
-        changes=True,
-        about=f"{key} was cloned",
-    )
-
-
-def changes(query: models.JobQuery = ALL_JOBS) -> StreamCall[models.JobChange]:
-    return StreamCall(
-        of=lambda s: s.changes(query), path="/jobs/stream", parameters=_query(query), reads=_reads(models.JobChange)
-    )
-
-
-def watch(key: str) -> StreamCall[models.JobView]:
-    return StreamCall(of=lambda s: s.watch(key), path=f"{path_of(key)}/watch", reads=_reads(models.JobView))
-
-
-# -- what a job said and did ------------------------------------------------------------------------
-def events(key: str) -> Call[Sequence[models.EventView]]:
-    return Call(of=lambda s: s.events(key), path=f"{path_of(key)}/events", reads=_reads(list[models.EventView]))
-
-
-def _filter(only: models.LogFilter) -> dict[str, Any]:
-    return _given(
-        rank=list(only.ranks),
-        worker=list(only.workers),
-        launcher="true" if only.launcher else None,
-        stream=only.stream,
-        search=only.search,
-        attempt=only.attempt,
-    )
-
-
-def log(
-    key: str,
-    only: models.LogFilter = ALL_LINES,
-    *,
-    after: str | None = None,
-    before: str | None = None,
-    limit: int = 500,
-) -> Call[models.LogPageView]:
-    return Call(
-        of=lambda s: s.log(key, only, after=after, before=before, limit=limit),
-        path=f"{path_of(key)}/log",
-        parameters={**_filter(only), **_given(after=after, before=before, limit=limit)},
-        reads=_reads(models.LogPageView),
-    )
-
-
-def follow_log(
-    key: str, only: models.LogFilter = ALL_LINES, *, after: str | None = None
-) -> StreamCall[models.LogPageView]:
-    def behind(_: StreamCall[models.LogPageView], page: models.LogPageView) -> StreamCall[models.LogPageView]:
-        pinned = only.model_copy(update={"attempt": page.attempt})  # "the newest" may be another one by now
-        return follow_log(key, pinned, after=page.after)
-
-    return StreamCall(
-        of=lambda s: s.follow_log(key, only, after=after),
-        path=f"{path_of(key)}/log/stream",
-        parameters={**_filter(only), **_given(after=after)},
-        reads=_reads(models.LogPageView),
-        resumed=behind,
-    )
-
-
-def download_log(key: str, only: models.LogFilter = ALL_LINES) -> StreamCall[bytes]:
-    return StreamCall(
-        of=lambda s: s.download_log(key, only),
-        path=f"{path_of(key)}/log/download",
-        parameters=_filter(only),
-        reads=lambda data: data,
-    )
-
-
-def usage(key: str, *, since: datetime | None = None) -> Call[Sequence[models.UsagePoint]]:
-    return Call(
-        of=lambda s: s.usage(key, since=since),
-        path=f"{path_of(key)}/usage",
-        parameters=_given(since=since.isoformat() if since is not None else None),
-        reads=_reads(list[models.UsagePoint]),
-    )
-
-
-def progress(key: str) -> Call[models.Progress]:
-    return Call(of=lambda s: s.progress(key), path=f"{path_of(key)}/progress", reads=_reads(models.Progress))
-
-
-# -- before it runs -----------------------------------------------------------------------------------
-def preview(wanted: models.Create) -> Call[models.PreviewView]:
-    return Call(
-        of=lambda s: s.preview(wanted),
-        method="POST",
-        path="/preview",
-        body=_body(wanted),
-        reads=_reads(models.PreviewView),
-    )
-
-
-def _converted(data: bytes) -> tuple[str, Sequence[str]]:
-    found = cast(dict[str, Any], _adapter(dict[str, Any]).validate_json(data))
-    return str(found["manifest"]), [str(loss) for loss in found.get("losses", ())]
-
-
-def convert(document: Mapping[str, Any], api_version: str) -> Call[tuple[str, Sequence[str]]]:
-    return Call(
-        of=lambda s: s.convert(document, api_version),
-        method="POST",
-        path="/convert",
-        body={"document": dict(document), "apiVersion": api_version},
-        reads=_converted,
-    )
+def _parameters(name: str, value: Any) -> Mapping[str, Any]:
+    if isinstance(value, BaseModel):
+        found = value.model_dump(exclude_defaults=True)
+        return {_ONE_OF.get(name, name): one for name, one in found.items() if one not in _NOTHING}
+    if isinstance(value, datetime):
+        value = value.isoformat()
+    return {name: value} if value not in _NOTHING else {}

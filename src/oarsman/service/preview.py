@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from oarsman import names
-from oarsman.backends.base import Backend
+from oarsman.backends.base import Backend, HasInventory, Preview, Previews, Refuses
 from oarsman.errors import ManifestError, OarsmanError, Problem, UsageError
 from oarsman.job.job import Job
 from oarsman.job.mpi import hostfile
@@ -53,18 +54,18 @@ def one_document(wanted: Create) -> dict[str, Any]:
     return found[0]
 
 
-def preview(
-    jobs: Backend, wanted: Create, *, local: bool, environment: Mapping[str, str], folder: Path, asks: str | None = None
+async def preview(
+    jobs: Backend, wanted: Create, *, environment: Mapping[str, str], folder: Path, asks: str | None = None
 ) -> PreviewView:
     """`asks`: somebody who may not see everybody's jobs; None: one who may."""
     try:
         document = one_document(wanted)
+        job = job_from_document(document)
+        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, folder)
     except ManifestError as error:
-        return PreviewView(problems=[ProblemView.of(found) for found in error.problems])
+        return _with_problems(error, wanted.manifest or "")
     except UsageError as error:
         return PreviewView(problems=[ProblemView(field=error.field or "", message=error.message, hint=error.hint)])
-    job = job_from_document(document)
-    launch_line, hosts, placed, warnings = _on(job, local=local, environment=environment, folder=folder)
     view = PreviewView(
         document=document,
         completed=to_yaml([completed(job)]),
@@ -78,20 +79,35 @@ def preview(
         warnings=warnings,
     )
     try:
-        fit = FitView.of(jobs.fit(document, owner=asks))
+        fit = FitView.of(await jobs.fit(document, owner=asks))
     except ManifestError as error:  # valid for every engine, but not for this one
-        return PreviewView(problems=[ProblemView.of(_placed(found, wanted.manifest or "")) for found in error.problems])
+        return _with_problems(error, wanted.manifest or "")
     except OarsmanError as error:  # a cluster that cannot be reached: everything else is still true
         note = Text("whether it fits is not known: {why}", why=error.message)
         return view.model_copy(update={"warnings": [*view.warnings, note]})
     if fit.machines:  # of an inventory: hosts of the job may share one, and mpirun is told their addresses
         placed = dict(enumerate(views.planned_ranks(job, fit.machines)[:_MOST_PLACED]))
         view = view.model_copy(update={"placement": views.hosts_with_ranks(placed), "hostfile": ""})
-    refusals = getattr(jobs, "refusals", None)
-    view = view.model_copy(update={"warnings": [*view.warnings, *(refusals(job) if refusals is not None else ())]})
-    crowded = local and view.ranks is not None and view.ranks > fit.total.cpus > 0
+    refused = jobs.refusals(job) if isinstance(jobs, Refuses) else ()
+    crowded = _on_one_host(jobs) and view.ranks is not None and view.ranks > fit.total.cpus > 0
     crowd = [Text("{ranks} ranks share {cpus} CPUs", ranks=view.ranks, cpus=f"{fit.total.cpus:g}")] if crowded else []
-    return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *crowd]})
+    return view.model_copy(update={"fit": fit, "warnings": [*view.warnings, *refused, *crowd]})
+
+
+async def planned(jobs: Backend, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
+    """Everything it would be, in full. Raises ManifestError for what is no valid job there."""
+    if isinstance(jobs, Previews):
+        return await jobs.preview(document, environment=environment, folder=folder)
+    from oarsman.backends.local.preview import preview as on_this_machine  # late: it imports the whole engine
+
+    job = job_from_document(document)
+    if job.annotation(names.ANNOTATION_ENVIRONMENT):
+        await jobs.fit(document)
+    return await asyncio.to_thread(on_this_machine, job, environment, folder)
+
+
+def _with_problems(error: ManifestError, text: str) -> PreviewView:
+    return PreviewView(problems=[ProblemView.of(_placed(found, text)) for found in error.problems])
 
 
 def _placed(problem: Problem, text: str) -> Problem:
@@ -105,17 +121,20 @@ def _placed(problem: Problem, text: str) -> Problem:
     return replace(problem, line=number + 1, column=snippet.index(name) + 1, snippet=snippet)
 
 
-def _on(
-    job: Job, *, local: bool, environment: Mapping[str, str], folder: Path
+def _on_one_host(jobs: Backend) -> TypeGuard[Previews]:
+    """Where there is no choice of hosts, what a job would be given is known before it is asked where it fits."""
+    return isinstance(jobs, Previews) and not isinstance(jobs, HasInventory)
+
+
+async def _given(
+    jobs: Backend, job: Job, environment: Mapping[str, str], folder: Path
 ) -> tuple[str, str, Mapping[int, str], list[str]]:
     """Launch line, hostfile, rank -> host, and what will not be honoured."""
-    if not local:
+    if not _on_one_host(jobs):
         line = shlex.join(job.launcher.container.argv)
         hosts = hostfile(job.implementation, job.hosts, job.slots_per_worker)
         return line, hosts, dict(enumerate(views.planned_ranks(job))), []
-    from oarsman.backends.local import preview as on_this_machine  # late: it imports the whole engine
-
-    found = on_this_machine.preview(job, environment, folder)
+    found = await jobs.preview(job.document, environment=environment, folder=folder)
     warnings = list(found.not_honoured)
     if not found.mpi and not job.annotation(names.ANNOTATION_ENVIRONMENT):  # which may have one
         warnings.append(Text("no MPI was found on this machine; `oarsman doctor` says what to install"))

@@ -5,10 +5,10 @@ Each look reads on from where the last one ended; of very much at once, the midd
 
 from __future__ import annotations
 
-import threading
+import asyncio
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -37,62 +37,60 @@ class LogReading:
         self.attempt: int | None = None
         self.complete = True
 
-    def news(self) -> Iterator[LogLine]:
-        """Lines that were not there before, oldest first."""
+    async def news(self) -> AsyncGenerator[Sequence[LogLine], None]:
+        """Lines that were not there before, oldest first, a page at a time."""
         if self._place is None:
-            yield from self._beginning()
+            yield await self._beginning()
         left = OLDEST
         while left > 0:
-            page = self._jobs.log_page(self._key, self._query, after=self._place, limit=min(left, _PAGE))
+            page = await self._jobs.log_page(self._key, self._query, after=self._place, limit=min(left, _PAGE))
             if not page.lines:
                 return
             left -= len(page.lines)
-            yield from self._read(page)
-        yield from self._newest()
+            yield self._read(page)
+        for lines in await self._newest():
+            yield lines
 
     @property
     def _query(self) -> LogQuery:
         return LogQuery(attempt=self.attempt)
 
-    def _read(self, page: LogPage) -> Iterator[LogLine]:
+    def _read(self, page: LogPage) -> Sequence[LogLine]:
         self._place = page.after
         if page.lines:
             self._stamp = page.lines[-1].line.stamp
-        return (placed.line for placed in page.lines)
+        return [placed.line for placed in page.lines]
 
-    def _beginning(self) -> Iterator[LogLine]:
+    async def _beginning(self) -> Sequence[LogLine]:
         """A place is needed to ask for a page from above, and only the first page of those that follow gives one."""
-        last = self._jobs.log_page(self._key, self._query, limit=1)
+        last = await self._jobs.log_page(self._key, self._query, limit=1)
         self.attempt = last.attempt
         if last.before is None:
             return self._read(last)
-        pages = self._jobs.log_follow(self._key, self._query)
-        try:
-            return self._read(next((page for page in pages if page.lines), last))
-        finally:
-            if (close := getattr(pages, "close", None)) is not None:
-                close()
+        async with aclosing(self._jobs.log_follow(self._key, self._query)) as pages:
+            async for page in pages:
+                if page.lines:
+                    return self._read(page)
+        return self._read(last)
 
-    def _newest(self) -> Iterator[LogLine]:
+    async def _newest(self) -> Sequence[Sequence[LogLine]]:
         """From the end upwards, until something known is met or it is enough."""
-        found: list[Sequence[PlacedLine]] = []
-        page = self._jobs.log_page(self._key, self._query, limit=_PAGE)
+        found: list[Sequence[LogLine]] = []
+        page = await self._jobs.log_page(self._key, self._query, limit=_PAGE)
         end, left = page.after, NEWEST
         while True:
             lines, met = self._unknown(page.lines)
-            found.append(lines)
+            found.append([placed.line for placed in lines])
             left -= len(page.lines)
             if met or page.before in (None, self._place):
                 break
             if left <= 0 or not page.lines:
                 self.complete = False
                 break
-            page = self._jobs.log_page(self._key, self._query, before=page.before, limit=min(left, _PAGE))
+            page = await self._jobs.log_page(self._key, self._query, before=page.before, limit=min(left, _PAGE))
         self._place = end
-        for lines in reversed(found):
-            for placed in lines:
-                self._stamp = placed.line.stamp
-                yield placed.line
+        self._stamp = next((lines[-1].stamp for lines in found if lines), self._stamp)
+        return found[::-1]
 
     def _unknown(self, lines: Sequence[PlacedLine]) -> tuple[Sequence[PlacedLine], bool]:
         """Those behind the last one read, and whether that one was among them."""
@@ -278,16 +276,16 @@ class _Followed:
     """One job as far as it was read."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = asyncio.Lock()
         self._reading: LogReading | None = None
         self._account = LogAccount()
         self._over = False  # it had ended when it was last read: nothing can follow
 
-    def look(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
-        with self._lock:
+    async def look(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
+        async with self._lock:
             if not self._over:
                 with suppress(NotFoundError):  # the log went with its pod; what was read of it stays
-                    self._read(jobs, record)
+                    await self._read(jobs, record)
                     self._over = record.status.finished
             running = record.status.is_true(names.RUNNING)
             return Progress(
@@ -296,33 +294,39 @@ class _Followed:
                 complete=self._reading is None or self._reading.complete,
             )
 
-    def _read(self, jobs: Backend, record: JobRecord) -> None:
-        if self._reading is None or self._began_again(jobs, record, self._reading):
+    async def _read(self, jobs: Backend, record: JobRecord) -> None:
+        if self._reading is None or await self._began_again(jobs, record, self._reading):
             self._reading, self._account = LogReading(jobs, record.job.key), LogAccount()
-        for line in self._reading.news():
-            self._account.note(line)
+        async with aclosing(self._reading.news()) as pages:
+            async for lines in pages:
+                await asyncio.to_thread(self._note, self._account, lines)
 
     @staticmethod
-    def _began_again(jobs: Backend, record: JobRecord, reading: LogReading) -> bool:
+    def _note(account: LogAccount, lines: Sequence[LogLine]) -> None:
+        """Looking at ten thousand lines takes too long for the event loop."""
+        for line in lines:
+            account.note(line)
+
+    @staticmethod
+    async def _began_again(jobs: Backend, record: JobRecord, reading: LogReading) -> bool:
         """Whether another attempt writes now. Its log comes a moment after its number."""
         newest = max((attempt.number for attempt in record.status.attempts), default=1)
         if reading.attempt is None or newest <= reading.attempt:
             return False
-        return jobs.log_page(record.job.key, limit=1).attempt != reading.attempt
+        return (await jobs.log_page(record.job.key, limit=1)).attempt != reading.attempt
 
 
 class ProgressKept:
-    """What was read of the logs of the jobs looked at last, for one backend. Any thread may ask."""
+    """What was read of the logs of the jobs looked at last, for one backend."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._kept: OrderedDict[str, _Followed] = OrderedDict()
 
-    def of(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
-        with self._lock:
-            name = record.job.uid or record.job.key
-            followed = self._kept.setdefault(name, _Followed())
-            self._kept.move_to_end(name)
-            while len(self._kept) > _MOST_JOBS:
-                self._kept.popitem(last=False)
-        return followed.look(jobs, record, now)
+    async def of(self, jobs: Backend, record: JobRecord, now: datetime) -> Progress:
+        name = record.job.uid or record.job.key
+        followed = self._kept.setdefault(name, _Followed())
+        self._kept.move_to_end(name)
+        while len(self._kept) > _MOST_JOBS:
+            self._kept.popitem(last=False)
+        # Whoever goes away while lines are read leaves the reading to the next one, not half of it.
+        return await asyncio.shield(followed.look(jobs, record, now))

@@ -5,65 +5,66 @@ What the caller may not see does not exist for it; what it may see and not chang
 
 from __future__ import annotations
 
+import asyncio
 import os
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import Backend, JobRecord, LogPage
+from oarsman.backends.base import (
+    Backend,
+    HasNamespaces,
+    JobRecord,
+    StartsInFolder,
+)
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
 from oarsman.service import documents, listing, preview, views
-from oarsman.service.contract import ALL_JOBS, ALL_LINES
+from oarsman.service.contract import ALL_JOBS
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
-from oarsman.service.job_index import IndexEntry, JobIndex, entry_of, sort_key
-from oarsman.service.listing import glance
+from oarsman.service.job_index import JobIndex, Rows, RowsRead
+from oarsman.service.listing import ToldJobs, glance
 from oarsman.service.models import (
-    AmountsView,
     Clone,
+    Converted,
     Create,
-    EventView,
     HostView,
     Identity,
+    JobChange,
     JobList,
     JobQuery,
     JobView,
-    LogFilter,
-    LogPageView,
     Overview,
+    PlanView,
     PreviewView,
     ProblemView,
-    Progress,
     QueueEntry,
     ServerInfo,
     Template,
-    UsagePoint,
 )
+from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
 from oarsman.service.progress import ProgressKept
 from oarsman.service.rights import Action, may, require
-from oarsman.service.streams import JobChanges, Mapped, ToldJobs
 from oarsman.service.sweeps import Sweeping, SweepService
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
 T = TypeVar("T")
 _LATELY = timedelta(days=1)
-_NOBODYS = ""  # the key of a holding that is somebody else's
-_DOWNLOADED_AT_ONCE = 1 << 16
 
 
-class JobService(EnvironmentService, SweepService):
-    """`job index`: where rows come from; without one, the backend is asked each time. `engine`: what it says of itself.
+class JobService(OutputService, EnvironmentService, SweepService):
+    """`job index`: where rows come from; without one, the backend is asked each time.
 
-    `environment` and `folder` are what jobs get that mention none, on engines that use this machine.
+    `environment` and `folder` are what jobs get that mention none, at places that use this machine's.
     """
 
     def __init__(
@@ -72,7 +73,6 @@ class JobService(EnvironmentService, SweepService):
         identity: Identity,
         job_index: JobIndex | None = None,
         *,
-        engine: str = "local",
         accounts: bool = False,
         folder: Path | None = None,
         environment: Mapping[str, str] | None = None,
@@ -83,13 +83,13 @@ class JobService(EnvironmentService, SweepService):
         self._jobs = jobs
         self.identity = identity
         self._job_index = job_index
-        self._engine = engine
         self._accounts = accounts
         self._folder = folder
         self._environment = environment
         self._now = now
         self._progress = progress or ProgressKept()
         self._sweeping = sweeping or Sweeping()
+        self._read: RowsRead | None = None
 
     # -- who may what --------------------------------------------------------------------------------
     @property
@@ -105,80 +105,119 @@ class JobService(EnvironmentService, SweepService):
         """Those who see the same share what was counted for one of them; None: whoever sees everything."""
         return None if may(self.identity, Action.SEE) else self.identity
 
-    def _seen(self, key: str) -> JobRecord:
+    async def _seen(self, key: str) -> JobRecord:
         """The job, if the caller may see it."""
-        record = self._jobs.get(key)
+        record = await self._jobs.get(key)
         if not may(self.identity, Action.SEE, record.owner):
             raise NotFoundError(Text("there is no job {key}", key=key))
         return record
 
-    def _may_see(self, key: str) -> None:
+    async def _may_see(self, key: str) -> None:
         """The same for those who need no record: whoever sees everything need not ask whose it is."""
         if not may(self.identity, Action.SEE):
-            self._seen(key)
+            await self._seen(key)
 
-    def _changing(self, key: str) -> JobRecord:
-        record = self._seen(key)
+    async def _changing(self, key: str) -> JobRecord:
+        record = await self._seen(key)
         require(self.identity, Action.CHANGE, record.owner)
         return record
 
     # -- the place -----------------------------------------------------------------------------------
-    def info(self) -> ServerInfo:
+    async def info(self) -> ServerInfo:
         return ServerInfo(
-            version=__version__, engine=self._engine, home=self._jobs.home, accounts=self._accounts, me=self.identity
+            version=__version__,
+            engine=self._jobs.place,
+            home=self._jobs.home,
+            accounts=self._accounts,
+            me=self.identity,
         )
 
-    def hosts(self) -> Sequence[HostView]:
+    async def hosts(self) -> Sequence[HostView]:
         require(self.identity, Action.LOOK)
-        found = [HostView.of(host) for host in self._jobs.hosts()]
+        found = [HostView.of(host) for host in await self._jobs.hosts()]
         if may(self.identity, Action.SEE):
             return found
         sees = self.sees
-        mine = {entry.summary.key for entry in self._rows().entries() if sees(entry)}
-        return [_discreet(host, mine) for host in found]
+        mine = {entry.summary.key for entry in (await self._rows()).entries() if sees(entry)}
+        return [views.discreet(host, mine) for host in found]
 
-    def queue(self) -> Sequence[QueueEntry]:
-        rows, sees = self._rows(), self.sees
+    async def queue(self) -> Sequence[QueueEntry]:
+        rows, sees = await self._rows(), self.sees
         return rows.once(("queue", self._viewer), lambda: listing.queue(rows, sees))
 
-    def overview(self) -> Overview:
-        found = glance(self._rows(), self.sees, self._viewer)
-        hosts = [HostView.of(host) for host in self._jobs.hosts()]
+    async def overview(self) -> Overview:
+        found = glance(await self._rows(), self.sees, self._viewer)
+        hosts = [HostView.of(host) for host in await self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
         return Overview(
             states=found.states,
-            total=_sum([_room(host) for host in hosts]),
-            held=_sum([host.held for host in hosts]),
-            used=_sum(used) if used else None,
+            total=views.summed([views.room_of(host) for host in hosts]),
+            held=views.summed([host.held for host in hosts]),
+            used=views.summed(used) if used else None,
             failures=found.lately(self._now() - _LATELY),
         )
 
     # -- jobs ----------------------------------------------------------------------------------------
-    def _rows(self) -> _Question | JobIndex:
-        return self._job_index or _Question(self._jobs)
+    async def _rows(self, namespace: str | None = None) -> Rows:
+        if self._job_index is not None:
+            await self._job_index.ready()
+            return self._job_index
+        return await self._read_rows(namespace)
 
-    def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
-        return listing.page(self._rows(), query, self.sees)
+    async def _read_rows(self, namespace: str | None) -> RowsRead:
+        records = await self._jobs.list(namespace)
+        jobs = self._jobs
+        if not records and namespace and isinstance(jobs, HasNamespaces) and await jobs.lacks_namespace(namespace):
+            from oarsman.backends.kube.errors import no_namespace  # late: only there namespaces can be missing
 
-    def facets(self) -> listing.Facets:
-        return listing.facets(self._rows(), self.sees, self._viewer)
+            raise no_namespace(namespace)
+        return await asyncio.to_thread(RowsRead, records)  # of ten thousand jobs that takes seconds
 
-    def job(self, key: str) -> JobView:
-        return views.whole_job(self._seen(key))
+    async def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
+        """Without a job index, all jobs are read for the first page; the others are of the same."""
+        known: Mapping[str, JobRecord] = {}
+        rows: Rows
+        if self._job_index is not None:
+            rows = await self._rows()
+        else:
+            if self._read is None or not query.cursor:
+                self._read = await self._read_rows(query.namespace)
+            rows, known = self._read, self._read.records
+        page = listing.page(rows, query, self.sees)
+        if not query.documents:
+            return page
+        records = {row.key: known.get(row.key) or await self._gone_or_seen(row.key) for row in page.items}
+        there = {key: views.document(record) for key, record in records.items() if record is not None}
+        items = [row for row in page.items if row.key in there]
+        return page.model_copy(update={"items": items, "documents": [there[row.key] for row in items]})
 
-    def create(self, wanted: Create) -> JobView:
+    async def _gone_or_seen(self, key: str) -> JobRecord | None:
+        with suppress(NotFoundError):
+            return await self._seen(key)
+        return None
+
+    async def facets(self) -> listing.Facets:
+        return listing.facets(await self._rows(), self.sees, self._viewer)
+
+    async def job(self, key: str) -> JobView:
+        return views.whole_job(await self._seen(key))
+
+    async def create(self, wanted: Create) -> JobView:
         require(self.identity, Action.CREATE)
         document = preview.one_document(wanted)
         if wanted.replace:
-            self._may_replace(document)
-        return self._submit(
-            document, folder=self._chosen_folder(wanted.folder), environment=wanted.environment, replace=wanted.replace
+            await self._may_replace(document)
+        return await self._submit(
+            document,
+            folder=await self._chosen_folder(wanted.folder),
+            environment=wanted.environment,
+            replace=wanted.replace,
         )
 
-    def _may_replace(self, document: Mapping[str, Any]) -> None:
+    async def _may_replace(self, document: Mapping[str, Any]) -> None:
         key = self._key_of(document)
         try:
-            record = self._jobs.get(key)
+            record = await self._jobs.get(key)
         except NotFoundError:
             return
         if not may(self.identity, Action.CHANGE, record.owner):
@@ -192,7 +231,7 @@ class JobService(EnvironmentService, SweepService):
         metadata = document["metadata"]
         return f"{metadata.get('namespace') or self._jobs.home}/{metadata['name']}"
 
-    def _submit(
+    async def _submit(
         self,
         document: Mapping[str, Any],
         *,
@@ -201,7 +240,7 @@ class JobService(EnvironmentService, SweepService):
         replace: bool = False,
         owner: str | None = None,
     ) -> JobView:
-        record = self._jobs.submit(
+        record = await self._jobs.submit(
             document,
             environment={**self._surroundings(), **(environment or {})},
             folder=folder,
@@ -213,12 +252,11 @@ class JobService(EnvironmentService, SweepService):
     def _surroundings(self) -> Mapping[str, str]:
         return os.environ if self._environment is None else self._environment
 
-    def _chosen_folder(self, asked: str | None) -> Path:
+    async def _chosen_folder(self, asked: str | None) -> Path:
         if asked is None:
             return self._folder or Path.cwd()
         folder = Path(asked)
-        usable = "\0" not in asked and folder.is_absolute()
-        if self._engine != "kube" and not (usable and folder.is_dir()):
+        if isinstance(self._jobs, StartsInFolder) and not await self._jobs.has_folder(asked):
             raise UsageError(
                 Text("{path} is not a folder of this machine", path=f"{asked!r}"),
                 field="folder",
@@ -232,69 +270,69 @@ class JobService(EnvironmentService, SweepService):
             self._job_index.learn(record)
         return views.whole_job(record)
 
-    def delete(self, key: str) -> None:
-        self._changing(key)
-        self._jobs.delete(key)
+    async def delete(self, key: str) -> None:
+        await self._changing(key)
+        await self._jobs.delete(key)
 
-    def scale(self, key: str, workers: int) -> JobView:
-        self._changing(key)
-        return self._told(self._jobs.scale(key, workers))
+    async def scale(self, key: str, workers: int) -> JobView:
+        await self._changing(key)
+        return self._told(await self._jobs.scale(key, workers))
 
-    def suspend(self, key: str) -> JobView:
-        self._changing(key)
-        return self._told(self._jobs.suspend(key))
+    async def suspend(self, key: str) -> JobView:
+        await self._changing(key)
+        return self._told(await self._jobs.suspend(key))
 
-    def resume(self, key: str) -> JobView:
-        self._changing(key)
-        return self._told(self._jobs.resume(key))
+    async def resume(self, key: str) -> JobView:
+        await self._changing(key)
+        return self._told(await self._jobs.resume(key))
 
-    def stop(self, key: str) -> JobView:
-        self._changing(key)
-        return self._told(self._jobs.stop(key))
+    async def stop(self, key: str) -> JobView:
+        await self._changing(key)
+        return self._told(await self._jobs.stop(key))
 
-    def rerun(self, key: str) -> JobView:
-        record = self._changing(key)
+    async def rerun(self, key: str) -> JobView:
+        record = await self._changing(key)
         if not record.status.finished:
             raise ConflictError(
                 Text("{key} has not ended; it cannot be run again", key=key), hint=Text("stop it first, or clone it")
             )
-        return self._submit(
+        return await self._submit(
             for_another_run(record.job.document),
-            folder=record.folder or self._chosen_folder(None),
+            folder=record.folder or await self._chosen_folder(None),
             replace=True,
             owner=record.owner,
         )
 
-    def clone(self, key: str, wanted: Clone) -> JobView:
-        record = self._seen(key)
+    async def clone(self, key: str, wanted: Clone) -> JobView:
+        record = await self._seen(key)
         require(self.identity, Action.CREATE)
         document = merged(for_another_run(record.job.document), wanted.patch)
         metadata = document.get("metadata") if isinstance(document, dict) else None
         if not isinstance(metadata, dict):
             raise UsageError(Text("the patch leaves no metadata"), field="patch.metadata")
         renamed = wanted.name or (metadata.get("name") if metadata.get("name") != record.job.name else None)
-        folder = record.folder or self._chosen_folder(None)
+        folder = record.folder or await self._chosen_folder(None)
         if renamed is not None:
             metadata["name"] = renamed
             job_from_document(document)
-            return self._submit(document, folder=folder)
-        return self._submit_under_free_name(document, record.job.name, folder)
+            return await self._submit(document, folder=folder)
+        return await self._submit_under_free_name(document, record.job.name, folder)
 
-    def _submit_under_free_name(self, document: dict[str, Any], name: str, folder: Path) -> JobView:
+    async def _submit_under_free_name(self, document: dict[str, Any], name: str, folder: Path) -> JobView:
         """Somebody may be quicker; then the next name is tried."""
         for copy in copies(name):
             document["metadata"]["name"] = copy
-            if self._taken(self._key_of(document)):
+            if await self._taken(self._key_of(document)):
                 continue
             with suppress(ConflictError):
-                return self._submit(document, folder=folder)
+                return await self._submit(document, folder=folder)
         raise ConflictError(
             Text("there are too many copies of {name}", name=name), field="name", hint=Text("choose a name")
         )
 
-    def _taken(self, key: str) -> bool:
+    async def _taken(self, key: str) -> bool:
         try:
-            self._jobs.get(key)
+            await self._jobs.get(key)
         except NotFoundError:
             return False
         return True
@@ -303,92 +341,54 @@ class JobService(EnvironmentService, SweepService):
     def wanted(self, query: JobQuery) -> listing.Visible:
         return listing.matches(query, self.sees)
 
-    def told(self, query: JobQuery, job_index: JobIndex) -> ToldJobs:
-        return ToldJobs(job_index, self.wanted(query))
-
-    def changes(self, query: JobQuery = ALL_JOBS) -> JobChanges:
+    async def changes(self, query: JobQuery = ALL_JOBS) -> AsyncGenerator[JobChange, None]:
         """Without a job index, one is kept for as long as somebody listens."""
         job_index = self._job_index or JobIndex(self._jobs)
-        return JobChanges(job_index, self.told(query, job_index), own=self._job_index is None)
+        told = ToldJobs(job_index, self.wanted(query))
+        try:
+            async with aclosing(job_index.changes()) as found:
+                async for news in found:
+                    for change in told.changes(news) if news is not None else ():
+                        yield change
+        finally:
+            if job_index is not self._job_index:
+                await job_index.close()
 
-    def watch(self, key: str) -> Mapped[JobRecord, JobView]:
+    async def watch(self, key: str) -> AsyncGenerator[JobView, None]:
         """A job that somebody else makes under the same name is not shown to those who may not see it."""
-        self._seen(key)
-
-        def shown(record: JobRecord) -> JobView | None:
-            return views.whole_job(record) if may(self.identity, Action.SEE, record.owner) else None
-
-        return Mapped(self._jobs.watch(key), shown)
-
-    # -- what a job said and did -----------------------------------------------------------------------
-    def events(self, key: str) -> Sequence[EventView]:
-        self._may_see(key)
-        return [EventView.of(found) for found in self._jobs.events(key)]
-
-    def log(
-        self,
-        key: str,
-        only: LogFilter = ALL_LINES,
-        *,
-        after: str | None = None,
-        before: str | None = None,
-        limit: int = 500,
-    ) -> LogPageView:
-        if after is not None and before is not None:
-            raise UsageError(Text("lines come after a place or before one, not both"), field="before")
-        self._may_see(key)
-        return views.log_page(self._jobs.log_page(key, views.log_query(only), after=after, before=before, limit=limit))
-
-    def follow_log(
-        self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None
-    ) -> Mapped[LogPage, LogPageView]:
-        self._may_see(key)
-        pages = self._jobs.log_follow(key, views.log_query(only), after=after)
-        return Mapped(pages, lambda page: views.log_page(page) if page.lines else None)
-
-    def download_log(self, key: str, only: LogFilter = ALL_LINES) -> Iterator[bytes]:
-        """Plain text: time, rank and the line, for people and their tools."""
-        self._may_see(key)
-        block: list[str] = []
-        size = 0
-        for line in self._jobs.logs(key, views.log_query(only)):
-            text = f"{line.stamp} {'-' if line.rank is None else line.rank} {line.host} {line.stream} {line.text}\n"
-            block.append(text)
-            size += len(text)
-            if size > _DOWNLOADED_AT_ONCE:
-                yield "".join(block).encode("utf-8", "replace")
-                block, size = [], 0
-        if block:
-            yield "".join(block).encode("utf-8", "replace")
-
-    def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
-        self._may_see(key)
-        return [UsagePoint.of(sample) for sample in self._jobs.usage_series(key, since=since)]
-
-    def progress(self, key: str) -> Progress:
-        return self._progress.of(self._jobs, self._seen(key), self._now())
+        await self._seen(key)
+        texts = views.Texts()
+        async with aclosing(self._jobs.watch(key)) as records:
+            async for record in records:
+                if may(self.identity, Action.SEE, record.owner):
+                    yield views.whole_job(record, texts)
 
     # -- before it runs ------------------------------------------------------------------------------
-    def preview(self, wanted: Create) -> PreviewView:
+    async def preview(self, wanted: Create) -> PreviewView:
         require(self.identity, Action.LOOK)
         try:
-            folder = self._chosen_folder(wanted.folder)
+            folder = await self._chosen_folder(wanted.folder)
         except UsageError as error:
             wrong = ProblemView(field=error.field or "", message=error.message, hint=error.hint)
             return PreviewView(problems=[wrong])
-        return preview.preview(
+        return await preview.preview(
             self._jobs,
             wanted,
-            local=self._engine == "local",
             environment=self._surroundings(),
             folder=folder,
             asks=self._viewer.name if self._viewer is not None else None,
         )
 
-    def templates(self) -> Sequence[Template]:
+    async def plan(self, wanted: Create) -> PlanView:
+        require(self.identity, Action.LOOK)
+        environment = {**self._surroundings(), **wanted.environment}
+        folder = await self._chosen_folder(wanted.folder)
+        return PlanView.of(await preview.planned(self._jobs, preview.one_document(wanted), environment, folder))
+
+    async def templates(self) -> Sequence[Template]:
         return documents.all_templates()
 
-    def convert(self, document: Mapping[str, Any], api_version: str) -> tuple[str, Sequence[str]]:
+    async def convert(self, document: Mapping[str, Any], api_version: str) -> Converted:
         try:
             target = ApiVersion(api_version if "/" in api_version else f"{names.GROUP}/{api_version}")
         except ValueError:
@@ -399,39 +399,4 @@ class JobService(EnvironmentService, SweepService):
             ) from None
         job_from_document(document)
         found = convert_manifest(to_yaml([document]), "document", target)
-        return found.text, found.losses
-
-
-class _Question:
-    """Rows of a backend that nobody follows: all are read each time."""
-
-    def __init__(self, jobs: Backend) -> None:
-        self._jobs = jobs
-
-    def entries(self) -> Sequence[IndexEntry]:
-        return [entry_of(record) for record in self._jobs.list()]
-
-    def ordered(self, by: str) -> Sequence[IndexEntry]:
-        return sorted(self.entries(), key=sort_key(by))
-
-    def once(self, what: Hashable, make: Callable[[], T]) -> T:
-        return make()
-
-
-def _discreet(host: HostView, mine: set[str]) -> HostView:
-    """What others hold stays visible as an amount, whose it is does not."""
-    holdings = [held if held.key in mine else held.model_copy(update={"key": _NOBODYS}) for held in host.holdings]
-    return host.model_copy(update={"holdings": holdings})
-
-
-def _room(host: HostView) -> AmountsView:
-    """Of a host that gets no jobs, no more than what they have of it."""
-    return host.total if host.state == "ready" else host.held
-
-
-def _sum(found: Sequence[AmountsView]) -> AmountsView:
-    return AmountsView(
-        cpus=sum(one.cpus for one in found),
-        memory_bytes=sum(one.memory_bytes for one in found),
-        gpus=sum(one.gpus for one in found),
-    )
+        return Converted(manifest=found.text, losses=found.losses)

@@ -7,18 +7,18 @@ were stopped, or whose job was deleted, are. A point's metric is the last number
 
 from __future__ import annotations
 
+import asyncio
 import re
-import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EVERYTHING, Backend, Batch, JobRecord
+from oarsman.backends.base import EVERYTHING, Backend, Batch, HasOperator, JobRecord
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanError, Problem, UsageError
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
@@ -26,7 +26,6 @@ from oarsman.manifest.source import read
 from oarsman.status.words import STOPPED, for_people, reason, state
 from oarsman.text.sentence import Text
 
-_WITH_A_QUEUE = frozenset({"local", "ssh"})  # engines that let in what fits, however much was handed in
 _ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
 Told = Callable[[JobRecord], object]
 Mine = Callable[[JobRecord], bool]
@@ -52,22 +51,22 @@ class SweepRunner:
         self._jobs = jobs
 
     # -- finding -------------------------------------------------------------------------------------
-    def found(self, key: str) -> Sweep | None:
+    async def found(self, key: str) -> Sweep | None:
         """What its first job says; None where that job is gone, or is none of a sweep."""
         namespace, _, name = key.partition("/")
         try:
-            record = self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0))
+            record = await self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0))
         except NotFoundError:
             return None
         return spec_of(record)
 
-    def records(self, key: str) -> list[JobRecord]:
+    async def records(self, key: str) -> list[JobRecord]:
         """Its jobs. Costs a look at every job of the namespace."""
         namespace, _, name = key.partition("/")
-        return [record for record in self._jobs.list(namespace) if sweep_of(record.job) == name]
+        return [record for record in await self._jobs.list(namespace) if sweep_of(record.job) == name]
 
     # -- beginning -----------------------------------------------------------------------------------
-    def begin(self, wanted: Sweep, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
+    async def begin(self, wanted: Sweep, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
         """Everything that is wrong with any point is told before the first one is handed in, which this does not do.
 
         Raises ConflictError where another sweep has that name. `known`: its jobs, for those who know them already.
@@ -77,13 +76,13 @@ class SweepRunner:
         points = wanted.all_points()
         for index, parameters in enumerate(points):
             check_point(document_of(wanted, template, index, parameters), index, parameters)
-        self._refuse_another(wanted)
-        found = self.records(wanted.key) if known is None else known
+        await self._refuse_another(wanted)
+        found = await self.records(wanted.key) if known is None else known
         return Drive(self._jobs, wanted, template, points, found, handing)
 
-    def _refuse_another(self, wanted: Sweep) -> None:
+    async def _refuse_another(self, wanted: Sweep) -> None:
         try:
-            record = self._jobs.get(wanted.job_key(0))
+            record = await self._jobs.get(wanted.job_key(0))
         except NotFoundError:
             return
         there = spec_of(record)
@@ -94,47 +93,47 @@ class SweepRunner:
                 hint=Text("give this one another name, or delete the other"),
             )
 
-    def resume(self, key: str, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
+    async def resume(self, key: str, handing: Handing, known: Iterable[JobRecord] | None = None) -> Drive:
         """Raises NotFoundError where there is no such sweep, ConflictError where nobody knows what it was."""
-        wanted = self.found(key)
+        wanted = await self.found(key)
         if wanted is None:
-            if not (self.records(key) if known is None else list(known)):
+            if not (await self.records(key) if known is None else list(known)):
                 raise NotFoundError(Text("there is no sweep {key}", key=key))
             raise ConflictError(
                 Text("the first job of {key} is gone, and with it what the sweep was", key=key),
                 hint=Text("begin it again as it was begun: what has ended is not repeated"),
             )
-        return self.begin(wanted, handing, known)
+        return await self.begin(wanted, handing, known)
 
     # -- ending --------------------------------------------------------------------------------------
-    def stop(self, key: str, mine: Mine = _everybodys, told: Told = lambda _: None) -> int:
+    async def stop(self, key: str, mine: Mine = _everybodys, told: Told = lambda _: None) -> int:
         """Stop whatever has not ended, also what somebody hands in meanwhile. How many that were.
 
         `mine`: which jobs the caller may change; `told` hears of each that is stopped.
         """
         count = 0
         for _ in range(_ROUNDS):
-            found = filter(mine, self.records(key))
+            found = filter(mine, await self.records(key))
             going = [record for record in found if not record.status.finished and not record.stop_requested]
             for record in going:
                 with suppress(ConflictError, NotFoundError):  # it ended, or was deleted, a moment ago
-                    told(self._jobs.stop(record.job.key))
+                    told(await self._jobs.stop(record.job.key))
                     count += 1
             if not going:
                 break
         return count
 
-    def delete(self, key: str, mine: Mine = _everybodys) -> int:
+    async def delete(self, key: str, mine: Mine = _everybodys) -> int:
         """The first job goes last: until then somebody could still resume."""
-        found = sorted(filter(mine, self.records(key)), key=lambda record: record.job.name, reverse=True)
+        found = sorted(filter(mine, await self.records(key)), key=lambda record: record.job.name, reverse=True)
         for record in found:
             with suppress(NotFoundError):
-                self._jobs.delete(record.job.key)
+                await self._jobs.delete(record.job.key)
         return len(found)
 
 
 class Drive:
-    """The points of one sweep on their way into jobs. `close()` may be called by any thread."""
+    """The points of one sweep on their way into jobs."""
 
     def __init__(
         self,
@@ -151,8 +150,8 @@ class Drive:
         self.states: dict[int, str] = {}  # of every point that has a job
         self._jobs, self._template, self._points, self._handing = jobs, template, points, handing
         self._closed = False
-        self._batches: Iterator[Batch] | None = None
-        self._queues: bool | None = None  # whether the engine does; known with the first job
+        self._waiting: asyncio.Future[Batch | None] | None = None
+        self._queues = not isinstance(jobs, HasOperator)  # other places let in what fits, however much was handed in
         self._inventory = ""  # the hosts that its jobs are for, whichever backend it is continued through
         stopped = {}
         for record in known:
@@ -179,23 +178,21 @@ class Drive:
         return found
 
     def _see(self, record: JobRecord) -> None:
-        if self._queues is None:
-            self._queues = record.engine in _WITH_A_QUEUE
         self.states[self._index(record)] = word(record)
 
     # -- handing in ----------------------------------------------------------------------------------
-    def hand_in(self, most: int | None = None) -> None:
+    async def hand_in(self, most: int | None = None) -> None:
         """What may be handed in now, without waiting for anything."""
         count = 0
         while self.todo and not (self._closed or self.interrupted) and (most is None or count < most):
             index = next((index for index in self.todo if self.states.get(index) in (None, *ENDED)), None)
-            if index is None or not self._room(index):
+            if index is None or not await self._room(index):
                 return
-            self._submit(index)
+            await self._submit(index)
             count += 1
 
-    def _room(self, index: int) -> bool:
-        if self.sweep.at_once is None and self._queues is not False:
+    async def _room(self, index: int) -> bool:
+        if self.sweep.at_once is None and self._queues:
             return True
         active = self.active
         if self.sweep.at_once is not None:
@@ -203,7 +200,7 @@ class Drive:
         if not active:  # also where there is no room: then a job says so
             return True
         starting = any(self.states[index] != names.RUNNING for index in active)
-        return not starting and self._jobs.fit(self._document(index)).now
+        return not starting and (await self._jobs.fit(self._document(index))).now
 
     def _document(self, index: int) -> dict[str, Any]:
         document = document_of(self.sweep, self._template, index, self._points[index])
@@ -211,10 +208,10 @@ class Drive:
             document["metadata"]["annotations"].setdefault(names.ANNOTATION_INVENTORY, self._inventory)
         return document
 
-    def _submit(self, index: int) -> None:
+    async def _submit(self, index: int) -> None:
         handing = self._handing
         try:
-            record = self._jobs.submit(
+            record = await self._jobs.submit(
                 self._document(index),
                 environment=handing.environment,
                 folder=handing.folder,
@@ -222,7 +219,7 @@ class Drive:
                 replace=index in self._again,
             )
         except ConflictError:
-            record = self._jobs.get(self.sweep.job_key(index))
+            record = await self._jobs.get(self.sweep.job_key(index))
             if sweep_of(record.job) != self.sweep.name:
                 raise
             # Somebody else goes on with the same sweep, and was quicker.
@@ -232,29 +229,38 @@ class Drive:
         handing.told(record)
 
     # -- until all are in ----------------------------------------------------------------------------
-    def run(self, *, to_the_end: bool = False, seeing: Callable[[], object] = lambda: None) -> None:
+    async def run(self, *, to_the_end: bool = False, seeing: Callable[[], object] = lambda: None) -> None:
         """Until all are handed in (or have ended), or `close()`, or somebody stops the sweep."""
-        self.hand_in()
+        await self.hand_in()
         seeing()
         if self._done(to_the_end):
             return
-        batches = self._batches = self._jobs.follow(self.sweep.namespace)
-        try:
-            while not self._closed and (batch := next(batches, None)) is not None:
-                self._take(batch)
+        async with aclosing(self._jobs.follow(self.sweep.namespace)) as batches:
+            while not self._closed and (batch := await self._next(batches)) is not None:
+                await self._take(batch)
                 if self.interrupted:
                     self.todo.clear()
-                self.hand_in()
+                await self.hand_in()
                 seeing()
                 if self._done(to_the_end):
                     return
+
+    async def _next(self, batches: AsyncGenerator[Batch, None]) -> Batch | None:
+        """None: there is none, or somebody closed it. Only this waiting is cut short: what is submitted is finished."""
+        self._waiting = asyncio.ensure_future(anext(batches, None))
+        try:
+            return await self._waiting
+        except asyncio.CancelledError:
+            if self._closed and self._waiting.cancelled():
+                return None
+            raise
         finally:
-            _close(batches)
+            self._waiting.cancel()
 
     def _done(self, to_the_end: bool) -> bool:
         return self._closed or (not self.todo and not (to_the_end and self.active))
 
-    def _take(self, batch: Batch) -> None:
+    async def _take(self, batch: Batch) -> None:
         missed = set(self.states) if batch.whole else set()
         for record in batch.records:
             if record.job.namespace == self.sweep.namespace and sweep_of(record.job) == self.sweep.name:
@@ -266,30 +272,30 @@ class Drive:
                 stopped = (was_stopped(record) or record.deleting) and record.job.uid not in self._left
                 self.interrupted = self.interrupted or stopped
         for key in [*batch.gone, *map(self.sweep.job_key, missed)]:
-            self._lose(key)
+            await self._lose(key)
 
-    def _lose(self, key: str) -> None:
+    async def _lose(self, key: str) -> None:
         """A job that is replaced goes as well: only one that stays away is gone."""
         namespace, _, name = key.partition("/")
         index = index_of(self.sweep.name, name) if namespace == self.sweep.namespace else None
         if index is None or index not in self.states:
             return
         try:
-            self._see(self._jobs.get(key))
+            self._see(await self._jobs.get(key))
         except NotFoundError:
             del self.states[index]
             self.interrupted = self.interrupted or index not in self.todo
 
-    def give_up(self) -> None:
-        """Hand in nothing more, and go on waiting for what runs. By any thread."""
+    async def give_up(self) -> None:
+        """Hand in nothing more, and go on waiting for what runs."""
         self.interrupted = True
         if not self.active:
-            self.close()
+            await self.close()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         self._closed = True
-        if self._batches is not None:
-            _close(self._batches)
+        if self._waiting is not None:
+            self._waiting.cancel()
 
 
 ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
@@ -354,12 +360,6 @@ def check_point(document: Mapping[str, Any], index: int, parameters: Parameters)
         raise ManifestError(problems) from error
 
 
-def _close(batches: Iterator[Batch]) -> None:
-    close = getattr(batches, "close", None)
-    if close is not None:
-        close()
-
-
 _LINES_AT_ONCE = 500
 _PAGES = 4
 _LONGEST_LINE = 2_000
@@ -367,12 +367,12 @@ _MOST_KEPT = 20_000
 _FRESH_SECONDS = 5.0  # of a job that still writes
 
 
-def last_number(jobs: Backend, key: str, pattern: re.Pattern[str]) -> float | None:
+async def last_number(jobs: Backend, key: str, pattern: re.Pattern[str]) -> float | None:
     """None: no line of the last ones says it, or there is no log."""
     before: str | None = None
     for _ in range(_PAGES):
         try:
-            page = jobs.log_page(key, EVERYTHING, before=before, limit=_LINES_AT_ONCE)
+            page = await jobs.log_page(key, EVERYTHING, before=before, limit=_LINES_AT_ONCE)
         except NotFoundError:
             return None
         for placed in reversed(page.lines):
@@ -390,22 +390,19 @@ class MetricsKept:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], tuple[float | None, float | None]] = OrderedDict()
 
-    def of(self, jobs: Backend, key: str, uid: str, pattern: re.Pattern[str], *, ended: bool) -> float | None:
+    async def of(self, jobs: Backend, key: str, uid: str, pattern: re.Pattern[str], *, ended: bool) -> float | None:
         name = (uid, pattern.pattern)
-        with self._lock:
-            value, until = self._kept.get(name, (None, 0.0))
-            if until is None or (not ended and self._now() < until):
-                return value
+        value, until = self._kept.get(name, (None, 0.0))
+        if until is None or (not ended and self._now() < until):
+            return value
         try:
-            value = last_number(jobs, key, pattern)
+            value = await last_number(jobs, key, pattern)
         except OarsmanError:  # a log that cannot be read now is no reason to show nothing at all
             return value
-        with self._lock:
-            self._kept[name] = (value, None if ended else self._now() + _FRESH_SECONDS)
-            self._kept.move_to_end(name)
-            while len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
+        self._kept[name] = (value, None if ended else self._now() + _FRESH_SECONDS)
+        self._kept.move_to_end(name)
+        while len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
         return value

@@ -1,15 +1,15 @@
 """Sweeps for the faces. A sweep belongs to the owner of its first job.
 
-The threads that submit points are kept per backend. Nothing of that is needed to go on: after the process ends, a sweep
+The tasks that submit points are kept per backend. Nothing of that is needed to go on: after the process ends, a sweep
 with points left can be resumed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import threading
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,58 +39,49 @@ class Sweeping:
     def __init__(self, at_first: int | None = None) -> None:
         self.metrics = MetricsKept()
         self._at_first = at_first
-        self._lock = threading.Lock()
-        self._drives: dict[str, tuple[Drive, threading.Thread]] = {}
+        self._drives: dict[str, tuple[Drive, asyncio.Task[None]]] = {}
         self._known: OrderedDict[str, Sweep | None] = OrderedDict()
-        self._closing = threading.Event()
 
     # -- what a sweep is -----------------------------------------------------------------------------
-    def spec(self, jobs: Backend, key: str, uid: str) -> Sweep | None:
+    async def spec(self, jobs: Backend, key: str, uid: str) -> Sweep | None:
         """Of the sweep whose first job this is. Read once: it never changes."""
-        with self._lock:
-            if uid in self._known:
-                return self._known[uid]
+        if uid in self._known:
+            return self._known[uid]
         try:
-            record = jobs.get(key)
+            record = await jobs.get(key)
         except NotFoundError:
             return None
-        found = spec_of(record)
-        with self._lock:
-            self._known[uid] = found
-            while len(self._known) > _MOST_KNOWN:
-                self._known.popitem(last=False)
+        found = self._known[uid] = spec_of(record)
+        while len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
         return found
 
     # -- going on ------------------------------------------------------------------------------------
-    def start(self, drive: Drive) -> None:
-        """Hand in what may be now, and leave the rest to a thread."""
+    async def start(self, drive: Drive) -> None:
+        """Hand in what may be now, and leave the rest to a task."""
         key = drive.sweep.key
-        self.end(key)
-        drive.hand_in(self._at_first)
-        if not drive.todo:
-            return
-        thread = threading.Thread(target=self._go_on, args=(key, drive), name=f"sweep {key}", daemon=True)
-        with self._lock:
-            self._drives[key] = (drive, thread)
-        thread.start()
+        await self.end(key)
+        await drive.hand_in(self._at_first)
+        if drive.todo:
+            task = asyncio.get_running_loop().create_task(self._go_on(key, drive), name=f"sweep {key}")
+            self._drives[key] = (drive, task)
 
-    def _go_on(self, key: str, drive: Drive) -> None:
+    async def _go_on(self, key: str, drive: Drive) -> None:
         try:
-            while not self._closing.is_set() and drive.todo:
+            while drive.todo:
                 try:
-                    drive.run()
+                    await drive.run()
                     break
                 except RetryableError as error:
                     log.warning("sweep %s: %s; tried again", key, error)
-                    self._closing.wait(_AGAIN_AFTER_SECONDS)
+                    await asyncio.sleep(_AGAIN_AFTER_SECONDS)
         except OarsmanError as error:
             log.warning("sweep %s is left as it is: %s", key, error)
         except Exception:
             log.exception("sweep %s is left as it is", key)
         finally:
-            with self._lock:
-                if self._drives.get(key, (None, None))[0] is drive:
-                    del self._drives[key]
+            if self._drives.get(key, (None, None))[0] is drive:
+                del self._drives[key]
 
     def drives(self, key: str) -> bool:
         return key in self._drives
@@ -99,18 +90,17 @@ class Sweeping:
     def busy(self) -> bool:
         return bool(self._drives)
 
-    def end(self, key: str) -> None:
-        """Nothing more of it is handed in from here."""
-        with self._lock:
-            found = self._drives.pop(key, None)
-        if found is not None:
-            found[0].close()
-            found[1].join(_LAST_WORDS_SECONDS)
+    async def end(self, key: str) -> None:
+        """Nothing more of it is handed in from here; what is just being handed in is finished."""
+        drive, task = self._drives.pop(key, (None, None))
+        if drive is not None and task is not None:
+            await drive.close()
+            await asyncio.wait({task}, timeout=_LAST_WORDS_SECONDS)
+            task.cancel()
 
-    def close(self) -> None:
-        self._closing.set()
+    async def close(self) -> None:
         for key in list(self._drives):
-            self.end(key)
+            await self.end(key)
 
 
 _ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
@@ -129,43 +119,45 @@ class SweepService:
         def sees(self) -> Visible: ...
         @property
         def _viewer(self) -> Identity | None: ...
-        def _rows(self) -> Rows: ...
-        def _seen(self, key: str) -> JobRecord: ...
+        async def _rows(self, namespace: str | None = None) -> Rows: ...
+        async def _seen(self, key: str) -> JobRecord: ...
         def _surroundings(self) -> Mapping[str, str]: ...
-        def _chosen_folder(self, asked: str | None) -> Path: ...
+        async def _chosen_folder(self, asked: str | None) -> Path: ...
 
     # -- looking -------------------------------------------------------------------------------------
-    def sweeps(self) -> Sequence[SweepView]:
+    async def sweeps(self, namespace: str | None = None) -> Sequence[SweepView]:
         """The newest first, without their points."""
-        found = [self._sweep_view(key, jobs, points=False) for key, jobs in self._groups().items()]
+        groups = (await self._groups(namespace)).items()
+        wanted = [(key, jobs) for key, jobs in groups if namespace in (None, key.partition("/")[0])]
+        found = [await self._sweep_view(key, jobs, points=False) for key, jobs in wanted]
         return sorted(found, key=lambda view: (view.created, view.key), reverse=True)
 
-    def sweep(self, key: str) -> SweepView:
-        jobs = self._groups().get(key)
+    async def sweep(self, key: str) -> SweepView:
+        jobs = (await self._groups(key.partition("/")[0])).get(key)
         if not jobs:
             raise NotFoundError(
                 Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
             )
-        return self._sweep_view(key, jobs, points=True)
+        return await self._sweep_view(key, jobs, points=True)
 
-    def _groups(self) -> Mapping[str, Mapping[int, JobSummary]]:
-        """The jobs of each sweep, found once for all who see the same."""
-        rows, sees = self._rows(), self.sees
+    async def _groups(self, namespace: str | None = None) -> Mapping[str, Mapping[int, JobSummary]]:
+        """The jobs of each sweep, found once for all who see the same. Not everybody may look at every namespace."""
+        rows, sees = await self._rows(namespace), self.sees
         return rows.once(("sweeps", self._viewer), lambda: _grouped(rows.entries(), sees))
 
-    def _sweep_view(self, key: str, jobs: Mapping[int, JobSummary], *, points: bool) -> SweepView:
+    async def _sweep_view(self, key: str, jobs: Mapping[int, JobSummary], *, points: bool) -> SweepView:
         namespace, _, name = key.partition("/")
         first = jobs.get(0)
-        spec = self._sweeping.spec(self._jobs, first.key, first.uid) if first is not None else None
+        spec = await self._sweeping.spec(self._jobs, first.key, first.uid) if first is not None else None
         parameters = spec.all_points() if spec is not None else [{} for _ in range(max(jobs) + 1)]
         words = Counter(point_state(jobs.get(index)) for index in range(len(parameters)))
         pattern = pattern_of(spec.metric) if points and spec is not None and spec.metric else None
 
-        def metric(job: JobSummary | None) -> float | None:
+        async def metric(job: JobSummary | None) -> float | None:
             if pattern is None or job is None or point_state(job) not in (*_ENDED, *_WRITING):
                 return None
             ended = job.ended is not None
-            return self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
+            return await self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
 
         sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
         oldest = first or min(jobs.values(), key=lambda job: job.created)
@@ -181,7 +173,7 @@ class SweepService:
             parameters=sweep.parameters,
             metric=sweep.metric,
             points=[
-                _point(sweep.job_key(index), index, values, jobs.get(index), metric)
+                _point(sweep.job_key(index), index, values, jobs.get(index), await metric(jobs.get(index)))
                 for index, values in enumerate(parameters)
             ]
             if points
@@ -189,62 +181,75 @@ class SweepService:
         )
 
     # -- changing ------------------------------------------------------------------------------------
-    def create_sweep(self, wanted: SweepSpec) -> SweepView:
+    async def create_sweep(self, wanted: SweepSpec) -> SweepView:
         """Begin it, or go on with it where it is there already and the same."""
         require(self.identity, Action.CREATE)
-        self._groups()  # a job index that has begun to read must not miss what comes
+        if self._job_index is not None:
+            await self._groups()  # a job index that has begun to read must not miss what comes
         sweep = sweep_of_spec(wanted)
-        drive = SweepRunner(self._jobs).begin(sweep, self._handing(self._chosen_folder(None), self.identity.name))
-        self._not_anothers(drive.sweep.key)
-        self._sweeping.start(drive)
-        return self.sweep(drive.sweep.key)
+        handing = self._handing(await self._chosen_folder(None), self.identity.name)
+        drive = await SweepRunner(self._jobs).begin(sweep, handing)
+        await self._not_anothers(drive.sweep.key)
+        await self._sweeping.start(drive)
+        return await self.sweep(drive.sweep.key)
 
-    def _not_anothers(self, key: str) -> None:
+    async def _not_anothers(self, key: str) -> None:
         """A sweep is what its first job says: nobody gets at one by a job that only calls itself a point of it."""
         namespace, _, name = key.partition("/")
         try:
-            owner = self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0)).owner
+            first = await self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0))
         except NotFoundError:
             return
-        if not may(self.identity, Action.CHANGE, owner):
+        if not may(self.identity, Action.CHANGE, first.owner):
             raise ConflictError(
                 Text("there is a sweep {key} already", key=key), field="name", hint=Text("give this one another name")
             )
 
-    def resume_sweep(self, key: str) -> SweepView:
+    async def driven_sweep(self, wanted: SweepSpec | str) -> Drive:
+        """For whoever hands in the points itself and waits: a sweep to begin, or the key of one to go on with."""
+        require(self.identity, Action.CREATE)
+        runner = SweepRunner(self._jobs)
+        handing = self._handing(await self._chosen_folder(None), self.identity.name)
+        if isinstance(wanted, str):
+            return await runner.resume(wanted, handing)
+        return await runner.begin(sweep_of_spec(wanted), handing)
+
+    async def resume_sweep(self, key: str) -> SweepView:
         """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
-        first = self._first(key)
-        folder = first.folder or self._chosen_folder(None)
-        self._sweeping.start(SweepRunner(self._jobs).resume(key, self._handing(folder, first.owner)))
-        return self.sweep(key)
+        first = await self._first(key)
+        folder = first.folder or await self._chosen_folder(None)
+        drive = await SweepRunner(self._jobs).resume(key, self._handing(folder, first.owner))
+        await self._sweeping.start(drive)
+        return await self.sweep(key)
 
-    def stop_sweep(self, key: str) -> SweepView:
+    async def stop_sweep(self, key: str) -> SweepView:
         """End whatever has not ended, and hand in nothing more."""
-        self._first(key)
-        self._sweeping.end(key)
-        SweepRunner(self._jobs).stop(key, self._mine, self._learn)
-        return self.sweep(key)
+        await self._first(key)
+        await self._sweeping.end(key)
+        await SweepRunner(self._jobs).stop(key, self._mine, self._learn)
+        return await self.sweep(key)
 
-    def delete_sweep(self, key: str) -> None:
+    async def delete_sweep(self, key: str) -> None:
         """All its jobs with their logs; those that run are stopped first."""
-        self._first(key)
-        self._sweeping.end(key)
-        SweepRunner(self._jobs).delete(key, self._mine)
+        await self._first(key)
+        await self._sweeping.end(key)
+        await SweepRunner(self._jobs).delete(key, self._mine)
 
-    def close(self) -> None:
-        """Hand in nothing more."""
-        self._sweeping.close()
+    async def close(self) -> None:
+        """Hand in nothing more, and let go of the backend."""
+        await self._sweeping.close()
+        await self._jobs.close()
 
-    def _first(self, key: str) -> JobRecord:
+    async def _first(self, key: str) -> JobRecord:
         """Its first job that is there, which the caller may change."""
-        jobs = self._groups().get(key)
+        jobs = (await self._groups(key.partition("/")[0])).get(key)
         if not jobs:
             raise NotFoundError(
                 Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
             )
-        record = self._seen(jobs[min(jobs)].key)
+        record = await self._seen(jobs[min(jobs)].key)
         require(self.identity, Action.CHANGE, record.owner)
-        self._not_anothers(key)
+        await self._not_anothers(key)
         return record
 
     def _mine(self, record: JobRecord) -> bool:
@@ -304,7 +309,7 @@ def _point(
     index: int,
     parameters: Mapping[str, str | int | float | bool],
     job: JobSummary | None,
-    metric: Callable[[JobSummary | None], float | None],
+    metric: float | None,
 ) -> SweepPoint:
     if job is None:
         return SweepPoint(index=index, parameters=parameters, key=key, state=NOT_SUBMITTED)
@@ -317,5 +322,5 @@ def _point(
         started=job.started,
         ended=job.ended,
         attempts=job.attempt,
-        metric=metric(job),
+        metric=metric,
     )

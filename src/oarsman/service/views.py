@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from oarsman import names
 from oarsman.backends import base as backend
@@ -18,6 +19,7 @@ from oarsman.service.models import (
     AttemptView,
     CauseView,
     ConditionView,
+    HostView,
     JobSummary,
     JobView,
     LogFilter,
@@ -28,8 +30,11 @@ from oarsman.service.models import (
     Step,
 )
 from oarsman.status import words
+from oarsman.status.codec import to_wire
+from oarsman.store.logs import stamp
 
 QUEUED_STEP = "queued"
+_MOST_MACHINES = 4  # named in a row
 _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
 
 
@@ -61,6 +66,8 @@ def summary(record: backend.JobRecord) -> JobSummary:
         workers_ready=status.worker.ready,
         slots_per_worker=job.slots_per_worker,
         ranks=ranks_asked_for(job),
+        slots=job.slots,
+        machines=_machines(status),
         total_replicas=job.total_replicas,
         cpus=float(asked.cpus),
         memory_bytes=int(asked.memory),
@@ -109,8 +116,23 @@ def waiting(record: backend.JobRecord) -> QueueEntry | None:
     )
 
 
-def whole_job(record: backend.JobRecord) -> JobView:
+class Texts:
+    """Of the job seen last: whoever watches one sees it change, but seldom what was asked for."""
+
+    def __init__(self) -> None:
+        self._job: Job | None = None
+        self._texts = "", ""
+
+    def of(self, job: Job) -> tuple[str, str]:
+        """As given, and completed."""
+        if job is not self._job:
+            self._job, self._texts = job, (to_yaml([as_given(job.document)]), to_yaml([completed(job)]))
+        return self._texts
+
+
+def whole_job(record: backend.JobRecord, texts: Texts | None = None) -> JobView:
     status = record.status
+    given, complete = (texts or Texts()).of(record.job)
     return JobView(
         summary=summary(record),
         conditions=[ConditionView.of(found) for found in status.conditions],
@@ -119,10 +141,34 @@ def whole_job(record: backend.JobRecord) -> JobView:
         cause=CauseView.of(status.cause) if status.cause is not None else None,
         ranks=list(ranks(record)),
         machines=dict(status.machines),
-        manifest=to_yaml([as_given(record.job.document)]),
-        completed=to_yaml([completed(record.job)]),
+        manifest=given,
+        completed=complete,
+        document=document(record),
         folder=str(record.folder) if record.folder is not None else None,
     )
+
+
+def document(record: backend.JobRecord) -> dict[str, Any]:
+    """The MPIJob with its status, as Kubernetes would print it."""
+    job, given = record.job, dict(record.job.document)
+    metadata = {
+        **dict(given.get("metadata") or {}),
+        "name": job.name,
+        "namespace": job.namespace,
+        "uid": job.uid,
+        "generation": job.generation,
+        "resourceVersion": str(record.revision),
+        "creationTimestamp": stamp(record.created_at),
+    }
+    head = {"apiVersion": job.api_version.value, "kind": names.KIND, "metadata": metadata}
+    body = {name: value for name, value in given.items() if name not in (*head, "status")}
+    return {**head, **body, "status": to_wire(record.status)}
+
+
+def _machines(status: domain.Status) -> str:
+    found = list(dict.fromkeys(status.machines.values()))
+    more = f" +{len(found) - _MOST_MACHINES}" if len(found) > _MOST_MACHINES else ""
+    return ", ".join(found[:_MOST_MACHINES]) + more
 
 
 def _timeline(status: domain.Status) -> list[Step]:
@@ -209,3 +255,26 @@ def hosts_with_ranks(ranks: Mapping[int, str]) -> dict[str, list[int]]:
     for rank, name in ranks.items():
         placed.setdefault(name, []).append(rank)
     return placed
+
+
+# -- the place -----------------------------------------------------------------------------------------
+NOBODYS = ""  # the key of a holding that is somebody else's
+
+
+def discreet(host: HostView, mine: set[str]) -> HostView:
+    """What others hold stays visible as an amount, whose it is does not."""
+    holdings = [held if held.key in mine else held.model_copy(update={"key": NOBODYS}) for held in host.holdings]
+    return host.model_copy(update={"holdings": holdings})
+
+
+def room_of(host: HostView) -> AmountsView:
+    """Of a host that gets no jobs, no more than what they have of it."""
+    return host.total if host.state == "ready" else host.held
+
+
+def summed(found: Sequence[AmountsView]) -> AmountsView:
+    return AmountsView(
+        cpus=sum(one.cpus for one in found),
+        memory_bytes=sum(one.memory_bytes for one in found),
+        gpus=sum(one.gpus for one in found),
+    )

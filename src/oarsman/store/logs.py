@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 MERGED = "merged.log"
 _BLOCK = 1 << 20
+_READ_BLOCK = 256 << 10  # few enough lines at a time to stay in the processor's memory
 _NEAR = 1 << 16  # bytes: closer than this a place in time is not sought by halving
 _OUT_OF_ORDER = timedelta(minutes=1)  # lines get their time before they are written, on hosts whose clocks differ
 _TORN_IN_A_ROW = 16
@@ -32,7 +33,7 @@ class LogLine(NamedTuple):
         return datetime.fromisoformat(self.stamp)
 
 
-Wanted = Callable[[LogLine], bool]
+Wanted = Callable[[LogLine], bool] | None  # None: every line
 
 
 def stamp(time: datetime) -> str:
@@ -78,7 +79,7 @@ class Search:
 
 
 class MergedLogReader:
-    """The lines added to a merged log since the last look, and a descriptor that says when to look again."""
+    """The lines added to a merged log since the last look."""
 
     def __init__(self, path: Path, *, wanted: Wanted, tail: int | None = None, floor: int = 0) -> None:
         """floor: nothing before it is wanted."""
@@ -86,52 +87,24 @@ class MergedLogReader:
         self._wanted = wanted
         self._offset = _start_of_tail(path, wanted, tail, floor) if tail is not None else floor
         self._rest = b""
-        self._notifier: Any = None
 
-    def news(self) -> Iterator[LogLine]:
+    def news(self) -> Iterator[list[LogLine]]:
+        """Block by block; of one that has nothing wanted, no lines."""
         wanted = self._wanted
         while block := self._read():
             complete, _, self._rest = (self._rest + block).rpartition(b"\n")
-            for raw in complete.decode(errors="replace").split("\n") if complete else []:
-                line = parse(raw)
-                if line is not None and wanted(line):
-                    yield line
+            parsed = filter(None, map(parse, complete.decode(errors="replace").split("\n") if complete else ()))
+            yield list(filter(wanted, parsed))
 
     def _read(self) -> bytes:
         try:
             with open(self._path, "rb") as file:
                 file.seek(self._offset)
-                block = file.read(_BLOCK)
+                block = file.read(_READ_BLOCK)
         except FileNotFoundError:
             return b""
         self._offset += len(block)
         return block
-
-    def fileno(self) -> int | None:
-        """Becomes readable when the log grows; None where the system cannot say, and the caller has to look."""
-        if self._notifier is None:
-            self._notifier = _notifier_on(self._path.parent)
-        return self._notifier.fileno() if self._notifier is not None else None
-
-    def acknowledge(self) -> None:
-        if self._notifier is not None:
-            self._notifier.read(timeout=0)
-
-    def close(self) -> None:
-        if self._notifier is not None:
-            self._notifier.close()
-
-
-def _notifier_on(folder: Path) -> Any:
-    """Watches the folder, because the file itself may not be there yet."""
-    try:
-        import inotify_simple
-    except ImportError:  # not Linux
-        return None
-    folder.mkdir(parents=True, exist_ok=True)
-    notifier = inotify_simple.INotify()
-    notifier.add_watch(os.fspath(folder), inotify_simple.flags.MODIFY | inotify_simple.flags.CREATE)
-    return notifier
 
 
 def start_of(path: Path, since: datetime) -> int:
@@ -184,7 +157,7 @@ def _start_of_tail(path: Path, wanted: Wanted, count: int, floor: int = 0) -> in
             for raw in reversed(lines[1:] if start > floor else lines):
                 offset -= len(raw)
                 line = parse(raw.decode(errors="replace"))
-                if line is not None and wanted(line):
+                if line is not None and (wanted is None or wanted(line)):
                     count -= 1
                     if count == 0:
                         return offset
@@ -215,7 +188,7 @@ class Look:
 
     def line(self, raw: bytes) -> LogLine | None:
         line = parse(raw.decode(errors="replace"))
-        return line if line is not None and self.wanted(line) else None
+        return line if line is not None and (self.wanted is None or self.wanted(line)) else None
 
 
 def is_place(path: Path, offset: int) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cluster.cluster import Cluster
+from waiting import waiting
 
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.engines.kube.client import load_access
@@ -16,7 +17,7 @@ from .played import Played
 
 @pytest.fixture
 def jobs(served: Cluster, api_namespace: str) -> Iterator[KubeBackend]:
-    found = KubeBackend(load_access(kubeconfig=Path(str(served.kubeconfig))), namespace=api_namespace)
+    found = waiting(KubeBackend(load_access(kubeconfig=Path(str(served.kubeconfig))), namespace=api_namespace))
     yield found
     found.close()
 

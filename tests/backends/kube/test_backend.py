@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,11 +10,12 @@ from pathlib import Path
 
 import pytest
 from cluster.cluster import Cluster
+from waiting import waiting
 
 from oarsman import names
 from oarsman.backends.base import JobRecord, LogQuery
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.engines.kube.client import load_access, resources
+from oarsman.engines.kube.client import Access, load_access, resources
 from oarsman.errors import ConflictError, ManifestError, NotFoundError, UnsupportedError, UserError
 from oarsman.job.job import ApiVersion
 from oarsman.job.state import Attempt, Cause, Condition, Status
@@ -226,12 +228,28 @@ def test_a_job_that_nobody_looks_at_is_explained(jobs: KubeBackend, monkeypatch:
     assert "operator" in (jobs.silence(submit(jobs).job.key) or "")
 
 
+def test_event_loops_close_what_nobody_closed_and_others_open_it_again() -> None:
+    backend = KubeBackend(Access(server="https://127.0.0.1:1", ssl=None, source=""))
+    first = asyncio.run(backend.kube())
+    assert first._transport._session is None
+
+    async def later() -> None:
+        second = await backend.kube()
+        assert second is not first
+        assert second is await backend.kube()
+        assert second._transport._session is not None
+        await backend.close()
+        assert second._transport._session is None
+
+    asyncio.run(later())
+
+
 def test_a_user_without_rights_is_told_so(served: Cluster, api_namespace: str) -> None:
     from oarsman.engines.kube.client.credentials import Impersonating
 
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
-    nobody = KubeBackend(
-        replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=()))
+    nobody = waiting(
+        KubeBackend(replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=())))
     )
     try:
         with pytest.raises(UserError, match="this user may not do that") as caught:

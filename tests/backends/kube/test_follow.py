@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cluster.cluster import Cluster
+from waiting import waiting
 
 from oarsman import names
 from oarsman.backends.base import Batch
@@ -59,7 +60,7 @@ def test_first_comes_everything_and_then_each_change(jobs: KubeBackend, played: 
     while not (gone := next(followed)).gone:  # first it is marked
         assert keys(gone) == [second]
     assert (gone.gone, gone.records, gone.whole) == ((second,), (), False)
-    followed.close()  # type: ignore[attr-defined]
+    followed.close()
     assert list(followed) == []
 
 
@@ -67,7 +68,7 @@ def test_jobs_of_all_namespaces_are_followed_by_those_who_may_see_them(jobs: Kub
     key = submit(jobs).job.key
     followed = jobs.follow()
     assert key in keys(next(followed))
-    followed.close()  # type: ignore[attr-defined]
+    followed.close()
 
 
 def test_one_who_waits_is_let_go_when_another_thread_closes(jobs: KubeBackend) -> None:
@@ -79,12 +80,12 @@ def test_one_who_waits_is_let_go_when_another_thread_closes(jobs: KubeBackend) -
             seen.append(batch)
             begun.set()
 
-    waiting = threading.Thread(target=wait)
-    waiting.start()
+    thread = threading.Thread(target=wait)
+    thread.start()
     assert begun.wait(120)
-    followed.close()  # type: ignore[attr-defined]
-    waiting.join(120)
-    assert not waiting.is_alive()
+    followed.close()
+    thread.join(120)
+    assert not thread.is_alive()
     assert [batch.whole for batch in seen] == [True]
 
 
@@ -102,7 +103,7 @@ def test_what_has_not_changed_is_not_read_a_second_time(jobs: KubeBackend, monke
     assert changed.job.run_policy.suspend
     assert jobs.list(jobs.home) == [changed]
     assert len(read) == 2
-    followed.close()  # type: ignore[attr-defined]
+    followed.close()
 
 
 def test_no_more_records_are_kept_than_agreed() -> None:
@@ -117,8 +118,8 @@ def test_no_more_records_are_kept_than_agreed() -> None:
 
 def test_one_who_may_not_see_all_namespaces_is_told_to_name_one(served: Cluster) -> None:
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
-    nobody = KubeBackend(
-        replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=()))
+    nobody = waiting(
+        KubeBackend(replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=())))
     )
     try:
         with pytest.raises(UserError, match="may not see the jobs of all namespaces") as caught:
@@ -140,7 +141,7 @@ def test_a_job_belongs_to_those_on_whose_behalf_it_was_submitted(jobs: KubeBacke
 # -- trouble -------------------------------------------------------------------------------------------
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "_PAUSES", Pauses(first=0.01, longest=0.05, silence=0.2))
+    monkeypatch.setattr(follow, "_PAUSES", Pauses(first=0.01, longest=0.05, refused=0.05, silence=0.2))
 
 
 def story(work: Coroutine[Any, Any, None]) -> None:

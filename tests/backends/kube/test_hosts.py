@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cluster.cluster import Cluster
+from waiting import waiting
 
 from oarsman import names
 from oarsman.backends.base import Amounts, HostRecord
@@ -161,8 +162,8 @@ def test_a_quota_is_named_when_it_is_in_the_way(jobs: KubeBackend, a_node: ANode
 
 def test_one_who_may_not_see_nodes_has_none_and_is_told_that_room_is_unknown(served: Cluster) -> None:
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
-    nobody = KubeBackend(
-        replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=()))
+    nobody = waiting(
+        KubeBackend(replace(access, credentials=Impersonating(access.credentials, user="nobody", uid="", groups=())))
     )
     try:
         assert nobody.hosts() == []

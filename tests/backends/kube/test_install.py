@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from cluster.cluster import Cluster
 from cluster.kubectl import until
+from waiting import waiting
 
 from oarsman import names
 from oarsman.backends.kube import doctor, install, lookups
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.install import Document, InstallSettings, InstallStep, documents
+from oarsman.backends.local.doctor import DoctorFinding
 from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, Resource, load_access, resources
 from oarsman.engines.kube.lease import micro_time, utc_now
@@ -24,7 +26,7 @@ WANTED = documents(InstallSettings(namespace="oarsman-under-test"))
 
 @pytest.fixture
 def backend(served: Cluster) -> Iterator[KubeBackend]:
-    found = KubeBackend(load_access(kubeconfig=Path(str(served.kubeconfig))))
+    found = waiting(KubeBackend(load_access(kubeconfig=Path(str(served.kubeconfig)))))
     yield found
     removed(found)
     found.close()
@@ -36,6 +38,10 @@ def applied(backend: KubeBackend) -> list[InstallStep]:
 
 def removed(backend: KubeBackend) -> list[InstallStep]:
     return list(backend.stream(lambda kube: install.remove(kube, WANTED, with_definition=False)))
+
+
+def examined(backend: KubeBackend) -> list[DoctorFinding]:
+    return backend.portal.run(doctor.examine(backend.here))
 
 
 def test_everything_is_made_once_and_then_left_alone(backend: KubeBackend) -> None:
@@ -138,7 +144,7 @@ def test_the_doctor_finds_what_is_missing(backend: KubeBackend) -> None:
     until(
         lambda: not any(leader.alive for leader in backend.ask(lookups.leaders)), "the leaders of other tests are gone"
     )
-    found = {finding.subject: finding for finding in doctor.examine(backend)}
+    found = {finding.subject: finding for finding in examined(backend)}
     assert found["server"].level == found["MPIJobs"].level == "ok"
     assert (found["operator"].level, found["operator"].advice) == ("missing", "oarsman install --image IMAGE")
     assert found["rights"].message.endswith("yes")
@@ -153,20 +159,20 @@ def test_the_doctor_tells_an_operator_from_one_for_other_namespaces(backend: Kub
         "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": micro_time(utc_now())},
     }
     backend.ask(lambda kube: kube.create(resources.LEASES, lease, jobs.home))
-    found = {finding.subject: finding for finding in doctor.examine(jobs)}["operator"]
+    found = {finding.subject: finding for finding in examined(jobs)}["operator"]
     assert found.level == "ok"
-    found = {finding.subject: finding for finding in doctor.examine(backend)}["operator"]
+    found = {finding.subject: finding for finding in examined(backend)}["operator"]
     assert (found.level, found.blocking) == ("missing", True)
     assert found.message == f"somebody looks after jobs in elsewhere, {jobs.home} alone, not in {backend.home}"
     backend.ask(lambda kube: kube.delete(resources.LEASES, LEASE_NAME, jobs.home))
 
 
 def test_the_doctor_misses_a_namespace_that_is_not_there(backend: KubeBackend) -> None:
-    lost = KubeBackend(backend.access, namespace="no-such-place")
+    lost = waiting(KubeBackend(backend.access, namespace="no-such-place"))
     try:
-        found = {finding.subject: finding for finding in doctor.examine(lost)}["namespace"]
+        found = {finding.subject: finding for finding in examined(lost)}["namespace"]
         assert (found.level, found.blocking, found.message) == ("missing", True, "the cluster has no no-such-place")
-        assert "namespace" not in {finding.subject for finding in doctor.examine(backend)}
+        assert "namespace" not in {finding.subject for finding in examined(backend)}
     finally:
         lost.close()
 
@@ -192,9 +198,9 @@ def test_what_helm_brought_is_helms_unless_it_is_taken_over(backend: KubeBackend
 def test_a_server_that_is_not_there_is_the_only_finding(backend: KubeBackend, tmp_path: Path) -> None:
     from dataclasses import replace
 
-    lost = KubeBackend(replace(backend.access, server="https://127.0.0.1:1"))
+    lost = waiting(KubeBackend(replace(backend.access, server="https://127.0.0.1:1")))
     try:
-        found = doctor.examine(lost)
+        found = examined(lost)
         assert [(one.subject, one.level, one.blocking) for one in found] == [("server", "missing", True)]
     finally:
         lost.close()

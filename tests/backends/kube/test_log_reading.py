@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 from unittest import mock
 
@@ -11,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oarsman.backends.base import EVERYTHING, LogPage, LogQuery
+from oarsman.portal import shared
 from oarsman.service import progress
 from oarsman.service.progress import LogReading
 
@@ -23,15 +25,18 @@ class OpenBackend:
     def __init__(self, kubelet: Kubelet) -> None:
         self.kubelet = kubelet
 
-    def log_page(self, key: str, query: LogQuery = EVERYTHING, **given: Any) -> LogPage:
-        return page(self.kubelet, query, **given)
+    async def log_page(self, key: str, query: LogQuery = EVERYTHING, **given: Any) -> LogPage:
+        return await asyncio.to_thread(page, self.kubelet, query, **given)
 
-    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
-        return iter(follow(self.kubelet, query, after))
+    async def log_follow(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
+    ) -> AsyncGenerator[LogPage, None]:
+        for found in await asyncio.to_thread(follow, self.kubelet, query, after):
+            yield found
 
 
 def read(log: LogReading) -> list[str]:
-    return [line.text for line in log.news()]
+    return [line.text for lines in shared().iterate(log.news()) for line in lines]
 
 
 def a_reading(kubelet: Kubelet) -> LogReading:

@@ -149,12 +149,12 @@ def test_a_newer_server_tells_whoever_asks_who_they_are(version: str) -> None:
         async with newer_server(version, "ada@example.org") as (access, asked):
             reviewer = Reviewer(access)
             for _ in range(2):
-                known = await asyncio.to_thread(reviewer.known, "good")
+                known = await reviewer.known("good")
                 assert known is not None
                 assert known.name == "ada@example.org"
             assert len(asked) == len(set(asked)) + 1  # what was not there is not asked for twice
-            assert await asyncio.to_thread(reviewer.known, "bad") is None
-            await asyncio.to_thread(reviewer.close)
+            assert await reviewer.known("bad") is None
+            await reviewer.close()
 
     asyncio.run(whole())
 
@@ -163,7 +163,7 @@ def test_a_server_that_lets_strangers_in_does_not_make_somebody_of_them() -> Non
     async def whole() -> None:
         async with newer_server("v1", "system:anonymous") as (access, _):
             reviewer = Reviewer(access)
-            assert await asyncio.to_thread(reviewer.known, "good") is None
-            await asyncio.to_thread(reviewer.close)
+            assert await reviewer.known("good") is None
+            await reviewer.close()
 
     asyncio.run(whole())

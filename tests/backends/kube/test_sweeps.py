@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from oarsman.backends.kube.backend import KubeBackend
+from waiting import waiting
+
 from oarsman.job.sweep import Sweep
 from oarsman.manifest import builder, to_yaml
 from oarsman.service.sweep_runs import Handing, SweepRunner
@@ -19,16 +21,16 @@ def a_sweep(**given: object) -> Sweep:
     return Sweep(**{**fields, **given})  # type: ignore[arg-type]
 
 
-def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: KubeBackend) -> None:
-    sweeps = SweepRunner(jobs)
-    drive = sweeps.begin(a_sweep(at_once=1), HANDING)
+def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: Any) -> None:
+    sweeps = waiting(SweepRunner(jobs.here))
+    drive = waiting(sweeps.begin(a_sweep(at_once=1), HANDING))
     drive.hand_in()
     key = f"{jobs.home}/rates"
     assert drive.todo == [1]
     found = sweeps.found(key)
     assert found is not None
     assert found.same_as(drive.sweep)
-    again = sweeps.begin(a_sweep(at_once=5), HANDING)
+    again = waiting(sweeps.begin(a_sweep(at_once=5), HANDING))
     again.hand_in()
     assert [record.job.launcher.container.argv[-1] for record in sweeps.records(key)] == ["--lr=0.5", "--lr=a b"]
     assert {record.owner for record in sweeps.records(key)} == {"ada"}
@@ -39,7 +41,7 @@ def test_a_sweep_is_kept_with_its_jobs_and_gone_on_with(jobs: KubeBackend) -> No
     assert all(record.deleting for record in sweeps.records(key))
 
 
-def test_where_nothing_runs_yet_one_point_is_handed_in_and_says_what_it_waits_for(jobs: KubeBackend) -> None:
-    drive = SweepRunner(jobs).begin(a_sweep(), HANDING)
+def test_where_nothing_runs_yet_one_point_is_handed_in_and_says_what_it_waits_for(jobs: Any) -> None:
+    drive = waiting(waiting(SweepRunner(jobs.here)).begin(a_sweep(), HANDING))
     drive.hand_in()
     assert (drive.active, drive.todo) == ([0], [1])

@@ -12,11 +12,13 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 from cli.fakes import SUCCEEDED
+from waiting import waiting
 
 from oarsman.backends.local.backend import LocalBackend
-from oarsman.backends.stoppable import Stoppable
+from oarsman.portal import PortalIterator
 from oarsman.status.codec import to_wire
 from oarsman.store import logs
+from oarsman.store.paths import Paths
 
 T = TypeVar("T")
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
@@ -25,9 +27,22 @@ PATIENCE = 120.0
 
 def without_a_supervisor(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said to be there, and has nothing to say: a real one would outlive the test, and so would its jobs."""
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", lambda _self: None)
-    monkeypatch.setattr("oarsman.backends.local.follow.LocalChanges._see_to_a_supervisor", lambda _self: None)
+    nobody_is_told(monkeypatch)
+    monkeypatch.setattr("oarsman.backends.local.follow.LocalChanges._see_to_a_supervisor", _nothing)
+
+
+def nobody_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", _nothing)
+    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", _nothing)
+
+
+async def _nothing(*_given: object) -> None:
+    pass
+
+
+def local_backend(paths: Paths) -> LocalBackend:
+    found: LocalBackend = waiting(LocalBackend(paths))
+    return found
 
 
 def document(name: str = "pi", **given: Any) -> dict[str, Any]:
@@ -68,7 +83,7 @@ def line(text: str, rank: int | str = 0, host: str = "pi-worker-0", stream: str 
 class Listener(Generic[T]):
     """Another thread that takes what comes, until it is closed."""
 
-    def __init__(self, items: Stoppable[T]) -> None:
+    def __init__(self, items: PortalIterator[T]) -> None:
         self._items = items
         self._queue: Queue[T | BaseException | None] = Queue()
         self._thread = threading.Thread(target=self._listen)
@@ -99,7 +114,7 @@ class Listener(Generic[T]):
 
 
 @contextmanager
-def listening(items: Stoppable[T]) -> Iterator[Listener[T]]:
+def listening(items: PortalIterator[T]) -> Iterator[Listener[T]]:
     listener = Listener(items)
     try:
         yield listener

@@ -22,7 +22,7 @@ from oarsman.status.codec import to_wire
 from oarsman.store.paths import Paths
 from oarsman.store.samples import Moment, Sample, Series
 
-from .local_backends import NOW, document, finished, without_a_supervisor
+from .local_backends import NOW, document, finished, local_backend, without_a_supervisor
 
 GIB = 1 << 30
 
@@ -32,7 +32,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
     without_a_supervisor(monkeypatch)
     machine = Machine(name="", capacity=Capacity(cpu=Decimal(4), memory=Decimal(8 * GIB)))
     monkeypatch.setattr(capacity, "measure", lambda: machine)
-    return LocalBackend(Paths(tmp_path / "state"))
+    return local_backend(Paths(tmp_path / "state"))
 
 
 def started(jobs: LocalBackend, name: str, **given: object) -> str:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from oarsman.errors import SupervisorError
 from oarsman.job.state import Status
 from oarsman.store.paths import Paths
 
-from .local_backends import NOW, PATIENCE, document, finished, listening
+from .local_backends import NOW, PATIENCE, document, finished, listening, local_backend, nobody_is_told
 
 ANOTHER_PROCESS = """
 import json, sys
@@ -41,7 +42,7 @@ class Starts:
         self.count = 0
         self.asked = threading.Event()
 
-    def connect(self, _caller: SupervisorLink) -> socket.socket:
+    async def connect(self, _link: SupervisorLink) -> socket.socket:
         self.count += 1
         self.asked.set()
         raise SupervisorError("there is none in this test")
@@ -50,8 +51,7 @@ class Starts:
 @pytest.fixture
 def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
     starts = Starts()
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.poke", lambda _self, _uid: None)
-    monkeypatch.setattr("oarsman.backends.local.supervisor_link.SupervisorLink.attend", lambda _self: None)
+    nobody_is_told(monkeypatch)
     monkeypatch.setattr(
         "oarsman.backends.local.supervisor_link.SupervisorLink.connect", lambda self: starts.connect(self)
     )
@@ -62,7 +62,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Starts:
 def jobs(tmp_path: Path, starts: Starts) -> Iterator[LocalBackend]:
     paths = Paths(tmp_path / "state")
     paths.make_run()  # for the tests that are the supervisor
-    yield LocalBackend(paths)
+    yield local_backend(paths)
     paths.socket.unlink(missing_ok=True)
     paths.run.rmdir()
 
@@ -122,6 +122,17 @@ def test_a_job_that_can_no_longer_be_read_is_gone(jobs: LocalBackend) -> None:
         assert heard.next().gone == ("default/pi",)
 
 
+def test_a_change_whose_writer_was_killed_before_it_said_so_is_seen(
+    jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finished(jobs)
+    with listening(jobs.follow()) as heard:
+        heard.next()
+        monkeypatch.setattr("oarsman.store.jobs.os.utime", lambda _path: None)
+        jobs._store.request_stop("default/pi")
+        assert heard.next().records[0].stop_requested
+
+
 def test_one_change_among_many_jobs_reads_one_document(jobs: LocalBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(30):
         finished(jobs, f"job-{number}")
@@ -165,6 +176,25 @@ def test_a_supervisor_that_dies_is_replaced(jobs: LocalBackend, starts: Starts) 
             assert heard.next().records[0].status == Status()
 
 
+def descriptors() -> list[str]:
+    """What this process has open, but for the files of the store: each thread that reads it keeps its own."""
+    found = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    return [path for path in found if ".db" not in path]
+
+
+def test_however_many_look_on_the_system_is_asked_once_to_tell(jobs: LocalBackend) -> None:
+    finished(jobs)
+    before = len(descriptors())
+    with ExitStack() as stack:
+        heard = [stack.enter_context(listening(jobs.follow())) for _ in range(5)]
+        for one in heard:
+            one.next()
+        assert [path for path in descriptors() if "inotify" in path][1:] == []
+        jobs._store.request_stop("default/pi")
+        assert [names(one.next()) for one in heard] == [["pi"]] * 5
+    assert len(descriptors()) == before
+
+
 def test_it_ends_when_another_thread_closes_it_and_leaves_nothing_open(jobs: LocalBackend) -> None:
     open_files = []
     for _ in range(4):
@@ -174,5 +204,5 @@ def test_it_ends_when_another_thread_closes_it_and_leaves_nothing_open(jobs: Loc
             items.close()
             assert heard.ends()
         del items, heard
-        open_files.append(len(os.listdir("/proc/self/fd")))
-    assert open_files[1:] == open_files[:1] * 3  # the store keeps a file from the first time for the next
+        open_files.append(len(descriptors()))
+    assert open_files[1:] == open_files[:1] * 3

@@ -15,13 +15,13 @@ from oarsman.job.state import Attempt, Status
 from oarsman.status.codec import to_wire
 from oarsman.store.paths import Paths
 
-from .local_backends import NOW, document, finished, line, listening, merged_log, without_a_supervisor
+from .local_backends import NOW, document, finished, line, listening, local_backend, merged_log, without_a_supervisor
 
 
 @pytest.fixture
 def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LocalBackend:
     without_a_supervisor(monkeypatch)
-    return LocalBackend(Paths(tmp_path / "state"))
+    return local_backend(Paths(tmp_path / "state"))
 
 
 def texts(page: LogPage) -> list[str]:
@@ -117,7 +117,7 @@ def test_a_place_that_is_none_is_refused(place: str, jobs: LocalBackend) -> None
             jobs.log_page("default/pi", **{field: place})
         assert caught.value.field == field
     with pytest.raises(UserError) as caught:
-        jobs.log_follow("default/pi", after=place)
+        next(jobs.log_follow("default/pi", after=place))
     assert caught.value.field == "after"
 
 
@@ -184,7 +184,7 @@ def test_a_log_that_is_complete_is_followed_without_waiting_for_anything(
     def refuse(*_given: object, **_more: object) -> None:
         raise AssertionError("nothing is awaited")
 
-    monkeypatch.setattr("oarsman.backends.local.logs.LocalChanges", refuse)
+    monkeypatch.setattr("oarsman.backends.stored.LocalChanges", refuse)
     add(merged_log(jobs, finished(jobs)), *(line(str(number)) for number in range(2500)))
     found = [len(page.lines) for page in jobs.log_follow("default/pi")]
     assert found == [1000, 1000, 500]

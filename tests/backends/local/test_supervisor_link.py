@@ -43,7 +43,7 @@ def test_a_supervisor_that_leaves_without_an_answer_is_not_believed(paths: Paths
 
     thread = threading.Thread(target=answer_the_second)
     thread.start()
-    SupervisorLink(paths).poke("uid")
+    asyncio.run(SupervisorLink(paths).poke("uid"))
     thread.join()
     server.close()
     assert heard == ["uid"]

@@ -6,14 +6,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from waiting import waiting
 
-from backends.local.local_backends import document, finished, listening, without_a_supervisor
+from backends.local.local_backends import document, finished, listening, local_backend, without_a_supervisor
 from oarsman import names
 from oarsman.backends.base import HostFinding
 from oarsman.backends.local.backend import LocalBackend
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.control import host_state
 from oarsman.engines.hosts.ssh.diagnose.findings import Finding
+from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.errors import UsageError, UserError
 from oarsman.job.sweep import Sweep
@@ -35,12 +37,12 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paths:
 @pytest.fixture
 def rack(tmp_path: Path, paths: Paths) -> SshBackend:
     (tmp_path / "hosts").write_text("node1 slots=2\nnode2 slots=2\n")
-    return SshBackend(str(tmp_path / "hosts"), paths)
+    return waiting(SshBackend(str(tmp_path / "hosts"), paths))
 
 
 @pytest.fixture
 def machine(paths: Paths) -> LocalBackend:
-    return LocalBackend(paths)
+    return local_backend(paths)
 
 
 def test_a_job_keeps_the_hosts_it_was_submitted_for(rack: SshBackend, tmp_path: Path) -> None:
@@ -53,7 +55,7 @@ def test_a_job_of_hosts_goes_there_again_through_the_door_of_this_machine(
     rack: SshBackend, machine: LocalBackend
 ) -> None:
     finished(rack)
-    service = JobService(machine, Identity(name="ada", role=Role.ADMIN))
+    service = waiting(JobService(machine.here, Identity(name="ada", role=Role.ADMIN)))
     assert service.clone("default/pi", Clone(name="tau")).summary.engine == "ssh"
     assert machine.submit(document("rho"), environment={}, folder=HERE).engine == "local"
 
@@ -81,7 +83,11 @@ def test_whether_a_job_of_hosts_fits_is_asked_of_them_through_either_door(
     rack: SshBackend, machine: LocalBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = object()
-    monkeypatch.setattr(SshBackend, "fit", lambda _self, _document, owner: (answer, owner))
+
+    async def fit(_self: SshBackend, _document: object, *, owner: str) -> object:
+        return answer, owner
+
+    monkeypatch.setattr(SshBackend, "fit", fit)
     record = rack.submit(document("far"), environment={}, folder=HERE)
     assert machine.fit(record.job.document, owner="ada") == (answer, "ada")
     assert machine.fit(document("near")).now
@@ -90,9 +96,10 @@ def test_whether_a_job_of_hosts_fits_is_asked_of_them_through_either_door(
 def test_a_host_tells_what_the_last_check_found_of_it_that_is_not_well(
     rack: SshBackend, paths: Paths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        SshBackend, "inventory_facts", lambda self: self._known_inventories.of(str(self.inventory))
-    )  # nobody is asked
+    async def as_known(self: SshBackend) -> InventoryFacts:
+        return self._known_inventories.of(str(self.inventory))
+
+    monkeypatch.setattr(SshBackend, "inventory_facts", as_known)  # nobody is asked
     assert [(host.checked, host.findings) for host in rack.hosts()] == [(None, ())] * 2
     findings = [
         Finding(host="node1", step="login", level="ok", message="it lets us log in"),
@@ -112,7 +119,7 @@ def test_what_is_wrong_with_the_hosts_is_told_to_whoever_submits(
 ) -> None:
     if text is not None:
         (tmp_path / "hosts").write_text(text)
-    rack = SshBackend(str(tmp_path / "hosts"), paths)
+    rack = waiting(SshBackend(str(tmp_path / "hosts"), paths))
     with pytest.raises(UserError):
         rack.submit(document(), environment={}, folder=HERE)
     assert not rack.list()
@@ -124,8 +131,8 @@ def test_without_any_inventory_the_usual_places_are_named(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.delenv("OARSMAN_HOSTS", raising=False)
     with pytest.raises(UsageError, match="no hosts are known"):
-        SshBackend(None, paths).submit(document(), environment={}, folder=HERE)
-    assert SshBackend(None, paths).list() == []  # looking at jobs needs no hosts
+        waiting(SshBackend(None, paths)).submit(document(), environment={}, folder=HERE)
+    assert waiting(SshBackend(None, paths)).list() == []  # looking at jobs needs no hosts
 
 
 def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machine(
@@ -133,8 +140,8 @@ def test_a_sweep_of_hosts_is_gone_on_with_on_them_through_the_door_of_this_machi
 ) -> None:
     sweep = Sweep(name="rates", namespace="default", manifest=to_yaml([document("{{lr}}")]), grid={"lr": [1, 2, 3]})
     handing = Handing(environment={}, folder=HERE)
-    SweepRunner(rack).begin(sweep, handing).hand_in(1)
-    SweepRunner(machine).resume("default/rates", handing).hand_in()
+    waiting(waiting(SweepRunner(rack.here)).begin(sweep, handing)).hand_in(1)
+    waiting(waiting(SweepRunner(machine.here)).resume("default/rates", handing)).hand_in()
     assert [record.engine for record in machine.list()] == ["ssh", "ssh", "ssh"]
 
 
@@ -147,7 +154,7 @@ def test_what_hosts_say_is_kept_in_the_state_that_was_given_and_no_other(
     file.write_text("sshConfig: ssh_config\nhosts:\n- {name: node1, address: 127.0.0.1, port: 1}\n- node2\n")
     inventory = load(file)
     host_state.checked(inventory, [], fit=[], unfit={"node2": "it is noisy"}, paths=paths)
-    found = {host.name: host.message for host in SshBackend(str(file), paths).hosts()}
+    found = {host.name: host.message for host in waiting(SshBackend(str(file), paths)).hosts()}
     kept = host_state.known(inventory, paths)["node1"].trouble
     assert found == {"node1": str(kept), "node2": "it is noisy"}
     assert kept is not None

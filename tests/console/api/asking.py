@@ -19,6 +19,7 @@ from oarsman.console.security.passwords import Passwords
 from oarsman.console.security.site import Site
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import make_app
+from oarsman.portal import Portal
 from oarsman.service.models import Role
 
 from .memory import MemoryJobs
@@ -32,9 +33,10 @@ class Asking:
 
     def __init__(self, folder: Path, jobs: MemoryJobs) -> None:
         self.jobs = jobs
+        self.portal = Portal()  # the loop of the server
         quick = Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1))
         self.store = ConsoleStore(folder / "console.db", passwords=lambda: quick)
-        self.console = Console(Backends(lambda _: jobs, "local"), Gate(self.store, SITE), folder=folder)
+        self.console = Console(Backends(lambda _: jobs), Gate(self.store, SITE), folder=folder)
         self.app: FastAPI = make_app(self.console)
         roles = {"ada": Role.USER, "bob": Role.USER, "vera": Role.VIEWER, "root": Role.ADMIN}
         self.tokens = {name: self._token(name, role) for name, role in roles.items()}
@@ -53,7 +55,25 @@ class Asking:
             async with httpx.AsyncClient(transport=transport, base_url=SITE.address) as client:
                 return await client.request(method, f"{API}{path}", headers=headers, **given)
 
-        return asyncio.run(ask())
+        return self.portal.run(ask())
+
+    def close(self) -> None:
+        self.portal.run(self.console.close())
+        self.portal.close()
+
+
+class InThisProcess(httpx.AsyncBaseTransport):
+    """Requests of a client, answered by the application itself, in a loop of its own."""
+
+    def __init__(self, ask: Asking) -> None:
+        self._ask = ask
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.raw_path.decode().removeprefix(API)
+        body = await request.aread()
+        kind = {"Content-Type": request.headers["Content-Type"]} if body else {}
+        answer = await asyncio.to_thread(self._ask, request.method, path, content=body, headers=kind)
+        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
 
 @contextmanager
@@ -62,4 +82,4 @@ def asking(folder: Path, jobs: MemoryJobs | None = None) -> Iterator[Asking]:
     try:
         yield found
     finally:
-        found.console.close()
+        found.close()

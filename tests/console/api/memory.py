@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +27,6 @@ from oarsman.backends.base import (
     LogQuery,
     PlacedLine,
 )
-from oarsman.backends.stoppable import Stop, Stoppable
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.errors import ConflictError, NotFoundError, UserError
 from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, Status
@@ -81,6 +81,7 @@ QUEUED = replace(a_status(names.QUEUED), queue=QueuePlace(position=1, reason="ne
 
 
 class MemoryJobs:
+    place = "local"
     home = "default"
 
     def __init__(self) -> None:
@@ -121,8 +122,16 @@ class MemoryJobs:
             self._change.notify_all()
         return record
 
+    def record(self, key: str) -> JobRecord:
+        if key not in self._records:
+            raise NotFoundError(f"there is no job {key}")
+        return self._records[key]
+
+    def records(self) -> Sequence[JobRecord]:
+        return list(self._records.values())
+
     def become(self, key: str, status: Status) -> JobRecord:
-        return self._put(replace(self.get(key), status=status))
+        return self._put(replace(self.record(key), status=status))
 
     def vanish(self, key: str) -> None:
         with self._change:
@@ -139,7 +148,7 @@ class MemoryJobs:
             self._change.notify_all()
 
     # -- what is wanted ------------------------------------------------------------------------------
-    def submit(
+    async def submit(
         self,
         document: Mapping[str, Any],
         *,
@@ -156,7 +165,7 @@ class MemoryJobs:
         return self.add(job.name, a_status(), owner or "nobody", document=dict(document), folder=folder)
 
     def _changed(self, key: str, edit: Any) -> JobRecord:
-        record = self.get(key)
+        record = self.record(key)
         if record.status.finished:
             raise ConflictError(f"{key} has ended")
         document = dict(record.job.document)
@@ -164,7 +173,7 @@ class MemoryJobs:
         edit(document["spec"])
         return self._put(replace(record, job=replace(job_from_document(document), uid=record.job.uid)))
 
-    def scale(self, key: str, workers: int) -> JobRecord:
+    async def scale(self, key: str, workers: int) -> JobRecord:
         def edit(spec: dict[str, Any]) -> None:
             roles = spec["mpiReplicaSpecs"]
             if "Worker" not in roles:
@@ -173,71 +182,64 @@ class MemoryJobs:
 
         return self._changed(key, edit)
 
-    def suspend(self, key: str) -> JobRecord:
+    async def suspend(self, key: str) -> JobRecord:
         return self._changed(key, lambda spec: spec.update(runPolicy={"suspend": True}))
 
-    def resume(self, key: str) -> JobRecord:
+    async def resume(self, key: str) -> JobRecord:
         return self._changed(key, lambda spec: spec.update(runPolicy={"suspend": False}))
 
-    def stop(self, key: str) -> JobRecord:
+    async def stop(self, key: str) -> JobRecord:
         return self._put(replace(self._changed(key, lambda _: None), stop_requested=True))
 
-    def delete(self, key: str) -> None:
-        self.get(key)
+    async def delete(self, key: str) -> None:
+        self.record(key)
         self.vanish(key)
 
     # -- what it became ------------------------------------------------------------------------------
-    def get(self, key: str) -> JobRecord:
-        if key not in self._records:
-            raise NotFoundError(f"there is no job {key}")
-        return self._records[key]
+    async def get(self, key: str) -> JobRecord:
+        return self.record(key)
 
-    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+    async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
         return [record for record in self._records.values() if namespace in (None, record.job.namespace)]
 
-    def events(self, key: str) -> Sequence[EventRecord]:
-        self.get(key)
+    async def events(self, key: str) -> Sequence[EventRecord]:
+        self.record(key)
         return [EventRecord(time=at(2), first_time=at(1), severity="Normal", reason="Admitted", message="go", count=2)]
 
-    def _wait(self, stop: Stop, ready: Any) -> bool:
-        """False: told to stop. Looks every now and then whether it was, which the real ones do not need."""
+    @staticmethod
+    async def _until(ready: Callable[[], bool]) -> None:
+        """Looks every now and then, which the real ones do not need: a test may change things from any thread."""
+        while not ready():  # noqa: ASYNC110
+            await asyncio.sleep(0.002)
+
+    async def watch(self, key: str, *, timeout: float | None = None) -> AsyncGenerator[JobRecord, None]:  # noqa: ASYNC109
+        self.record(key)
+        seen = 0
+        while True:
+            await self._until(lambda: key not in self._records or self._records[key].revision > seen)  # noqa: B023
+            if key not in self._records:
+                return
+            record = self._records[key]
+            seen = record.revision
+            yield record
+
+    async def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
         with self._change:
-            while not stop.told and not ready():
-                self._change.wait(0.02)
-        return not stop.told
-
-    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
-        self.get(key)
-
-        def records(stop: Stop) -> Generator[JobRecord, None, None]:
-            seen = 0
-            while self._wait(stop, lambda: key not in self._records or self._records[key].revision > seen):  # noqa: B023
-                if key not in self._records:
-                    return
-                seen = self._records[key].revision
-                yield self._records[key]
-
-        return Stoppable(records)
-
-    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
-        def batches(stop: Stop) -> Generator[Batch, None, None]:
+            seen, first = self._revision, Batch(records=tuple(self._records.values()), whole=True)
+        yield first
+        while True:
+            await self._until(lambda: self._revision > seen)  # noqa: B023 - it is asked at once
             with self._change:
-                seen, first = self._revision, Batch(records=tuple(self._records.values()), whole=True)
-            yield first
-            while self._wait(stop, lambda: self._revision > seen):  # noqa: B023 - it is asked at once
-                with self._change:
-                    new = tuple(record for record in self._records.values() if record.revision > seen)
-                    gone = tuple(key for key, when in self._gone.items() if when > seen)
-                    seen = self._revision
-                yield Batch(records=new, gone=gone)
+                new = tuple(record for record in self._records.values() if record.revision > seen)
+                gone = tuple(key for key, when in self._gone.items() if when > seen)
+                seen = self._revision
+            yield Batch(records=new, gone=gone)
 
-        return Stoppable(batches)
-
-    def usage(self, key: str) -> Sequence[HostUsage]:
+    async def usage(self, key: str) -> Sequence[HostUsage]:
         return []
 
-    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
-        self.get(key)
+    async def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+        self.record(key)
         samples = [UsageSample(time=at(n), host="pi-worker-0", cpu_percent=50.0, memory_bytes=1 << 20) for n in (1, 2)]
         return [sample for sample in samples if since is None or sample.time >= since]
 
@@ -252,11 +254,11 @@ class MemoryJobs:
             and (query.search or "") in line.text
         ]
 
-    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
-        self.get(key)
-        yield from (placed.line for placed in self._matching(key, query, 0))
+    async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
+        self.record(key)
+        yield [placed.line for placed in self._matching(key, query, 0)]
 
-    def log_page(
+    async def log_page(
         self,
         key: str,
         query: LogQuery = EVERYTHING,
@@ -265,7 +267,7 @@ class MemoryJobs:
         before: str | None = None,
         limit: int = 500,
     ) -> LogPage:
-        self.get(key)
+        self.record(key)
         count = len(self._lines.get(key, ()))
         for place in (after, before):
             if place is not None and not (place.isascii() and place.isdecimal() and int(place) <= count):
@@ -278,27 +280,24 @@ class MemoryJobs:
         first = int(found[0].after) - 1 if found else 0
         return LogPage(lines=tuple(found), before=str(first) if first else None, after=before or str(count), attempt=1)
 
-    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
-        self.get(key)
-
-        def pages(stop: Stop) -> Generator[LogPage, None, None]:
-            place = int(after or 0)
-            over = False
-            while not over:
-                if not self._wait(stop, lambda: len(self._lines.get(key, ())) > place or self._over(key)):  # noqa: B023
-                    return
-                over = self._over(key)
-                page = self.log_page(key, query, after=str(place))
-                place = int(page.after)
-                yield page
-
-        return Stoppable(pages)
+    async def log_follow(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
+    ) -> AsyncGenerator[LogPage, None]:
+        self.record(key)
+        place = int(after or 0)
+        over = False
+        while not over:
+            await self._until(lambda: len(self._lines.get(key, ())) > place or self._over(key))  # noqa: B023
+            over = self._over(key)
+            page = await self.log_page(key, query, after=str(place))
+            place = int(page.after)
+            yield page
 
     def _over(self, key: str) -> bool:
         return key not in self._records or self._records[key].status.finished
 
     # -- the place -----------------------------------------------------------------------------------
-    def hosts(self) -> Sequence[HostRecord]:
+    async def hosts(self) -> Sequence[HostRecord]:
         if self.machines:
             return self.machines
         held = tuple(Holding(key=key, amounts=Amounts(cpus=2.0)) for key in self._records)
@@ -313,7 +312,13 @@ class MemoryJobs:
             )
         ]
 
-    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
+    async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         job_from_document(document)
         amounts = Amounts(cpus=2.0)
         return Fit(now=True, ever=True, wanted=amounts, free=amounts, total=amounts)
+
+    async def has_folder(self, path: str) -> bool:
+        return "\0" not in path and Path(path).is_absolute() and Path(path).is_dir()  # noqa: ASYNC240
+
+    async def close(self) -> None:
+        """Nothing is open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode, checks
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oarsman.console.server import bare_app
 
@@ -41,9 +43,26 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Asking]:
         yield found
 
 
+def in_its_loop(ask: Asking) -> ASGIApp:
+    """The application, answering in the loop of the server, whichever loop asks."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+
+        async def receive_there() -> Message:
+            return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(receive(), loop))  # type: ignore[arg-type]
+
+        async def send_there(message: Message) -> None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(send(message), loop))  # type: ignore[arg-type]
+
+        await asyncio.to_thread(lambda: ask.portal.run(ask.app(scope, receive_there, send_there)))
+
+    return app
+
+
 @pytest.fixture(scope="module")
 def described(asked: Asking) -> Any:
-    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", asked.app)
+    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", in_its_loop(asked))
     found.config.generation.update(with_security_parameters=False)  # each request has a token that is good
     return found
 

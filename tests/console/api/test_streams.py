@@ -51,15 +51,15 @@ def wait_until(condition: Callable[[], bool]) -> None:
         threading.Event().wait(0.01)
 
 
-def followers() -> int:
-    return [thread.name for thread in threading.enumerate()].count("log-follower")
+def followers(ask: Asking) -> int:
+    return len(ask.console.backends.backend().followers)
 
 
 def texts(block: str) -> list[str]:
     return [line["text"] for line in json.loads(block)["lines"]]
 
 
-def test_many_who_follow_one_log_share_one_thread_and_all_hear_everything(ask: Asking) -> None:
+def test_many_who_follow_one_log_share_one_follower_and_all_hear_everything(ask: Asking) -> None:
     ask.jobs.add()
     ask.jobs.say("default/pi", *map(str, range(10)))
     with listening(ask) as (client, _), ExitStack() as open_streams:
@@ -69,13 +69,13 @@ def test_many_who_follow_one_log_share_one_thread_and_all_hear_everything(ask: A
             heard.append(events(open_streams.enter_context(client.stream("GET", url))))
         for number, one in enumerate(heard):
             assert texts(next(one)[2])[0] == str(number % 10)
-        assert followers() == 1
+        assert followers(ask) == 1
         ask.jobs.say("default/pi", "the last")
         for one in heard:
             assert texts(next(one)[2]) == ["the last"]
         ask.jobs.become("default/pi", SUCCEEDED)
         assert {next(one)[0] for one in heard} == {"end"}
-    assert followers() == 0
+        wait_until(lambda: followers(ask) == 0)
 
 
 def test_a_log_nobody_follows_any_more_is_not_read_any_more(ask: Asking) -> None:
@@ -84,9 +84,8 @@ def test_a_log_nobody_follows_any_more_is_not_read_any_more(ask: Asking) -> None
         for url in ("/jobs/default/pi/log/stream", "/jobs/default/pi/log/stream?after=0"):
             with client.stream("GET", url) as response:
                 assert response.status_code == 200
-                wait_until(lambda: followers() == 1)
-            wait_until(lambda: followers() == 0 and len(ask.console.streams) == 0)
-    assert len(ask.console.backends.backend().followers) == 0
+                wait_until(lambda: followers(ask) == 1)
+            wait_until(lambda: followers(ask) == 0 and len(ask.console.streams) == 0)
 
 
 def test_whoever_stops_listening_to_the_jobs_is_forgotten(ask: Asking) -> None:
@@ -101,17 +100,17 @@ def test_whoever_stops_listening_to_the_jobs_is_forgotten(ask: Asking) -> None:
             wait_until(lambda: job_index.subscribers == 0 and len(ask.console.streams) == 0)
 
 
-def test_a_server_that_stops_ends_its_streams_and_their_threads(ask: Asking) -> None:
+def test_a_server_that_stops_ends_its_streams_and_all_that_follows(ask: Asking) -> None:
     ask.jobs.add()
     with listening(ask) as (client, server), ExitStack() as open_streams:
+        backend = ask.console.backends.backend()
         urls = ("/jobs/stream", "/jobs/default/pi/watch", "/jobs/default/pi/log/stream")
         heard = [events(open_streams.enter_context(client.stream("GET", url))) for url in urls]
         wait_until(lambda: len(ask.console.streams) == 3)
         server.should_exit = True
         assert [list(one)[-1:] for one in heard][2] == []  # no `end`: whoever comes back goes on
-    assert followers() == 0
-    ask.console.close()
-    assert "catalogue" not in [thread.name for thread in threading.enumerate()]
+    assert not backend.busy
+    assert backend.job_index._task is None
 
 
 def test_a_watched_job_is_told_until_it_is_gone(ask: Asking) -> None:
@@ -156,7 +155,7 @@ def test_somebody_who_reads_slowly_misses_nothing(ask: Asking, monkeypatch: pyte
     monkeypatch.setattr("oarsman.console.api.followers._AHEAD", 1)
     ask.jobs.add()
     with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/stream?after=0") as response:
-        wait_until(lambda: followers() == 1)
+        wait_until(lambda: followers(ask) == 1)
         for number in range(200):
             ask.jobs.say("default/pi", str(number))
         ask.jobs.become("default/pi", SUCCEEDED)

@@ -9,12 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from oarsman.client import sweeps as sdk_sweeps
 from oarsman.client.async_client import AsyncClient
-from oarsman.client.async_remote import OverRest
 from oarsman.client.client import Client
 from oarsman.client.remote import RemoteService
 from oarsman.errors import ConflictError, JobFailed, ManifestError, NotFoundError, UsageError
@@ -22,7 +20,7 @@ from oarsman.manifest import to_yaml
 from oarsman.service import JobService
 from oarsman.service.models import Identity, JobQuery, Role
 
-from .asking import SITE, Asking, asking
+from .asking import SITE, Asking, InThisProcess, asking
 from .memory import FAILED, RUNNING, SUCCEEDED, MemoryJobs, a_document
 
 MANIFEST = to_yaml([a_document("x", slotsPerWorker="{{slots}}")])
@@ -46,7 +44,7 @@ def made(ask: Asking, **given: Any) -> dict[str, Any]:
 def test_a_sweep_is_begun_listed_and_shown(ask: Asking) -> None:
     answer = ask("POST", "/sweeps", json=SPEC)
     assert (answer.status_code, answer.headers["Location"]) == (201, "/api/v1/sweeps/default/s")
-    assert [job.job.name for job in ask.jobs.list()] == ["s-0000", "s-0001", "s-0002"]
+    assert [job.job.name for job in ask.jobs.records()] == ["s-0000", "s-0001", "s-0002"]
     ask.jobs.become("default/s-0000", SUCCEEDED)
     ask.jobs.say("default/s-0000", "loss: 3", "loss: 0.5")
     ask.jobs.become("default/s-0001", FAILED)
@@ -62,7 +60,7 @@ def test_a_sweep_is_begun_listed_and_shown(ask: Asking) -> None:
 
 
 def until(ask: Asking, state: str, **states: int) -> dict[str, Any]:
-    """The job index hears of changes on a thread of its own."""
+    """The job index hears of changes by itself."""
     while True:
         view: dict[str, Any] = ask("GET", "/sweeps/default/s").json()
         if (view["state"], view["states"]) == (state, states):
@@ -96,7 +94,7 @@ def test_what_is_wrong_is_told_and_nothing_is_submitted(
     answer = ask("POST", "/sweeps", json={**SPEC, **given})
     assert answer.status_code == status, answer.text
     assert about in answer.text
-    assert ask.jobs.list() == []
+    assert ask.jobs.records() == []
 
 
 def test_stop_resume_and_delete(ask: Asking) -> None:
@@ -105,7 +103,7 @@ def test_stop_resume_and_delete(ask: Asking) -> None:
     assert stopped["states"] == {"Stopping": 3}
     assert ask("POST", "/sweeps/default/s/resume").status_code == 200
     assert ask("DELETE", "/sweeps/default/s").status_code == 204
-    assert ask.jobs.list() == []
+    assert ask.jobs.records() == []
     assert ask("GET", "/sweeps/default/none").status_code == 404
     noted = [entry.what for entry in ask.store.audit.page().items]
     assert {"begin sweep", "stop sweep", "resume sweep", "delete sweep"} <= set(noted)
@@ -139,7 +137,7 @@ def test_a_sweep_belongs_to_whom_it_was_begun_for(ask: Asking) -> None:
 
 def test_a_sweep_without_its_first_job_is_still_shown_stopped_and_deleted(ask: Asking) -> None:
     made(ask)
-    ask.jobs.delete("default/s-0000")
+    ask.jobs.vanish("default/s-0000")
     view = until(ask, "Running", NotSubmitted=1, Pending=2)
     assert view["parameters"] == []
     assert ask("POST", "/sweeps/default/s/resume").status_code == 409
@@ -147,18 +145,6 @@ def test_a_sweep_without_its_first_job_is_still_shown_stopped_and_deleted(ask: A
 
 
 # -- from Python --------------------------------------------------------------------------------------
-class InThisProcess(httpx.BaseTransport):
-    def __init__(self, ask: Asking) -> None:
-        self._ask = ask
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        path = request.url.raw_path.decode().removeprefix("/api/v1")
-        body = request.read()
-        kind = {"Content-Type": request.headers["Content-Type"]} if body else {}
-        answer = self._ask(request.method, path, content=body, headers=kind)
-        return httpx.Response(answer.status_code, headers=answer.headers, content=answer.content)
-
-
 @pytest.fixture(params=["here", "remote"])
 def client(request: pytest.FixtureRequest, ask: Asking, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     monkeypatch.setattr(sdk_sweeps, "_LOOK_EVERY", 0.01)
@@ -207,8 +193,8 @@ def test_mistakes_raise_the_same_errors_wherever_the_work_is_done(client: Client
 def test_commands_and_documents_are_swept_too(client: Client, ask: Asking) -> None:
     client.sweep(["train", "--lr={{lr}}"], "words", points=[{"lr": 0.5}], workers=2)
     client.sweep(a_document("x", slotsPerWorker="{{n}}"), "dict", {"n": [3]})
-    assert ask.jobs.get("default/words-0000").job.launcher.container.argv[-1] == "--lr=0.5"
-    assert ask.jobs.get("default/dict-0000").job.slots_per_worker == 3
+    assert ask.jobs.record("default/words-0000").job.launcher.container.argv[-1] == "--lr=0.5"
+    assert ask.jobs.record("default/dict-0000").job.slots_per_worker == 3
 
 
 def test_a_notebook_shows_a_table_and_never_markup(client: Client, ask: Asking) -> None:
@@ -223,8 +209,8 @@ def test_the_same_in_an_event_loop(ask: Asking, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sdk_sweeps, "_LOOK_EVERY", 0.01)
 
     async def story() -> None:
-        carrier = OverRest(SITE.address, token=ask.tokens["ada"], transport=httpx.ASGITransport(ask.app))
-        async with AsyncClient(service=carrier) as client:
+        remote: Any = RemoteService(SITE.address, token=ask.tokens["ada"], transport=InThisProcess(ask))
+        async with AsyncClient(service=remote) as client:
             handle = await client.sweep(MANIFEST, "s", {"slots": [2]})
             ask.jobs.become("default/s-0000", SUCCEEDED)
             assert (await handle.wait(120)).state == "Succeeded"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from oarsman.console.security.gate import Gate
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import make_app
 from oarsman.console.settings import ConsoleSettings
+from oarsman.portal import Portal, shared
 from oarsman.store.paths import Paths
 
 OWN = {"X-Oarsman": "1", "Origin": "http://127.0.0.1:8470", "Sec-Fetch-Site": "same-origin"}
@@ -53,16 +53,21 @@ class Office:
             paths=Paths(self.folder),
         )
         self.settings.paths.make()
+        self.portal = Portal()  # the loop of the server
         self.reviewer = open_reviewer(kubeconfig=self.settings.kubeconfig)
         store = ConsoleStore(self.settings.paths.console_database)
-        tokens = ClusterTokens(self.reviewer.known, clock=self.clock)
+        tokens = ClusterTokens(lambda token: shared().run(self.reviewer.known(token)), clock=self.clock)
         gate = Gate(store, self.settings.site(8470), cluster=tokens, clock=self.clock)
-        self.console = Console(server._backends(self.settings), gate, reviewer=self.reviewer)
+        self.console = Console(server._backends(self.settings), gate)
         self.app = make_app(self.console)
         return self
 
+    def close(self) -> None:
+        self.portal.run(self.console.close())
+        self.portal.close()
+
     def again(self) -> None:
-        self.console.close()
+        self.close()
         self.open()
 
     def person(self, name: str, **given: Any) -> str:
@@ -81,7 +86,7 @@ class Office:
             async with httpx.AsyncClient(transport=transport, base_url=address, cookies=cookies) as client:
                 return await client.request(method, f"/api/v1{path}", headers=headers, **given)
 
-        return asyncio.run(asked())
+        return self.portal.run(asked())
 
     def log_in(self, name: str) -> dict[str, str]:
         answer = self.ask("POST", "/session/cluster", json={"token": self.tokens[name]})
@@ -93,7 +98,7 @@ class Office:
 def office(served: Cluster, api_namespace: str, tmp_path: Path) -> Iterator[Office]:
     found = Office(served, api_namespace, tmp_path / "state").open()
     yield found
-    found.console.close()
+    found.close()
 
 
 @pytest.fixture

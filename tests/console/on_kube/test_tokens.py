@@ -17,6 +17,7 @@ from oarsman.console.security.cluster_tokens import GOOD_SECONDS
 from oarsman.console.security.database import moment
 from oarsman.engines.kube.client import load_access
 from oarsman.errors import UnauthenticatedError
+from oarsman.portal import shared
 
 from .conftest import Office
 
@@ -60,7 +61,7 @@ def test_the_cluster_is_asked_once_a_minute_for_each_token(people: Office) -> No
     asked: list[str] = []
     tokens = people.console.gate.cluster
     assert tokens is not None
-    tokens._ask = lambda token: asked.append(token) or people.reviewer.known(token)  # type: ignore[func-returns-value]
+    tokens._ask = lambda token: asked.append(token) or shared().run(people.reviewer.known(token))  # type: ignore[func-returns-value]
     for _ in range(3):
         assert people.ask("GET", "/me", "vera").status_code == 200
     assert asked == [people.tokens["vera"]]
@@ -119,7 +120,7 @@ def test_a_session_acts_with_its_token_and_outlives_the_server(people: Office) -
 
 def test_the_file_of_the_console_holds_no_token(people: Office) -> None:
     cookies = people.log_in("vera")
-    people.console.close()
+    people.close()
     kept = b"".join(path.read_bytes() for path in people.folder.rglob("console.db*"))
     assert kept
     secrets = [part.encode() for part in people.tokens["vera"].split(".")] + [next(iter(cookies.values())).encode()]

@@ -15,6 +15,7 @@ from typing import Any
 
 import inotify_simple
 import psutil
+from waiting import waiting
 
 from oarsman.backends.base import JobRecord, LogQuery
 from oarsman.backends.local.backend import LocalBackend
@@ -98,7 +99,7 @@ class Machine:
     @property
     def jobs(self) -> LocalBackend:
         if self._jobs is None:
-            self._jobs = LocalBackend(self.paths)
+            self._jobs = waiting(LocalBackend(self.paths))
         return self._jobs
 
     def submit(self, document: Mapping[str, Any]) -> str:

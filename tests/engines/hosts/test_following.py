@@ -14,7 +14,7 @@ import pytest
 
 from oarsman.backends.base import Batch
 from oarsman.backends.local.supervisor_link import SupervisorLink
-from oarsman.backends.stoppable import Stoppable
+from oarsman.portal import PortalIterator
 
 from .machine import PATIENCE, WAITS, Machine, mpijob, python
 
@@ -24,7 +24,7 @@ OVERSUBSCRIBE = {"oarsman.dev/oversubscribe": "true"}
 
 
 @contextmanager
-def heard(items: Stoppable[T]) -> Iterator[Queue[T]]:
+def heard(items: PortalIterator[T]) -> Iterator[Queue[T]]:
     """What comes, taken by another thread until the block ends."""
     queue: Queue[T] = Queue()
     thread = threading.Thread(target=lambda: [queue.put(item) for item in items])

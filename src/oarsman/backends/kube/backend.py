@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 import copy
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, closing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecord, JobRecord, LogLine, LogPage, LogQuery
-from oarsman.backends.kube import bridge, fit, follow, log_pages, logs, lookups, nodes, records, rights, usage
+from oarsman.backends.kube import fit, follow, log_pages, logs, lookups, nodes, records, usage
 from oarsman.backends.kube import namespaces as allowed
 from oarsman.backends.kube.environments import KubeEnvironments
 from oarsman.backends.kube.errors import in_plain_words
@@ -21,20 +20,21 @@ from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
 from oarsman.engines.kube.views import document_of
 from oarsman.errors import ConflictError, ForbiddenError, NotFoundError, UserError
-from oarsman.job.job import ApiVersion
+from oarsman.job.job import ApiVersion, Job
 from oarsman.manifest import job_from_document
 from oarsman.text.sentence import Text
 
-T = TypeVar("T")
 Document = dict[str, Any]
 SILENCE_SECONDS = 10.0  # a job that nobody has looked at for so long says that no operator is there
 
 
 class KubeBackend:
-    """Every method may be called from any thread. `close` is called at exit for those who forget it.
+    """Its connection belongs to the event loop that first asks something.
 
     `namespaces`: where to look for jobs if the user may not see those of all namespaces. None: then that is an error.
     """
+
+    place = "kube"
 
     def __init__(
         self, access: Access, *, namespace: str | None = None, namespaces: Sequence[str] | None = None
@@ -42,20 +42,38 @@ class KubeBackend:
         self.access = access
         self.home = namespace or access.namespace
         self._namespaces = namespaces
-        self._bridge = bridge.shared()
-        self._stack: AsyncExitStack | None = None
-        self._kube: Kube | None = None
-        self._opening = asyncio.Lock()
         self._known = records.RecordCache()
-        self._sampler = usage.PodSampler()
-        self._looker = nodes.Looker()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connection: AsyncGenerator[Kube, None] | None = None
 
     @property
     def environments(self) -> KubeEnvironments:
-        return KubeEnvironments(self._ask, self.home)
+        return KubeEnvironments(self._asking, self.home)
+
+    # -- the way there -------------------------------------------------------------------------------
+    async def kube(self) -> Kube:
+        """The server itself, for what is about the cluster and not about a job: `doctor` and `install`."""
+        loop = asyncio.get_running_loop()
+        if self._connection is None or self._loop is not loop:
+            self._loop, self._connection = loop, _connection(self.access)
+            self._sampler, self._looker = usage.PodSampler(), nodes.Looker()
+            self._kube = await anext(self._connection)  # does not wait, so nobody comes in between
+        return self._kube
+
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[Kube]:
+        """The server, whose refusals are said in plain words."""
+        with in_plain_words(self.access):
+            yield await self.kube()
+
+    async def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await self._sampler.close()
+            await connection.aclose()
 
     # -- what is wanted ------------------------------------------------------------------------------
-    def submit(
+    async def submit(
         self,
         document: Mapping[str, Any],
         *,
@@ -66,7 +84,8 @@ class KubeBackend:
     ) -> JobRecord:
         """Programs and variables are those of the image: neither environment nor folder goes to the cluster."""
         job_from_document(document)
-        return self._ask(lambda kube: self._submit(kube, records.to_send(document, self.home, owner), replace))
+        async with self._asking() as kube:
+            return await self._submit(kube, records.to_send(document, self.home, owner), replace)
 
     async def _submit(self, kube: Kube, document: Document, replace: bool) -> JobRecord:
         key = f"{document['metadata']['namespace']}/{document['metadata']['name']}"
@@ -92,24 +111,23 @@ class KubeBackend:
         async for _ in follow.one(kube, resources.MPIJOBS, namespace, name):
             pass
 
-    def scale(self, key: str, workers: int) -> JobRecord:
+    async def scale(self, key: str, workers: int) -> JobRecord:
         def edit(document: Document) -> Document:
             if "Worker" not in document["spec"]["mpiReplicaSpecs"]:
                 raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
 
-        return self._edit(key, edit, Text("scaled"))
+        return await self._edit(key, edit, Text("scaled"))
 
-    def suspend(self, key: str) -> JobRecord:
-        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))
+    async def suspend(self, key: str) -> JobRecord:
+        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": True}}}, Text("suspended"))
 
-    def resume(self, key: str) -> JobRecord:
-        return self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
+    async def resume(self, key: str) -> JobRecord:
+        return await self._edit(key, lambda _: {"spec": {"runPolicy": {"suspend": False}}}, Text("resumed"))
 
-    def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
+    async def _edit(self, key: str, edit: Callable[[Document], Document], what: str) -> JobRecord:
         """Change what is wanted, if the result is still a valid job. A bad change changes nothing."""
-
-        async def work(kube: Kube) -> JobRecord:
+        async with self._asking() as kube:
             found = await self._found(kube, key)
             if records.record(found).status.finished:
                 raise ConflictError(Text("{key} has ended; it cannot be {what}", key=key, what=what))
@@ -121,17 +139,13 @@ class KubeBackend:
             job_from_document(changed)
             return await self._patch(kube, key, document, patch)
 
-        return self._ask(work)
-
-    def stop(self, key: str) -> JobRecord:
-        async def work(kube: Kube) -> JobRecord:
+    async def stop(self, key: str) -> JobRecord:
+        async with self._asking() as kube:
             found = await self._found(kube, key)
             if records.record(found).status.finished:
                 raise ConflictError(Text("{key} has ended already", key=key))
             patch = {"metadata": {"annotations": {names.ANNOTATION_STOP: "true"}}}
             return await self._patch(kube, key, document_of(found), patch)
-
-        return self._ask(work)
 
     async def _patch(self, kube: Kube, key: str, document: Document, patch: Document) -> JobRecord:
         """Through the version the job was written in. Which one that was must not be forgotten by this change."""
@@ -140,97 +154,81 @@ class KubeBackend:
             patch = _merged(patch, {"metadata": {"annotations": {names.ANNOTATION_API_VERSION: ApiVersion.V1.value}}})
         return records.record(await kube.patch(records.resource_of(document), name, patch, namespace))
 
-    def delete(self, key: str) -> None:
+    async def delete(self, key: str) -> None:
         """The job is marked, and gone once nothing of it is left; `watch` ends then."""
-
-        async def work(kube: Kube) -> None:
+        async with self._asking() as kube:
             found = await self._found(kube, key)
             namespace, _, name = key.partition("/")
             uid = found["metadata"]["uid"]
             await kube.delete(resources.MPIJOBS, name, namespace, uid=uid, propagation="Foreground")
 
-        self._ask(work)
-
     # -- what it became ------------------------------------------------------------------------------
-    def get(self, key: str) -> JobRecord:
-        return self._ask(lambda kube: self._record(kube, key))
+    async def get(self, key: str) -> JobRecord:
+        async with self._asking() as kube:
+            return await self._record(kube, key)
 
-    def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
+    async def list(self, namespace: str | None = None) -> Sequence[JobRecord]:
         """Of one namespace, or of all of them."""
+        async with self._asking() as kube:
+            found = await kube.list(resources.MPIJOBS, namespace)
+        return await asyncio.to_thread(lambda: [self._known.record(one) for one in found])
 
-        async def work(kube: Kube) -> builtins.list[JobRecord]:
-            return [self._known.record(found) for found in await kube.list(resources.MPIJOBS, namespace)]
+    async def follow(self, namespace: str | None = None) -> AsyncGenerator[Batch, None]:
+        async with self._asking() as kube, aclosing(self._batches(kube, namespace)) as batches:
+            async for batch in batches:
+                for key in batch.gone:
+                    self._known.forget(key)
+                yield batch
 
-        return self._ask(work)
+    def _batches(self, kube: Kube, namespace: str | None) -> AsyncGenerator[Batch, None]:
+        if namespace is None and self._namespaces is not None:
+            return allowed.batches(kube, self._namespaces, self._known.record)
+        return self._of_namespace(kube, namespace)
 
-    def follow(self, namespace: str | None = None) -> Iterator[Batch]:
-        """Any thread may close it."""
+    async def _of_namespace(self, kube: Kube, namespace: str | None) -> AsyncGenerator[Batch, None]:
+        try:
+            async with aclosing(follow.changes(kube, resources.MPIJOBS, namespace, self._known.record)) as changes:
+                async for news in changes:
+                    yield Batch(records=tuple(news.found.values()), gone=news.gone, whole=news.whole)
+        except Forbidden as error:
+            if namespace is not None:
+                raise
+            raise ForbiddenError(
+                Text("this user may not see the jobs of all namespaces: {why}", why=error.message),
+                field="namespace",
+                hint=Text("name a namespace"),
+            ) from error
 
-        async def source() -> AsyncGenerator[Batch]:
-            kube = await self._opened()
-            if namespace is None and self._namespaces is not None:
-                async with aclosing(allowed.batches(kube, self._namespaces, self._known.record)) as batches:
-                    async for batch in batches:
-                        for key in batch.gone:
-                            self._known.forget(key)
-                        yield batch
-                return
-            found = follow.changes(kube, resources.MPIJOBS, namespace, self._known.record)
-            try:
-                async with aclosing(found):
-                    async for news in found:
-                        for key in news.gone:
-                            self._known.forget(key)
-                        yield Batch(records=tuple(news.found.values()), gone=news.gone, whole=news.whole)
-            except Forbidden as error:
-                if namespace is not None:
-                    raise
-                raise ForbiddenError(
-                    Text("this user may not see the jobs of all namespaces: {why}", why=error.message),
-                    field="namespace",
-                    hint=Text("name a namespace"),
-                ) from error
+    async def events(self, key: str) -> Sequence[EventRecord]:
+        async with self._asking() as kube:
+            return await records.of_object(kube, await self._found(kube, key))
 
-        return self._stream(source)
-
-    def events(self, key: str) -> Sequence[EventRecord]:
-        async def work(kube: Kube) -> builtins.list[EventRecord]:
-            found = await self._found(kube, key)
-            return await records.of_object(kube, found)
-
-        return self._ask(work)
-
-    def watch(self, key: str, *, timeout: float | None = None) -> Iterator[JobRecord]:
-        async def source() -> AsyncGenerator[JobRecord]:
-            deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
-            kube = await self._opened()
+    async def watch(
+        self,
+        key: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109  # of a generator: its own waits, not those of its users
+    ) -> AsyncGenerator[JobRecord, None]:
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        namespace, _, name = key.partition("/")
+        async with self._asking() as kube:
             await self._found(kube, key)
-            namespace, _, name = key.partition("/")
-            changes = follow.one(kube, resources.MPIJOBS, namespace, name)
-            async with aclosing(changes):
+            async with aclosing(follow.one(kube, resources.MPIJOBS, namespace, name)) as changes:
                 while True:
                     async with asyncio.timeout_at(deadline):
-                        try:
-                            found = await anext(changes)
-                        except StopAsyncIteration:
-                            return
+                        found = await anext(changes, None)
+                    if found is None:
+                        return
                     yield records.record(found)
 
-        return self._stream(source)
-
-    def logs(self, key: str, query: LogQuery = EVERYTHING) -> Iterator[LogLine]:
-        async def source() -> AsyncGenerator[builtins.list[LogLine]]:
-            kube = await self._opened()
+    async def logs(self, key: str, query: LogQuery = EVERYTHING) -> AsyncGenerator[Sequence[LogLine], None]:
+        async with self._asking() as kube:
             record = await self._record(kube, key)
             async with aclosing(logs.read(kube, record, query)) as found:
                 async for lines in found:
                     yield lines
 
-        with closing(self._stream(source)) as batches:
-            for lines in batches:
-                yield from lines
-
-    def log_page(
+    async def log_page(
         self,
         key: str,
         query: LogQuery = EVERYTHING,
@@ -239,95 +237,68 @@ class KubeBackend:
         before: str | None = None,
         limit: int = 500,
     ) -> LogPage:
-        async def work(kube: Kube) -> LogPage:
+        async with self._asking() as kube:
             record = await self._record(kube, key)
             return await log_pages.page(kube, record, query, after=after, before=before, limit=limit)
 
-        return self._ask(work)
-
-    def log_follow(self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None) -> Iterator[LogPage]:
-        """Any thread may close it."""
-
-        async def source() -> AsyncGenerator[LogPage]:
-            kube = await self._opened()
+    async def log_follow(
+        self, key: str, query: LogQuery = EVERYTHING, *, after: str | None = None
+    ) -> AsyncGenerator[LogPage, None]:
+        async with self._asking() as kube:
             record = await self._record(kube, key)
             async with aclosing(log_pages.pages(kube, record, query, after)) as found:
                 async for page in found:
                     yield page
 
-        return self._stream(source)
-
-    def usage(self, key: str) -> Sequence[HostUsage]:
-        async def work(kube: Kube) -> builtins.list[HostUsage]:
+    async def usage(self, key: str) -> Sequence[HostUsage]:
+        async with self._asking() as kube:
             return await usage.of_job(kube, await self._record(kube, key))
 
-        return self._ask(work)
-
-    def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
+    async def usage_series(self, key: str, *, since: datetime | None = None) -> Sequence[UsageSample]:
         """Empty where nothing measures. What is asked about is measured for some minutes more."""
-
-        async def work(kube: Kube) -> Sequence[UsageSample]:
+        async with self._asking() as kube:
             return await self._sampler.of(kube, await self._record(kube, key), since)
 
-        return self._ask(work)
-
     # -- where it runs -------------------------------------------------------------------------------
-    def hosts(self) -> Sequence[HostRecord]:
+    async def hosts(self) -> Sequence[HostRecord]:
         """The nodes; none for a user who may not see them, which `fit` says in words."""
-        return self._ask(self._looker.records)
+        async with self._asking() as kube:
+            return await self._looker.records(kube)
 
-    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
+    async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         job = job_from_document(document)
         namespace = document["metadata"].get("namespace") or self.home
-
-        async def work(kube: Kube) -> Fit:
+        async with self._asking() as kube:
             seen, quotas = await asyncio.gather(self._looker.look(kube), fit.quotas(kube, namespace))
             return fit.fit(job, seen, quotas)
 
-        return self._ask(work)
-
     # -- what only a cluster can be asked --------------------------------------------------------------
-    def silence(self, key: str) -> str | None:
-        """Why nothing happens with a job that has been there for a while; None if something does."""
-
-        async def work(kube: Kube) -> str | None:
-            record = await self._record(kube, key)
-            age = (datetime.now(UTC) - record.created_at).total_seconds()
-            if record.status.conditions or age < SILENCE_SECONDS:
-                return None
-            return await lookups.why_silent(kube, record.job.namespace)
-
+    async def silence(self, key: str) -> str | None:
         with suppress(NotFoundError):
-            return self._ask(work)
+            async with self._asking() as kube:
+                record = await self._record(kube, key)
+                age = (datetime.now(UTC) - record.created_at).total_seconds()
+                if not record.status.conditions and age >= SILENCE_SECONDS:
+                    return await lookups.why_silent(kube, record.job.namespace)
         return None
 
-    def may_change(self, namespaces: Sequence[str | None]) -> bool:
-        """Whether the user may change jobs in any of these namespaces; None: in all there are."""
-        return self._ask(lambda kube: rights.may_change(kube, namespaces))
+    async def served(self, namespace: str) -> bool | None:
+        async with self._asking() as kube:
+            return await lookups.served(kube, namespace)
 
-    def ask(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
-        """For what is about the cluster and not about a job: `doctor` and `install`."""
+    async def lacks_namespace(self, namespace: str) -> bool:
+        async with self._asking() as kube:
+            return await lookups.lacks(kube, namespace)
 
-        async def whole() -> T:
-            return await work(await self._opened())
+    async def may_change(self, namespaces: Sequence[str | None]) -> bool:
+        async with self._asking() as kube:
+            return await lookups.may_change(kube, namespaces)
 
-        return self._bridge.run(whole())
+    async def workers_left(self, job: Job) -> int:
+        async with self._asking() as kube:
+            return await lookups.workers_left(kube, job)
 
-    def stream(self, source: Callable[[Kube], AsyncGenerator[T, None]]) -> Iterator[T]:
-        """The same for what takes a while and says how far it is."""
-
-        async def whole() -> AsyncGenerator[T, None]:
-            async with aclosing(source(await self._opened())) as steps:
-                async for step in steps:
-                    yield step
-
-        return self._stream(whole)
-
-    def close(self) -> None:
-        self._bridge.forget(self._close)
-        self._bridge.run(self._close())
-
-    # -- the way there ---------------------------------------------------------------------------------
+    # -- objects ---------------------------------------------------------------------------------------
     async def _record(self, kube: Kube, key: str) -> JobRecord:
         return records.record(await self._found(kube, key))
 
@@ -340,26 +311,11 @@ class KubeBackend:
                 raise
             raise NotFoundError(Text("there is no job {key}", key=key)) from error
 
-    def _ask(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
-        with in_plain_words(self.access):
-            return self.ask(work)
 
-    def _stream(self, source: Callable[[], AsyncGenerator[T]]) -> bridge.LoopStream[T]:
-        return self._bridge.stream(source, lambda: in_plain_words(self.access))
-
-    async def _opened(self) -> Kube:
-        async with self._opening:
-            if self._kube is None:
-                self._stack = AsyncExitStack()
-                self._kube = await self._stack.enter_async_context(Kube(self.access))
-                self._bridge.at_exit(self._close)
-            return self._kube
-
-    async def _close(self) -> None:
-        await self._sampler.close()
-        stack, self._stack, self._kube = self._stack, None, None
-        if stack is not None:
-            await stack.aclose()
+async def _connection(access: Access) -> AsyncGenerator[Kube, None]:
+    """A generator, because event loops that end close those that are left: whoever forgets `close` leaves nothing."""
+    async with Kube(access) as kube:
+        yield kube
 
 
 def _merged(document: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:

@@ -22,11 +22,8 @@ _RIGHTS: Final = (
 )
 
 
-def examine(jobs: KubeBackend) -> list[DoctorFinding]:
-    return jobs.ask(lambda kube: _examine(kube, jobs.home))
-
-
-async def _examine(kube: Kube, namespace: str) -> list[DoctorFinding]:
+async def examine(backend: KubeBackend) -> list[DoctorFinding]:
+    kube, namespace = await backend.kube(), backend.home
     server = await _server(kube)
     if server.blocking:
         return [server]

@@ -9,9 +9,9 @@ import asyncio
 import builtins
 import json
 import re
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import aclosing, suppress
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing, suppress
+from typing import Final
 
 from oarsman import names
 from oarsman.backends.kube import environment_builds as objects
@@ -24,7 +24,6 @@ from oarsman.errors import ConflictError, NotFoundError, RetryableError, UsageEr
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, digest_of
 from oarsman.text.sentence import Text, dump
 
-T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _MOST_REQUIREMENTS: Final = 64 << 10  # one variable of a process has no more than twice that
 _LOG_PIECE: Final = 256 << 10
@@ -33,19 +32,21 @@ _PAUSE: Final = 0.2  # until the server has really let go of a name
 
 
 class KubeEnvironments:
-    def __init__(self, ask: Callable[..., Any], namespace: str) -> None:
-        self._ask = ask
+    def __init__(self, asking: Callable[[], AbstractAsyncContextManager[Kube]], namespace: str) -> None:
+        self._asking = asking
         self._namespace = namespace
 
     # -- looking -------------------------------------------------------------------------------------
-    def list(self) -> Sequence[EnvironmentRecord]:
-        return self._asked(lambda kube: self._records(kube, kept.LABEL))
+    async def list(self) -> Sequence[EnvironmentRecord]:
+        async with self._asking() as kube:
+            return await self._records(kube, kept.LABEL)
 
-    def get(self, name: str) -> EnvironmentRecord:
-        return self._asked(lambda kube: self._get(kube, name))
+    async def get(self, name: str) -> EnvironmentRecord:
+        async with self._asking() as kube:
+            return await self._get(kube, name)
 
-    def log(self, name: str, *, after: int = 0) -> BuildLog:
-        async def work(kube: Kube) -> BuildLog:
+    async def log(self, name: str, *, after: int = 0) -> BuildLog:
+        async with self._asking() as kube:
             found = await self._found(kube, name)
             digest = found.data.get(kept.DIGEST, "")
             build, pod = await self._build(kube, name, digest)
@@ -53,8 +54,6 @@ class KubeEnvironments:
             if pod is None:
                 return BuildLog(text="", after=0, ended=ended)
             return await _log_piece(kube, pod, after, ended=ended)
-
-        return self._asked(work)
 
     async def _get(self, kube: Kube, name: str) -> EnvironmentRecord:
         await self._found(kube, name)
@@ -141,10 +140,9 @@ class KubeEnvironments:
         return users
 
     # -- changing ------------------------------------------------------------------------------------
-    def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
+    async def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         _check(wanted)
-
-        async def work(kube: Kube) -> EnvironmentRecord:
+        async with self._asking() as kube:
             await self._require_claim(kube)
             digest = digest_of(wanted)
             before = await self._before(kube, wanted.name)
@@ -154,8 +152,6 @@ class KubeEnvironments:
             if not (again and result.get("state") == kept.READY):
                 await self._start(kube, wanted, digest)
             return await self._get(kube, wanted.name)
-
-        return self._asked(work)
 
     async def _before(self, kube: Kube, name: str) -> views.ConfigMap | None:
         try:
@@ -195,8 +191,8 @@ class KubeEnvironments:
             await asyncio.sleep(_PAUSE)
         raise RetryableError(Text("the failed build {name} does not go away", name=name))
 
-    def delete(self, name: str) -> None:
-        async def work(kube: Kube) -> None:
+    async def delete(self, name: str) -> None:
+        async with self._asking() as kube:
             found = await self._found(kube, name)
             users = (await self._users(kube)).get(name)
             if users:
@@ -213,8 +209,6 @@ class KubeEnvironments:
             if began and image:
                 with suppress(ApiError):  # what is left in the claim takes room and does no harm
                     await self._clear_up(kube, found.data.get(objects.BUILDS, "").split(), image)
-
-        self._asked(work)
 
     async def _clear_up(self, kube: Kube, digests: Sequence[str], image: str) -> None:
         others = await kube.list(resources.CONFIG_MAPS, self._namespace, labels=kept.LABEL, view=views.ConfigMap)
@@ -244,10 +238,6 @@ class KubeEnvironments:
             return False
         labels = found["metadata"].get("labels") or {}
         return bool(labels.get("pod-security.kubernetes.io/enforce") == "restricted")
-
-    def _asked(self, work: Callable[[Kube], Coroutine[Any, Any, T]]) -> T:
-        found: T = self._ask(work)
-        return found
 
 
 def _check(wanted: EnvironmentWanted) -> None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from oarsman.backends.kube.backend import KubeBackend
-from oarsman.backends.kube.rights import may
+from oarsman.backends.kube.lookups import may
 from oarsman.engines.kube.client import Access, Forbidden, Kube, NotFound, Unauthorized
 from oarsman.engines.kube.client.credentials import Fixed, bearer
 
@@ -44,28 +44,29 @@ class Reviewer:
         self._own = KubeBackend(own) if own is not None else None
         self._versions: tuple[str, ...] = _VERSIONS  # those the server may have; none is asked for twice in vain
 
-    def known(self, token: str) -> TokenOwner | None:
+    async def known(self, token: str) -> TokenOwner | None:
         """None: the cluster does not accept it. Raises ClusterError where the cluster does not answer."""
         if len(token) > LONGEST_TOKEN or not _TOKEN.fullmatch(token):
             return None
         try:
-            name = self._name(token)
+            name = await self._name(token)
         except Unauthorized:
             return None
         return TokenOwner(name[:_LONGEST_NAME], expiry(token)) if name and name != _NOBODY else None
 
-    def close(self) -> None:
-        for jobs in (self._anybody, self._own):
-            if jobs is not None:
-                jobs.close()
+    async def close(self) -> None:
+        for backend in (self._anybody, self._own):
+            if backend is not None:
+                await backend.close()
 
-    def _name(self, token: str) -> str:
-        said = self._anybody.ask(lambda kube: self._self_review(kube, bearer(token)))
+    async def _name(self, token: str) -> str:
+        kube = await self._anybody.kube()
+        said = await self._self_review(kube, bearer(token))
         if said is None and self._own is not None:
-            said = self._own.ask(lambda kube: _token_review(kube, token))
+            said = await _token_review(await self._own.kube(), token)
         if said is None:
             # Unauthorized, if the server does not take the token; the answer itself does not matter.
-            self._anybody.ask(lambda kube: may(kube, "get", None, headers=bearer(token)))
+            await may(kube, "get", None, headers=bearer(token))
             said = str(claims(token).get("sub") or "") or "a token without a name"
         return said
 

@@ -1,11 +1,12 @@
-"""Small questions to the cluster: a job's pods, its namespace, and whether an operator holds the lease."""
+"""Small questions to the cluster: a job's pods, its namespace, what its user may do, whether an operator is there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from oarsman import names
 from oarsman.control.operator_settings import LEASE_NAME
@@ -156,3 +157,28 @@ async def why_silent(kube: Kube, namespace: str) -> str:
             hint=_INSTALL,
         )
     return Text("no operator seems to be running on this cluster; {hint}", hint=_INSTALL)
+
+
+# -- what somebody may do with jobs, asked in their own name ------------------------------------------
+_CHANGES: Final = ("create", "patch", "delete")
+
+
+async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
+    """Whether the asker may do that with MPIJobs there; without a namespace: in all of them."""
+    attributes = {"group": names.GROUP, "resource": names.PLURAL, "verb": verb}
+    if namespace:
+        attributes["namespace"] = namespace
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answer = await kube.raw("POST", path, body=body, headers=headers)
+    return bool(answer.get("status", {}).get("allowed"))
+
+
+async def may_change(kube: Kube, namespaces: Sequence[str | None]) -> bool:
+    """Anything at all, in any of them. What exactly is refused says why when it is tried."""
+    asked = [may(kube, verb, namespace) for namespace in namespaces for verb in _CHANGES]
+    return any(await asyncio.gather(*asked))

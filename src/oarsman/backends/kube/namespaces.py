@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from oarsman.backends.base import Batch, JobRecord
 from oarsman.backends.kube import follow as following
-from oarsman.backends.kube.rights import may
+from oarsman.backends.kube.lookups import may
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, resources
 from oarsman.errors import ForbiddenError
 from oarsman.text.sentence import Text

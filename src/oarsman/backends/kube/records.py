@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import getpass
 import os
+import threading
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,8 +16,7 @@ from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.views import document_of
 from oarsman.errors import ManifestError
 from oarsman.job.job import ApiVersion, Job
-from oarsman.job.role import Container, Role
-from oarsman.manifest import job_from_document
+from oarsman.manifest import job_from_document, sketch
 from oarsman.status.codec import from_wire
 
 Document = dict[str, Any]
@@ -76,21 +74,24 @@ def record(found: Mapping[str, Any]) -> JobRecord:
 
 
 class RecordCache:
-    """Records by their name, so that an object which has not changed is not read a second time."""
+    """Records by their name, so that an object which has not changed is not read a second time. For any thread."""
 
     def __init__(self, most: int = 20_000) -> None:
         self._most = most
+        self._lock = threading.Lock()
         self._records: dict[str, tuple[str, str, JobRecord]] = {}
 
     def record(self, found: Mapping[str, Any]) -> JobRecord:
         metadata = found["metadata"]
         key, uid, version = key_of(found), metadata.get("uid") or "", metadata.get("resourceVersion") or ""
-        known = self._records.pop(key, None)
+        with self._lock:
+            known = self._records.pop(key, None)
         if known is None or known[:2] != (uid, version) or not version:
             known = uid, version, record(found)
-        self._records[key] = known  # at the end: the first ones are those not asked about for longest
-        if len(self._records) > self._most:
-            del self._records[next(iter(self._records))]
+        with self._lock:
+            self._records[key] = known  # at the end: the first ones are those not asked about for longest
+            if len(self._records) > self._most:
+                del self._records[next(iter(self._records))]
         return known[2]
 
     def forget(self, key: str) -> None:
@@ -108,7 +109,7 @@ def job_of(found: Mapping[str, Any]) -> Job:
     try:
         return job_from_document(document)
     except ManifestError:
-        return _sketch(document)
+        return sketch(document)
 
 
 def _for_people(document: Document) -> Document:
@@ -117,36 +118,6 @@ def _for_people(document: Document) -> Document:
     if annotations := metadata.get("annotations"):
         metadata["annotations"] = {name: value for name, value in annotations.items() if name != _APPLIED}
     return {**document, "metadata": metadata}
-
-
-def _sketch(document: Document) -> Job:
-    metadata, spec = document["metadata"], document.get("spec") or {}
-    roles = spec.get("mpiReplicaSpecs") or {}
-    launcher, worker = _sketched(roles.get("Launcher")), _sketched(roles.get("Worker"))
-    job = Job(
-        name=metadata["name"],
-        namespace=metadata["namespace"],
-        uid=metadata.get("uid") or "",
-        generation=metadata.get("generation") or 1,
-        launcher=replace(launcher, replicas=1),
-        worker=worker if "Worker" in roles else None,
-        labels=metadata.get("labels") or {},
-        annotations=metadata.get("annotations") or {},
-        document=document,
-    )
-    with suppress(KeyError, ValueError):
-        job = replace(job, created_at=datetime.fromisoformat(metadata["creationTimestamp"]))
-    return job
-
-
-def _sketched(role: Any) -> Role:
-    found = role if isinstance(role, dict) else {}
-    replicas = found.get("replicas")
-    containers = ((found.get("template") or {}).get("spec") or {}).get("containers") or [{}]
-    first = containers[0] if isinstance(containers, list) and isinstance(containers[0], dict) else {}
-    command = [word for part in ("command", "args") for word in first.get(part) or () if isinstance(word, str)]
-    shown = Container(name=str(first.get("name") or ""), image=str(first.get("image") or ""), command=tuple(command))
-    return Role(replicas=replicas if isinstance(replicas, int) else 1, containers=(shown,))
 
 
 def _number(version: Any) -> int:

@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import Fit, HostRecord
+from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
+from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
 
 
 class LocalBackend(StoredBackend):
-    engine = "local"
+    place = "local"
 
-    def hosts(self) -> Sequence[HostRecord]:
+    async def hosts(self) -> Sequence[HostRecord]:
+        return await asyncio.to_thread(self._hosts)
+
+    def _hosts(self) -> Sequence[HostRecord]:
         from oarsman.backends.local import capacity
 
         return [capacity.host(self._unsettled(), datetime.now(UTC))]
 
-    def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
-        from oarsman.backends.local import capacity
-
+    async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         job = replace(job_from_document(document), owner=owner or "")
         if job.annotation(names.ANNOTATION_INVENTORY):
             from oarsman.backends.ssh.backend import SshBackend
 
-            return SshBackend(None, self._paths).fit(document, owner=owner)
+            return await SshBackend(None, self._paths).fit(document, owner=owner)
+        return await asyncio.to_thread(self._fit, job)
+
+    def _fit(self, job: Job) -> Fit:
+        from oarsman.backends.local import capacity
+
         answer = self._in_its_environment(job).admission
         found = capacity.fit(job, self._unsettled(), datetime.now(UTC))
         return found if answer is None else replace(found, now=False, reason=answer.reason)
+
+    async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
+        return await asyncio.to_thread(self._preview, document, environment, folder)
+
+    def _preview(self, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
+        from oarsman.backends.local import preview  # late: it imports the whole engine
+
+        job = job_from_document(document)
+        self._in_its_environment(job)
+        return preview.preview(job, environment, folder)

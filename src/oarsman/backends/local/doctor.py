@@ -34,7 +34,7 @@ def examine() -> list[DoctorFinding]:
     return [*_mpi(), *_separation(separation), _limits(), _gpus(), _ssh(), _compiler(), _machine(), _state()]
 
 
-def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
+async def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
     """What is needed to run jobs on SSH hosts: a client here, hosts that answer, an MPI on them."""
     path = shutil.which("ssh")
     if path is None:
@@ -44,8 +44,8 @@ def examine_ssh_hosts(given: str | None) -> list[DoctorFinding]:
         ]
     backend = SshBackend(given)
     try:
-        backend.check()
-        inventory_facts = backend.inventory_facts()
+        await backend.check()
+        inventory_facts = await backend.inventory_facts()
     except OarsmanError as error:
         trouble = DoctorFinding(subject="hosts", level=MISSING, message=error.message, advice=error.hint, blocking=True)
         return [DoctorFinding(subject="ssh", level=OK, message=path), trouble]

@@ -6,62 +6,114 @@ learn of its end: if jobs are unfinished then, another one is started. It does n
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
 import sqlite3
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from oarsman.backends.base import Batch, JobRecord
 from oarsman.backends.local.supervisor_link import SupervisorLink
-from oarsman.backends.stoppable import Stop, readable
 from oarsman.errors import ManifestError, OarsmanError, StoreError
-from oarsman.store.change_watch import ChangeWatch
+from oarsman.store.change_watch import ChangeWatch, readable
 from oarsman.store.jobs import JobStore, StoreChanges, StoredJob
 from oarsman.store.paths import Paths
 
 log = logging.getLogger("oarsman")
 _GRACE = 5.0  # whoever brought new work starts the supervisor; only if that one died do we
 _TRY_AGAIN = 30.0
+_TROUBLE_PAUSE = 1.0
+
+
+class Listener:
+    """One of those who wait."""
+
+    def __init__(self, watch: int | None) -> None:
+        self.watch = watch  # of the folder that it waits for as well
+        self._rung = asyncio.Event()
+        self._trouble: Exception | None = None
+
+    def ring(self, trouble: Exception | None = None) -> None:
+        self._trouble = trouble
+        self._rung.set()
+
+    async def wait(self) -> None:
+        """Return when something may have changed since the last time."""
+        await self._rung.wait()
+        self._rung.clear()
+        if self._trouble is not None:
+            raise self._trouble
 
 
 class LocalChanges:
-    """`unfinished` says whether anything is left that needs a supervisor. A `folder` is watched beside the store."""
+    """For all who wait in one event loop: they share a change watch and a connection to the supervisor, which are there
+    while anybody listens. `unfinished` says whether anything is left that needs a supervisor."""
 
-    def __init__(self, paths: Paths, stop: Stop, unfinished: Callable[[], bool], *, folder: Path | None = None) -> None:
-        self._caller = SupervisorLink(paths)
-        self._stop = stop
+    def __init__(self, paths: Paths, unfinished: Callable[[], bool]) -> None:
+        self.loop = asyncio.get_running_loop()
+        self._link = SupervisorLink(paths)
         self._unfinished = unfinished
-        self._change_watch = ChangeWatch(paths.database, folder)
+        self._change_watch = ChangeWatch(paths.database)
         self._supervisor: socket.socket | None = None
         self._start_at: float | None = time.monotonic()  # None: there was no need for one when we last looked
+        self._listeners: set[Listener] = set()
+        self._task = self.loop.create_task(self._tell())
 
-    def close(self) -> None:
-        self._change_watch.close()
-        if self._supervisor is not None:
-            self._supervisor.close()
+    @property
+    def open(self) -> bool:
+        return not self._task.done() and not self._task.cancelling()
 
-    def wait(self) -> None:
-        """Return when something may have changed, or when told to stop."""
-        while not self._stop.told:
-            self._see_to_a_supervisor()
-            change_watch, supervisor = self._change_watch.fileno(), self._supervisor
-            watched = [self._stop.fileno()]
-            watched += [change_watch] if change_watch is not None else []
-            watched += [supervisor.fileno()] if supervisor is not None else []
-            found = readable(*watched, timeout=self._patience())
-            if supervisor is not None and supervisor.fileno() in found:
-                self._it_left(supervisor)
-                return
-            if not found:
-                self._change_watch.silent()
-                return
-            if change_watch in found and self._change_watch.heard():
-                return
+    @asynccontextmanager
+    async def listening(self, folder: Path | None = None) -> AsyncIterator[Listener]:
+        """To the store, and to what happens in the folder."""
+        listener = Listener(self._change_watch.add(folder) if folder is not None else None)
+        self._listeners.add(listener)
+        try:
+            yield listener
+        finally:
+            self._listeners.remove(listener)
+            if listener.watch is not None:
+                self._change_watch.remove(listener.watch)
+            if not self._listeners:
+                self._task.cancel()
+                await asyncio.wait([self._task])
+
+    async def _tell(self) -> None:
+        try:
+            while True:
+                try:
+                    store, folders = await self._heard()
+                    for listener in self._listeners:
+                        if store or listener.watch in folders:
+                            listener.ring()
+                except Exception as error:  # whoever waits is told, and decides
+                    for listener in self._listeners:
+                        listener.ring(error)
+                    await asyncio.sleep(_TROUBLE_PAUSE)
+        finally:
+            self._change_watch.close()
+            if self._supervisor is not None:
+                self._supervisor.close()
+
+    async def _heard(self) -> tuple[bool, set[int]]:
+        """Whether the store may have changed, and the folders in which something happened."""
+        await self._see_to_a_supervisor()
+        change_watch, supervisor = self._change_watch.fileno(), self._supervisor
+        watched = [change_watch] if change_watch is not None else []
+        watched += [supervisor.fileno()] if supervisor is not None else []
+        found = await readable(*watched, within=self._patience())
+        if supervisor is not None and supervisor.fileno() in found:
+            self._it_left(supervisor)
+            return True, set()
+        if not found:
+            self._change_watch.silent()
+            return True, set()
+        return self._change_watch.heard()
 
     def _patience(self) -> float | None:
         waits = [self._change_watch.patience()]
@@ -69,20 +121,20 @@ class LocalChanges:
             waits.append(self._start_at - time.monotonic())
         return min((wait for wait in waits if wait is not None), default=None)
 
-    def _see_to_a_supervisor(self) -> None:
+    async def _see_to_a_supervisor(self) -> None:
         if self._supervisor is not None:
             return
-        if not self._unfinished():
+        if not await asyncio.to_thread(self._unfinished):
             self._start_at = None
             return
         now = time.monotonic()
         if self._start_at is None:
             self._start_at = now + _GRACE
-        self._supervisor = self._caller.reach()
+        self._supervisor = self._link.reach()
         if self._supervisor is None and now >= self._start_at:
             self._start_at = now + _TRY_AGAIN
             try:
-                self._supervisor = self._caller.connect()
+                self._supervisor = await self._link.connect()
             except (OarsmanError, OSError) as error:
                 log.warning("%s; tried again in %d s", error, _TRY_AGAIN)
 
@@ -98,41 +150,41 @@ class LocalChanges:
         self._start_at = now + _GRACE if begun else now
 
 
-log = logging.getLogger("oarsman")
-_TROUBLE_PAUSE = 1.0
-
+Listening = Callable[..., AbstractAsyncContextManager[Listener]]
 Read = Callable[[StoredJob], JobRecord]
 
 
-def changes(
-    paths: Paths, store: JobStore, read: Read, namespace: str | None, stop: Stop
-) -> Generator[Batch, None, None]:
-    """The change watch is hung up before the first look, so nothing falls between a look and the wait after it."""
+async def changes(
+    listening: Listening, store: JobStore, read: Read, namespace: str | None, engine: str | None = None
+) -> AsyncGenerator[Batch, None]:
+    """It listens before the first look, so nothing falls between a look and the wait after it."""
     revision: int | None = None
-    with closing(LocalChanges(paths, stop, store.anything_unfinished)) as news:
-        while not stop.told:
+    async with listening() as news:
+        while True:
             try:
-                found = store.changes(revision, namespace)
+                found = await asyncio.to_thread(store.changes, revision, namespace)
                 if found.revision == revision:
-                    news.wait()
+                    await news.wait()
                     continue
             except (StoreError, sqlite3.Error) as error:
                 if revision is None:
                     raise
                 log.warning("the store cannot be read: %s; tried again", error)
-                stop.pause(_TROUBLE_PAUSE)
+                await asyncio.sleep(_TROUBLE_PAUSE)
                 continue
             revision = found.revision
-            batch = _batch(found, read)
+            batch = await asyncio.to_thread(_batch, found, read, engine)
             if batch.whole or batch.records or batch.gone:
                 yield batch
 
 
-def _batch(found: StoreChanges, read: Read) -> Batch:
+def _batch(found: StoreChanges, read: Read, engine: str | None) -> Batch:
     if found.whole:
-        return Batch(records=Readable(found.jobs, read), whole=True)
+        return Batch(records=Readable(found.jobs, read, engine), whole=True)
     records, gone = [], list(found.gone)
     for stored in found.jobs:
+        if engine not in (None, stored.engine):
+            continue
         try:
             records.append(read(stored))
         except ManifestError:  # one that can no longer be read is no more
@@ -146,8 +198,10 @@ class Readable:
 
     found: Iterable[StoredJob]
     read: Read
+    engine: str | None = None  # the others are left out
 
     def __iter__(self) -> Iterator[JobRecord]:
         for stored in self.found:
-            with suppress(ManifestError):
-                yield self.read(stored)
+            if self.engine in (None, stored.engine):
+                with suppress(ManifestError):
+                    yield self.read(stored)

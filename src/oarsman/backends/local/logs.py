@@ -5,21 +5,19 @@ A place is "attempt:offset" in the attempt's merged log, always where a line beg
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
-from collections.abc import Generator, Iterator
-from contextlib import closing
+from collections.abc import AsyncGenerator
+from contextlib import nullcontext
 from pathlib import Path
 
 from oarsman.backends.base import LogLine, LogPage, LogQuery, PlacedLine
-from oarsman.backends.local.follow import LocalChanges
-from oarsman.backends.local.supervisor_link import SupervisorLink
-from oarsman.backends.stoppable import Stop, readable
+from oarsman.backends.local.follow import Listening
 from oarsman.errors import UserError
 from oarsman.job.job import Job
 from oarsman.status.codec import from_wire
 from oarsman.store import logs
-from oarsman.store import logs as stored_logs
 from oarsman.store.jobs import JobStore, StoredJob
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
@@ -28,44 +26,35 @@ _PLACE = re.compile(r"([1-9][0-9]{0,8}):([0-9]{1,18})", re.ASCII)
 _MOST_LINES = 10_000
 _FOLLOWED_LINES = 1000
 _GATHER = 0.05  # lines that come this close together make one page
-_LOOK_AGAIN = 0.25  # where the system does not tell when a file grows
 
 
 class LocalLogs:
-    def __init__(self, paths: Paths, store: JobStore) -> None:
+    def __init__(self, paths: Paths, store: JobStore, listening: Listening) -> None:
         self._paths = paths
         self._store = store
+        self._listening = listening
 
     # -- everything ----------------------------------------------------------------------------------
-    def lines(self, stored: StoredJob, job: Job, query: LogQuery) -> Iterator[LogLine]:
-        attempt = query.attempt or self._newest(stored.uid)
-        path = stored_logs.merged_path(self._paths.job(stored.uid), attempt)
-        reader = stored_logs.MergedLogReader(
-            path, wanted=_filter(job, query), tail=query.tail, floor=_floor(path, query)
-        )
-        return self._follow(stored.uid, reader, attempt) if query.follow else reader.news()
+    async def lines(self, stored: StoredJob, job: Job, query: LogQuery) -> AsyncGenerator[list[LogLine], None]:
+        """What is there; with `follow` every line until the attempt is over, whose last lines are written before its
+        end is on record."""
+        attempt, path, reader = await asyncio.to_thread(self._reader, stored.uid, job, query)
+        async with self._listening(path.parent) if query.follow else nullcontext() as changes:
+            while True:
+                over = changes is None or await asyncio.to_thread(self._attempt_over, stored.uid, attempt)
+                blocks = reader.news()
+                while (batch := await asyncio.to_thread(next, blocks, None)) is not None:
+                    if batch:
+                        yield batch
+                if changes is None or over:
+                    return
+                await changes.wait()
 
-    def _follow(self, uid: str, reader: stored_logs.MergedLogReader, attempt: int) -> Iterator[LogLine]:
-        """Every line until the attempt is over. Its last lines are written before its end is on record."""
-        try:
-            with SupervisorLink(self._paths).watching() as changes:
-                while True:
-                    over = self._attempt_over(uid, attempt)
-                    yield from reader.news()
-                    if over:
-                        return
-                    self._await_news(reader, changes.fileno())
-                    changes.drain()
-        finally:
-            reader.close()
-
-    @staticmethod
-    def _await_news(reader: stored_logs.MergedLogReader, changes: int) -> None:
-        descriptor = reader.fileno()
-        if descriptor is None:
-            readable(changes, timeout=_LOOK_AGAIN)
-        elif descriptor in readable(descriptor, changes):
-            reader.acknowledge()
+    def _reader(self, uid: str, job: Job, query: LogQuery) -> tuple[int, Path, logs.MergedLogReader]:
+        attempt = query.attempt or self._newest(uid)
+        path = logs.merged_path(self._paths.job(uid), attempt)
+        wanted = _filter(job, query)
+        return attempt, path, logs.MergedLogReader(path, wanted=wanted, tail=query.tail, floor=_floor(path, query))
 
     def _attempt_over(self, uid: str, number: int) -> bool:
         stored = self._store.by_uid(uid)
@@ -92,47 +81,43 @@ class LocalLogs:
             attempt, path, offset = self._place(stored.uid, query, before, "before")
             return _page(attempt, logs.up(path, offset, _look(path, job, query, limit)))
         attempt = query.attempt or self._newest(stored.uid)
-        path = stored_logs.merged_path(self._paths.job(stored.uid), attempt)
+        path = logs.merged_path(self._paths.job(stored.uid), attempt)
         return _page(attempt, logs.up(path, None, _look(path, job, query, limit)))
 
-    def check(self, stored: StoredJob, query: LogQuery, after: str) -> None:
-        """A wrong place is said at once, not when the first page is asked for."""
-        self._place(stored.uid, query, after, "after")
-
-    def follow_pages(
-        self, stored: StoredJob, job: Job, query: LogQuery, after: str | None, stop: Stop
-    ) -> Generator[LogPage, None, None]:
-        if after is not None:
-            attempt, path, offset = self._place(stored.uid, query, after, "after")
-        else:
-            attempt, offset = query.attempt or self._newest(stored.uid), 0
-            path = stored_logs.merged_path(self._paths.job(stored.uid), attempt)
-        look = _look(path, job, query, _FOLLOWED_LINES)
+    async def follow_pages(
+        self, stored: StoredJob, job: Job, query: LogQuery, after: str | None
+    ) -> AsyncGenerator[LogPage, None]:
+        """All there is by now, and what comes. A page without lines only says how far it has come."""
         uid = stored.uid
-        if self._attempt_over(uid, attempt):  # nothing to wait for, so nothing is set up for it
-            yield from _down_to_the_end(attempt, path, offset, look, stop)
-            return
-        with closing(LocalChanges(self._paths, stop, self._store.anything_unfinished, folder=path.parent)) as news:
-            while not stop.told:
-                over = self._attempt_over(uid, attempt)
+        attempt, path, offset = await asyncio.to_thread(self._start, uid, query, after)
+        look = await asyncio.to_thread(_look, path, job, query, _FOLLOWED_LINES)
+        over = await asyncio.to_thread(self._attempt_over, uid, attempt)  # then nothing is set up to wait for anything
+        async with nullcontext() if over else self._listening(path.parent) as changes:
+            while True:
+                over = changes is None or await asyncio.to_thread(self._attempt_over, uid, attempt)
                 shown = time.monotonic()
-                for page in _down_to_the_end(attempt, path, offset, look, stop):
-                    offset = int(page.after.rpartition(":")[2])
-                    shown = time.monotonic()
-                    yield page
-                if over:
+                while (found := await asyncio.to_thread(logs.down, path, offset, look)).end != offset:
+                    offset, shown = found.end, time.monotonic()
+                    yield _page(attempt, found)
+                if changes is None or over:
                     return
-                news.wait()
-                stop.pause(shown + _GATHER - time.monotonic())
+                await changes.wait()
+                await asyncio.sleep(shown + _GATHER - time.monotonic())
+
+    def _start(self, uid: str, query: LogQuery, after: str | None) -> tuple[int, Path, int]:
+        if after is not None:
+            return self._place(uid, query, after, "after")
+        attempt = query.attempt or self._newest(uid)
+        return attempt, logs.merged_path(self._paths.job(uid), attempt), 0
 
     def _newest(self, uid: str) -> int:
-        return max(stored_logs.attempts(self._paths.job(uid)), default=1)
+        return max(logs.attempts(self._paths.job(uid)), default=1)
 
     def _place(self, uid: str, query: LogQuery, text: str, field: str) -> tuple[int, Path, int]:
         match = _PLACE.fullmatch(text)
         if match is not None:
             attempt, offset = int(match[1]), int(match[2])
-            path = stored_logs.merged_path(self._paths.job(uid), attempt)
+            path = logs.merged_path(self._paths.job(uid), attempt)
             if query.attempt in (None, attempt) and logs.is_place(path, offset):
                 return attempt, path, offset
         raise UserError(
@@ -140,18 +125,6 @@ class LocalLogs:
             field=field,
             hint=Text("begin anew, and hand places back as you got them"),
         )
-
-
-def _down_to_the_end(
-    attempt: int, path: Path, offset: int, look: logs.Look, stop: Stop
-) -> Generator[LogPage, None, None]:
-    """All there is by now. A page without lines only says how far it has come."""
-    while not stop.told:
-        found = logs.down(path, offset, look)
-        if found.end == offset:
-            return
-        offset = found.end
-        yield _page(attempt, found)
 
 
 def _page(attempt: int, found: logs.FoundLines) -> LogPage:
@@ -171,7 +144,7 @@ def _look(path: Path, job: Job, query: LogQuery, limit: int) -> logs.Look:
 
 def _floor(path: Path, query: LogQuery) -> int:
     """Where lines begin that may be late enough: what is older is never read."""
-    return stored_logs.start_of(path, query.since) if query.since is not None else 0
+    return logs.start_of(path, query.since) if query.since is not None else 0
 
 
 def _promising(job: Job, query: LogQuery) -> logs.Promising:
@@ -183,7 +156,7 @@ def _promising(job: Job, query: LogQuery) -> logs.Promising:
         [f" {query.stream} ".encode()] if query.stream is not None else [],
     ]
     needed = [group for group in marks if group]
-    search = stored_logs.Search(query.search) if query.search else None
+    search = logs.Search(query.search) if query.search else None
 
     def promising(block: bytes) -> bool:
         there = all(any(mark in block for mark in group) for group in needed)
@@ -192,12 +165,12 @@ def _promising(job: Job, query: LogQuery) -> logs.Promising:
     return promising
 
 
-def _filter(job: Job, query: LogQuery) -> stored_logs.Wanted:
+def _filter(job: Job, query: LogQuery) -> logs.Wanted:
     if query == LogQuery(attempt=query.attempt, follow=query.follow, tail=query.tail):
-        return lambda _line: True
+        return None
     hosts = {job.worker_host(index) for index in query.workers}
-    since = stored_logs.stamp(query.since) if query.since is not None else ""
-    search = stored_logs.Search(query.search or "")
+    since = logs.stamp(query.since) if query.since is not None else ""
+    search = logs.Search(query.search or "")
 
     def wanted(line: LogLine) -> bool:
         return (

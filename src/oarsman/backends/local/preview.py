@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from oarsman import names
-from oarsman.backends.base import Fit
+from oarsman.backends.base import Preview
 from oarsman.engines.hosts.core import cgroups, installed_mpi
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.core.separation import probe
@@ -21,22 +21,6 @@ from oarsman.job.mpi import Family, discover_hosts, hostfile
 
 _RUN = "<run>"  # folders that exist only once the job does
 _FOLDER = "<job>"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    mpi: str
-    hosts: tuple[str, ...]
-    ranks: Mapping[int, str]
-    hostfile: str
-    discover_hosts: str
-    environment: Mapping[str, str]
-    launch_line: str
-    rewritten: str
-    objects: tuple[str, ...]
-    not_honoured: tuple[str, ...]
-    fit: Fit | None = None  # asked where the answer decides on which machines it would be
-    machines: Mapping[str, str] = field(default_factory=dict)  # host -> machine, where it is not one of its own
 
 
 def preview(job: Job, environment: Mapping[str, str], folder: Path) -> Preview:

@@ -1,17 +1,16 @@
-"""Talking to the supervisor from a face: start it if needed, poke it, hear what changed."""
+"""Talking to the supervisor from a face: start it if needed, poke it."""
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import json
 import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from typing import Any
 
-from oarsman.backends.stoppable import readable
 from oarsman.errors import SupervisorError
 from oarsman.store.paths import Paths
 from oarsman.text.sentence import Text
@@ -19,71 +18,21 @@ from oarsman.text.sentence import Text
 _START_WITHIN = 60.0
 
 
-class ChangedKeys:
-    """A stream of keys that changed. If the supervisor dies another one is started and the stream goes on."""
-
-    def __init__(self, caller: SupervisorLink) -> None:
-        self._caller = caller
-        self._socket = self._subscribe()
-        self._buffer = b""
-
-    def _subscribe(self) -> socket.socket:
-        """Returns when the supervisor has us on its list: what changes from now on is heard of."""
-        sock = self._caller.connect()
-        sock.sendall(b'{"watch": true}\n')
-        sock.recv(1, socket.MSG_PEEK)
-        return sock
-
-    def fileno(self) -> int:
-        return self._socket.fileno()
-
-    def wait(self, uid: str, deadline: float | None) -> None:
-        """Return when `uid` may have changed; TimeoutError when the deadline passes first."""
-        while True:
-            remaining = None if deadline is None else deadline - time.monotonic()
-            if remaining is not None and remaining <= 0:
-                raise TimeoutError
-            if readable(self._socket.fileno(), timeout=remaining) and self._read(uid):
-                return
-
-    def drain(self) -> None:
-        """Forget what has arrived; the caller looks at everything anyway."""
-        while readable(self._socket.fileno(), timeout=0):
-            self._read("")
-
-    def _read(self, uid: str) -> bool:
-        try:
-            data = self._socket.recv(1 << 16)
-        except ConnectionResetError:
-            data = b""
-        if not data:
-            self._socket.close()
-            self._socket = self._subscribe()
-            return True
-        *lines, self._buffer = (self._buffer + data).split(b"\n")
-        return any(json.loads(line).get("uid") in (uid, None) for line in lines)
-
-    def close(self) -> None:
-        self._socket.close()
-
-
 class SupervisorLink:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
 
-    def connect(self) -> socket.socket:
+    async def connect(self) -> socket.socket:
         """A connection to the supervisor, which is started if there is none."""
         deadline = time.monotonic() + _START_WITHIN
-        while True:
-            sock = self.reach()
-            if sock is not None:
-                return sock
+        while (sock := self.reach()) is None:
             if time.monotonic() > deadline:
                 raise SupervisorError(
                     Text("the supervisor does not answer"),
                     hint=Text("its log is {path}", path=self._paths.supervisor_log),
                 )
-            self._start()
+            await asyncio.to_thread(self._start)
+        return sock
 
     def reach(self) -> socket.socket | None:
         """A connection to the supervisor that is running, if one is."""
@@ -96,7 +45,7 @@ class SupervisorLink:
             return None
         return sock
 
-    def attend(self) -> None:
+    async def attend(self) -> None:
         """If no supervisor looks after jobs that still have something to do, start one and let it look at them."""
         if "_OARSMAN_COMPLETE" in os.environ:  # a tab key starts nothing
             return
@@ -104,28 +53,23 @@ class SupervisorLink:
         if running is not None:
             running.close()
             return
-        with self.connect() as sock:
-            sock.sendall(b'{"settle": true}\n')
-            sock.recv(64)
+        await self._told(settle=True)
 
-    def poke(self, uid: str) -> None:
+    async def poke(self, uid: str) -> None:
         """Returns when a supervisor has taken note."""
-        while not self._poked(uid):
+        while not await self._told(poke=uid):
             pass  # it was on its way out and hung up; the next one is reached, or started
 
-    def _poked(self, uid: str) -> bool:
-        with self.connect() as sock, contextlib.suppress(ConnectionError):
-            sock.sendall(json.dumps({"poke": uid}).encode() + b"\n")
-            return bool(sock.recv(64))
-        return False
-
-    @contextlib.contextmanager
-    def watching(self) -> Iterator[ChangedKeys]:
-        changes = ChangedKeys(self)
-        try:
-            yield changes
-        finally:
-            changes.close()
+    async def _told(self, **message: Any) -> bool:
+        """False: it hung up before it answered."""
+        loop = asyncio.get_running_loop()
+        with await self.connect() as sock:
+            sock.setblocking(False)
+            try:
+                await loop.sock_sendall(sock, json.dumps(message).encode() + b"\n")
+                return bool(await loop.sock_recv(sock, 64))
+            except ConnectionError:
+                return False
 
     def pid(self) -> int | None:
         """The process number of the supervisor, if one is running."""

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from oarsman import names
-from oarsman.backends.base import Fit
-from oarsman.backends.local.preview import Preview
+from oarsman.backends.base import Fit, Preview
 from oarsman.engines.hosts.ssh import mpi_choice
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import tempfile
 import uuid
 from collections.abc import Collection, Sequence
+from contextlib import aclosing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -34,31 +34,32 @@ async def mpirun_or_job(diagnosis: Diagnosis) -> Finding:
         hostnames = [
             own.facts.hostname for host in diagnosis.passed if (own := diagnosis.seen[host.name]).facts is not None
         ]
-        return await asyncio.to_thread(_by_job, diagnosis.passed, hostnames, diagnosis.ssh.config)
+        return await _by_job(diagnosis.passed, hostnames, diagnosis.ssh.config)
     except (OarsmanError, OSError, TimeoutError) as error:
         return Finding(host="", step=STEP, level=FAIL, message=Text("a job over all hosts failed: {why}", why=error))
 
 
-def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
+async def _by_job(hosts: Sequence[SshHost], hostnames: Sequence[str], ssh_config: str) -> Finding:
     with tempfile.TemporaryDirectory(prefix="oarsman-check-") as folder:
         inventory = Path(folder) / "hosts.yaml"
         inventory.write_text(json.dumps(_inventory(hosts, ssh_config)))
         jobs = SshBackend(str(inventory))
-        key = jobs.submit(_job(len(hosts)), environment=dict(os.environ), folder=Path(folder)).job.key
+        key = (await jobs.submit(_job(len(hosts)), environment=dict(os.environ), folder=Path(folder))).job.key
         try:
-            for record in jobs.watch(key, timeout=_SECONDS):
-                if record.status.finished:
-                    break
+            async with aclosing(jobs.watch(key, timeout=_SECONDS)) as records:
+                async for record in records:
+                    if record.status.finished:
+                        break
             if record.status.is_true(names.SUCCEEDED):
-                return _judged(hostnames, {line.text for line in jobs.logs(key)})
+                return _judged(hostnames, {line.text async for lines in jobs.logs(key) for line in lines})
             cause = record.status.cause.summary if record.status.cause else names.FAILED
             return Finding(
                 host="", step=STEP, level=FAIL, message=Text("a job over all hosts failed: {why}", why=cause)
             )
         finally:
             with contextlib.suppress(OarsmanError, TimeoutError):
-                jobs.delete(key)
-                for _ in jobs.watch(key, timeout=_SECONDS):
+                await jobs.delete(key)
+                async for _ in jobs.watch(key, timeout=_SECONDS):
                     pass
 
 

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
+from oarsman.console.api.session import TheCaller
 from oarsman.console.api.sse import Events, EventStream
 from oarsman.console.backends import OpenBackend
 from oarsman.console.security.gate import Caller, address
@@ -24,9 +26,10 @@ class RequestContext:
     address: str
     caller: Caller
 
-    def note(self, what: str, about: str, outcome: str = "ok") -> None:
+    async def note(self, what: str, about: str, outcome: str = "ok") -> None:
         """What changed something goes into the audit log."""
-        self.console.gate.store.audit.note(self.service.identity.name, self.address, what, about, outcome)
+        note = self.console.gate.store.audit.note
+        await run_in_threadpool(note, self.service.identity.name, self.address, what, about, outcome)
 
     def stream(self, events: Events) -> EventStream:
         return EventStream(self.console.streams, events, self.still_holds)
@@ -36,14 +39,12 @@ class RequestContext:
         return self.console.gate.still_holds(self.caller)
 
 
-def context(request: Request) -> RequestContext:
-    """Not `async`: it reads a file and may ask a cluster, which is nothing for the event loop."""
-    return context_of(request.app.state.console, request)
+async def context(request: Request, caller: TheCaller) -> RequestContext:
+    return context_of(request.app.state.console, request, caller)
 
 
-def context_of(console: Console, request: Request) -> RequestContext:
+def context_of(console: Console, request: Request, caller: Caller) -> RequestContext:
     """For pages too, which are an application of their own."""
-    caller = console.gate.caller(request)
     backend = console.backends.backend(caller.token)
     return RequestContext(console, console.service(backend, caller.identity), backend, address(request), caller)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from fastapi import Request
@@ -106,8 +107,12 @@ class _Account:
                 async def make() -> None:
                     wanted = NewToken(note=note.value or "", days=int(days.value) if days.value else None)
                     made: list[MadeToken] = []
+
+                    def token() -> None:
+                        made.append(actions.make_token(wanted, caller, self.gate))
+
                     with self.firm:
-                        if await self.context.tried(lambda: made.append(actions.make_token(wanted, caller, self.gate))):
+                        if await self.context.tried(asyncio.to_thread, token):
                             await self._show_secret(made[0])
                     await self._refresh(caller)
 
@@ -117,7 +122,7 @@ class _Account:
 
     async def _refresh(self, caller: Caller) -> None:
         say = self.context.say
-        found = await self.context.ask(actions.tokens, caller, self.gate)
+        found = await self.context.ask(asyncio.to_thread, actions.tokens, caller, self.gate)
         self.place.clear()
         with self.place:
             if not found:
@@ -130,7 +135,7 @@ class _Account:
 
         async def revoke() -> None:
             with self.firm:
-                await self.context.tried(lambda: actions.revoke_token(token.id, caller, self.gate))
+                await self.context.tried(asyncio.to_thread, actions.revoke_token, token.id, caller, self.gate)
             await self._refresh(caller)
 
         used = amounts.moment(token.last_used) or say("never used")

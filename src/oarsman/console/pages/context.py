@@ -26,10 +26,6 @@ _AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
 _STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
 
 
-class _ShownOutError(Exception):
-    """What they came in with is good no longer, or says something else by now."""
-
-
 @dataclass(frozen=True, slots=True)
 class PageContext:
     request_context: RequestContext
@@ -48,41 +44,36 @@ class PageContext:
             return False
         return self.request_context.backend.rights.may_change(self.namespace)
 
-    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The service reads files and talks to clusters: nothing for the event loop.
+    async def ask(self, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """An answer, of the service or (with `asyncio.to_thread`) of the console's own store.
 
         A page stays open for days. Whoever is no longer who opened it is not answered: what they began ends here, and
         the page is asked for anew, which leads to the login page or shows what their new role may see.
         """
+        if await asyncio.to_thread(self.request_context.still_holds):
+            return await question(*args, **kwargs)
+        if not self.client.is_deleted:
+            with self.client:
+                ui.navigate.reload()
+        raise asyncio.CancelledError
 
-        def answer() -> T:
-            if not self.request_context.still_holds():
-                raise _ShownOutError
-            return question(*args, **kwargs)
-
-        try:
-            return await asyncio.to_thread(answer)
-        except _ShownOutError:
-            if not self.client.is_deleted:
-                with self.client:
-                    ui.navigate.reload()
-            raise asyncio.CancelledError from None
-
-    async def attempt(self, what: str, about: str, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> bool:
+    async def attempt(
+        self, what: str, about: str, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> bool:
         """Something that changes something: noted, and told if it was refused. Whether it was done."""
         try:
             await self.ask(question, *args, **kwargs)
         except OarsmanError as error:
-            self.request_context.note(what, about, error.code)
+            await self.request_context.note(what, about, error.code)
             _tell(self.say, error)
             return False
-        self.request_context.note(what, about)
+        await self.request_context.note(what, about)
         return True
 
-    async def tried(self, question: Callable[[], T]) -> bool:
+    async def tried(self, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> bool:
         """The same for what notes itself."""
         try:
-            await self.ask(question)
+            await self.ask(question, *args, **kwargs)
         except OarsmanError as error:
             _tell(self.say, error)
             return False
@@ -91,7 +82,7 @@ class PageContext:
     async def _shown(self, refresh: Callable[[], Awaitable[Any]] | None) -> bool:
         """False: the cluster has shown them out. Who was shown out here is not answered, and does not come back."""
         try:
-            await self.ask(lambda: None)
+            await self.ask(asyncio.sleep, 0)
             if refresh is not None:
                 await refresh()
         except UnauthenticatedError:  # the cluster was quicker to say so
@@ -103,22 +94,16 @@ class PageContext:
 
     def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
         """Calls `refresh` when jobs have changed (or the one with that key), until the page is closed."""
-        loop, news = asyncio.get_running_loop(), asyncio.Event()
         client = ui.context.client
-
-        def wake() -> None:
-            loop.call_soon_threadsafe(news.set)
-
-        subscription = self.request_context.backend.job_index.subscribe(wake)
+        subscription = self.request_context.backend.job_index.subscribe()
 
         async def follow() -> None:
             try:
                 await client.connected()
                 while not client.is_deleted:
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(news.wait(), _STILL_HERE_SECONDS)
-                    told = subscription.take() if news.is_set() else None
-                    news.clear()
+                        await asyncio.wait_for(subscription.changed.wait(), _STILL_HERE_SECONDS)
+                    told = subscription.take() if subscription.changed.is_set() else None
                     concerned = told is not None and (only is None or told.reset or only in told.keys)
                     with client:
                         if not await self._shown(refresh if concerned else None):
@@ -139,7 +124,8 @@ def _tell(say: Words, error: OarsmanError) -> None:
 def welcome(console: Console, request: Request) -> PageContext:
     """Raises UnauthenticatedError: the way in is the login page."""
     namespace = request.path_params.get("namespace")
-    return PageContext(context_of(console, request), spoken(request), ui.context.client, namespace)
+    found = context_of(console, request, console.gate.caller(request))
+    return PageContext(found, spoken(request), ui.context.client, namespace)
 
 
 def spoken(request: Request) -> Words:

@@ -220,10 +220,10 @@ class _Environments:
                 except ValidationError as error:
                     wrong.set_text("; ".join(f"{e['loc'][0]}: {e['msg']}" for e in error.errors()))
                 except OarsmanError as error:
-                    self.context.request_context.note("build environment", name.value, error.code)
+                    await self.context.request_context.note("build environment", name.value, error.code)
                     wrong.set_text(say.refusal(error))
                 else:
-                    self.context.request_context.note("build environment", name.value)
+                    await self.context.request_context.note("build environment", name.value)
                     dialog.submit(True)
 
             with ui.row():

@@ -91,14 +91,14 @@ class _PlacePage:
             return
         self.trouble.set_text("")
         self._show_hosts(hosts)
-        rows = [_row(self.context.say, one, self.context.request_context.backend.engine) for one in queue]
+        rows = [_row(self.context.say, one, self.context.request_context.backend.jobs.place) for one in queue]
         if rows != self.queue.rows:
             self.queue.rows = rows
             self.queue.props["hide-pagination"] = len(rows) <= 50
 
-    def _look(self) -> tuple[Sequence[HostView], Sequence[QueueEntry]]:
+    async def _look(self) -> tuple[Sequence[HostView], Sequence[QueueEntry]]:
         service = self.context.request_context.service
-        return service.hosts(), service.queue()
+        return await service.hosts(), await service.queue()
 
     def _show_hosts(self, hosts: Sequence[HostView]) -> None:
         painted = colours([held.key for host in hosts for held in host.holdings if held.key != _OTHERS])
@@ -106,7 +106,7 @@ class _PlacePage:
             self.hosts.clear()
             with self.hosts:
                 self.cards = {
-                    host.name: _HostCard(self.context.say, self.context.request_context.backend.engine)
+                    host.name: _HostCard(self.context.say, self.context.request_context.backend.jobs.place)
                     for host in hosts
                 }
                 if not hosts:

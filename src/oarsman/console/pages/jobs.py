@@ -172,9 +172,9 @@ class _Jobs:
         self.count.set_text(self.context.say("{count} jobs", count=found.total))
         return True
 
-    def _look(self) -> tuple[JobList, Facets]:
+    async def _look(self) -> tuple[JobList, Facets]:
         service = self.context.request_context.service
-        return service.jobs(self.wanted.query()), service.facets()
+        return await service.jobs(self.wanted.query()), await service.facets()
 
     def _offer(self, facets: Facets) -> None:
         """A choice between less than two is none, and is not shown unless it was made."""

@@ -19,7 +19,7 @@ class _Act(NamedTuple):
     word: str
     icon: str
     what: str  # as the audit log calls it
-    do: Callable[[str], object]
+    do: Callable[[str], Awaitable[object]]
 
 
 class Bulk:
@@ -90,9 +90,9 @@ class Bulk:
             working.message = say("{word}: {number} of {count}", word=act.word, number=number, count=len(keys))
             try:
                 await self._context.ask(act.do, key)
-                self._context.request_context.note(act.what, key)
+                await self._context.request_context.note(act.what, key)
             except OarsmanError as error:
-                self._context.request_context.note(act.what, key, error.code)
+                await self._context.request_context.note(act.what, key, error.code)
                 refused.append((key, say.of(error.message)))
         working.dismiss()
         self.clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 
 from nicegui import ui
@@ -38,7 +39,7 @@ class Views:
 
     async def read(self) -> None:
         """After the jobs were shown: only then it is sure that somebody from a cluster is who they say."""
-        self._found = await self._context.ask(self._store.all, self._person)
+        self._found = await self._context.ask(asyncio.to_thread, self._store.all, self._person)
         self._button.set_visibility(True)
         self.draw()
 
@@ -82,7 +83,7 @@ class Views:
 
     async def _save(self, view: SavedView) -> None:
         try:
-            await self._context.ask(self._store.save, self._person, view)
+            await self._context.ask(asyncio.to_thread, self._store.save, self._person, view)
         except OarsmanError as error:
             with self._firm:
                 ui.notify(self._context.say.of(error.message), type="negative")
@@ -90,5 +91,5 @@ class Views:
         await self.read()
 
     async def _remove(self, name: str) -> None:
-        await self._context.ask(self._store.remove, self._person, name)
+        await self._context.ask(asyncio.to_thread, self._store.remove, self._person, name)
         await self.read()

@@ -83,9 +83,9 @@ class _Overview:
         self.waiting.show((len(queue), queue[:_MOST_WAITING]))
         self.failures.show(found.failures)
 
-    def _look(self) -> tuple[Overview, Sequence[QueueEntry]]:
+    async def _look(self) -> tuple[Overview, Sequence[QueueEntry]]:
         service = self.context.request_context.service
-        return service.overview(), list(service.queue())
+        return await service.overview(), list(await service.queue())
 
     # -- its parts -------------------------------------------------------------------------------------
     def _states(self, states: dict[str, int]) -> None:
@@ -108,7 +108,7 @@ class _Overview:
             _title(say("Capacity"))
             ui.space()
             ui.link(say("Hosts and queue"), "/hosts")
-        for one in _resources(say, self.context.request_context.backend.engine, *found):
+        for one in _resources(say, self.context.request_context.backend.jobs.place, *found):
             with ui.element("div").classes("oarsman-room"):
                 ui.label(one.name)
                 with ui.element("div").classes("oarsman-bar").props('role="img"') as bar:

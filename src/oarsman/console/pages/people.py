@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -88,7 +89,7 @@ class _People:
 
     # -- accounts --------------------------------------------------------------------------------------
     async def _refresh(self) -> None:
-        found = await self.context.ask(actions.accounts, self.caller, self.gate)
+        found = await self.context.ask(asyncio.to_thread, actions.accounts, self.caller, self.gate)
         self.accounts.clear()
         with self.accounts:
             if not found:
@@ -156,13 +157,13 @@ class _People:
 
     async def _do(self, act: Callable[[], Any]) -> bool:
         with self.firm:
-            done = await self.context.tried(act)
+            done = await self.context.tried(asyncio.to_thread, act)
             await self._refresh()
         return done
 
     # -- audit -----------------------------------------------------------------------------------------
     async def _more(self) -> None:
-        found = await self.context.ask(actions.audit, self.caller, self.gate, _ENTRIES, self.cursor)
+        found = await self.context.ask(asyncio.to_thread, actions.audit, self.caller, self.gate, _ENTRIES, self.cursor)
         self.cursor = found.next
         first = len(self.entries.rows)
         self.entries.add_rows(

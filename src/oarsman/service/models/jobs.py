@@ -36,6 +36,8 @@ class JobSummary(Value):
     workers_ready: int
     slots_per_worker: int
     ranks: int | None = None  # None: the launch line does not say
+    slots: int = 0  # of all hosts together
+    machines: str = ""  # of an inventory, the first of those it runs on: "node1, node2 +3"
     total_replicas: int
     cpus: float = 0.0  # of launcher and workers together, as requested
     memory_bytes: int = 0
@@ -90,6 +92,7 @@ class JobView(Value):
     machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine, where it is not one of its own
     manifest: str  # YAML, as it was given
     completed: str  # YAML with every default filled in
+    document: Mapping[str, Any] = Field(default_factory=dict)  # with its status, as Kubernetes would print it
     folder: str | None = None
 
 
@@ -97,6 +100,7 @@ class JobList(Value):
     items: Sequence[JobSummary]
     total: int  # that match, on all pages
     next: str | None = None  # hand it back as `cursor`
+    documents: Sequence[Mapping[str, Any]] = ()  # of the items, where they were asked for
 
 
 class JobQuery(Value):
@@ -111,6 +115,7 @@ class JobQuery(Value):
     sort: str = "-created"
     limit: Annotated[int, Field(ge=1, le=1000)] = 50
     cursor: str | None = None
+    documents: bool = False  # whole jobs as well, as Kubernetes would print them
 
 
 class Create(Value):
@@ -149,6 +154,26 @@ class EventView(Value):
     reason: str
     message: Sentence
     count: int = 1
+
+
+class Attention(Value):
+    """Who looks after a job, where that can be asked."""
+
+    silence: str | None = None  # why nothing happens with a job that has been there for a while
+    served: bool | None = None  # whether somebody looks after its namespace; None: nobody can say
+    workers_left: int = 0  # that still run although the job has ended, because it asked for that
+
+
+class HostUsageView(Value):
+    """What a host of a job uses now."""
+
+    host: str
+    role: str
+    processes: int | None
+    cpu_percent: float
+    memory_bytes: int
+    memory_limit_bytes: int | None = None
+    gpus: Sequence[int] = ()
 
 
 class LogLineView(Value):

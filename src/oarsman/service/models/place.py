@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -46,6 +46,35 @@ class PreviewView(Value):
     hostfile: str = ""
     launch_line: str = ""
     fit: FitView | None = None
+
+
+class PlanView(Value):
+    """Everything a job would be, before it is."""
+
+    mpi: str
+    hosts: Sequence[str]
+    ranks: Mapping[int, str]  # rank -> host
+    hostfile: str
+    discover_hosts: str
+    environment: Mapping[str, str]  # what is added to the variables that it inherits
+    launch_line: str  # as written
+    rewritten: str  # as it would run
+    objects: Sequence[str]
+    not_honoured: Sequence[str]
+    fit: FitView | None = None  # where the answer decides on which machines it would be
+    machines: Mapping[str, str] = Field(default_factory=dict)  # host -> machine, where it is not one of its own
+
+
+class Convert(Value):
+    """A document to be written in another version of the API."""
+
+    document: Mapping[str, Any]
+    api_version: Annotated[str, Field(max_length=100)]
+
+
+class Converted(Value):
+    manifest: str  # YAML
+    losses: Sequence[str] = ()  # what that version cannot say
 
 
 class Template(Value):

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 from ssh_hosts import Host, Rack
+from waiting import waiting
 
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.engines.hosts.core.job_spec import read_spec
@@ -52,8 +53,7 @@ class SshMachine(Machine):
     @property
     def jobs(self) -> SshBackend:
         if self._jobs is None:
-            self._jobs = SshBackend(str(self.inventory), self.paths)
-        assert isinstance(self._jobs, SshBackend)
+            self._jobs = waiting(SshBackend(str(self.inventory), self.paths))
         return self._jobs
 
     def until_all_finished(self) -> None:

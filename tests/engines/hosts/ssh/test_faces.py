@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 import yaml
 from ssh_hosts import Rack
+from waiting import waiting
 
 from oarsman import Client, names
 from oarsman.console.server import _backends
@@ -113,7 +114,7 @@ def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: Ssh
     backends = _backends(ConsoleSettings(engine="ssh", hosts=str(submitter.inventory), paths=submitter.paths))
     try:
         backend = backends.backend(None)
-        service = JobService(backend.jobs, Identity(name="ada", role=Role.ADMIN), engine=backend.engine)
+        service = waiting(JobService(backend.jobs, Identity(name="ada", role=Role.ADMIN)))
         assert [(host.name, host.state, host.total.cpus) for host in service.hosts()] == [
             (f"node{n}", "ready", 2.0) for n in range(1, 5)
         ]
@@ -125,7 +126,7 @@ def test_a_console_shows_the_hosts_and_whether_a_job_fits_on_them(submitter: Ssh
         assert never is not None
         assert (never.now, never.ever) == (False, False)
     finally:
-        backends.close()
+        waiting(backends).close()
 
 
 def test_a_console_without_its_inventory_does_not_start(submitter: SshMachine) -> None:

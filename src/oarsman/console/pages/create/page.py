@@ -252,11 +252,13 @@ class CreatePage:
         made: list[JobView] = []
         wanted = self._wanted()
         name = str(self.draft.values.get("name") or "")
+
+        async def create() -> None:
+            made.append(await self.context.request_context.service.create(wanted))
+
         self.submit.set_enabled(False)
         with self.firm:
-            if await self.context.attempt(
-                "submit", name, lambda: made.append(self.context.request_context.service.create(wanted))
-            ):
+            if await self.context.attempt("submit", name, create):
                 ui.run_javascript(f"localStorage.removeItem('{_DRAFT}')")
                 ui.navigate.to(f"/jobs/{made[0].summary.key}")
         self.submit.set_enabled(True)

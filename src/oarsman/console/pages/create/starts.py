@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 from nicegui import ui
 
@@ -30,27 +30,27 @@ _CHOOSE_FILE = f"""() => {{
 }}"""
 
 
-def template(service: JobService, name: str) -> str:
-    found = next((one for one in service.templates() if one.name == name), None)
+async def template(service: JobService, name: str) -> str:
+    found = next((one for one in await service.templates() if one.name == name), None)
     if found is None:
         raise NotFoundError(Text("there is no template '{name}'", name=name))
     return found.manifest
 
 
-def like(service: JobService, key: str, name: str | None = None) -> str:
+async def like(service: JobService, key: str, name: str | None = None) -> str:
     """The manifest of an earlier job, under that name or one that is free."""
-    document = for_another_run(documents(service.job(key).manifest, key)[0])
+    document = for_another_run(documents((await service.job(key)).manifest, key)[0])
     metadata = document["metadata"]
-    metadata["name"] = name or next(copy for copy in copies(metadata["name"]) if not _taken(service, key, copy))
+    metadata["name"] = name or await anext(_free(service, key, copies(metadata["name"])))
     return to_yaml([document])
 
 
-def _taken(service: JobService, key: str, name: str) -> bool:
-    try:
-        service.job(f"{key.partition('/')[0]}/{name}")
-    except NotFoundError:
-        return False
-    return True
+async def _free(service: JobService, key: str, copies: Iterable[str]) -> AsyncIterator[str]:
+    for name in copies:
+        try:
+            await service.job(f"{key.partition('/')[0]}/{name}")
+        except NotFoundError:
+            yield name
 
 
 async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:

@@ -144,7 +144,11 @@ class Actions:
         async def clone() -> None:
             wanted = Clone(name=name.value or None)
             about = f"{self.key} as {wanted.name}" if wanted.name else self.key
-            if await self.context.attempt("clone", about, lambda: made.append(service.clone(self.key, wanted))):
+
+            async def submit() -> None:
+                made.append(await service.clone(self.key, wanted))
+
+            if await self.context.attempt("clone", about, submit):
                 dialog.submit(True)
 
         with ui.dialog() as dialog, ui.card():

@@ -19,6 +19,7 @@ from oarsman.engines.kube.client.errors import (
 )
 from oarsman.engines.kube.client.informer import Informer
 from oarsman.engines.kube.client.kube import Kube
+from oarsman.engines.kube.client.list_watch import Listed, ListWatch
 from oarsman.engines.kube.client.meta import HasMeta, Meta, Owner, PartialObject
 from oarsman.engines.kube.client.pace import Pauses
 from oarsman.engines.kube.client.resources import Resource
@@ -38,6 +39,8 @@ __all__ = [
     "Invalid",
     "Kube",
     "ListPage",
+    "ListWatch",
+    "Listed",
     "Meta",
     "NotFound",
     "Owner",

@@ -1,26 +1,27 @@
-"""Keeps a copy of what the server has: lists once, then follows the changes, through every kind of interruption."""
+"""Keeps a copy of what the server has: lists once, then follows. Newer objects win, and each change is told once."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
-from typing import Generic
+from typing import Any, Generic, TypeVar
 
-from oarsman.engines.kube.client.cache import Cache, Changed, Key, T, is_older, key_of
 from oarsman.engines.kube.client.codec import WatchChange
-from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
+from oarsman.engines.kube.client.errors import Gone
 from oarsman.engines.kube.client.kube import Kube
-from oarsman.engines.kube.client.pace import Pauses, Pulse
+from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Trouble, is_older
+from oarsman.engines.kube.client.meta import HasMeta, Meta
+from oarsman.engines.kube.client.pace import Pauses
 from oarsman.engines.kube.client.resources import Resource
-from oarsman.errors import AccessError
-from oarsman.text.sentence import Text
+
+T = TypeVar("T", bound=HasMeta)
+Key = tuple[str, str]  # namespace and name
+Changed = Callable[[T | None, T | None], None]  # the object before and after
 
 _AT_ONCE = 100  # objects taken in before others get a turn
 _PAUSES = Pauses()
-_SOON = 1.0  # seconds; a watch that ends sooner without having told anything was no watch
 
 _log = logging.getLogger(__name__)
 
@@ -49,14 +50,14 @@ class Informer(Generic[T]):
             _Follower(
                 kube,
                 resource,
-                view,
                 scope,
                 self._cache,
+                self._listed,
+                view=view,
                 labels=labels,
                 fields=fields,
                 metadata_only=metadata_only,
                 pauses=pauses,
-                listed=self._listed,
             )
             for scope in scopes or (None,)
         ]
@@ -102,148 +103,141 @@ class _Follower(Generic[T]):
         self,
         kube: Kube,
         resource: Resource,
-        view: type[T],
         scope: str | None,
         cache: Cache[T],
-        *,
-        labels: str,
-        fields: str,
-        metadata_only: bool,
-        pauses: Pauses,
         listed: Callable[[], None],
+        **selection: Any,
     ) -> None:
-        self._kube = kube
-        self._resource = resource
-        self._view = view
-        self._scope = scope
-        self._cache = cache
-        self._labels = labels
-        self._fields = fields
-        self._metadata_only = metadata_only
-        self._pauses = pauses
-        self._listed = listed
-        self._version = ""  # everything up to it is in the cache
-        self._must_list = True
-        self._failures = 0
-        self.listed_once = False
-        self.trouble: str | None = None
+        self._plural, self._scope, self._cache, self._listed = resource.plural, scope, cache, listed
+        self._source: ListWatch[T] = ListWatch(kube, resource, scope, patience=self._endless, **selection)
+        self._seen: set[Key] = set()
+
+    @property
+    def listed_once(self) -> bool:
+        return self._source.listed
+
+    @property
+    def trouble(self) -> str | None:
+        return self._source.trouble
+
+    def _endless(self, error: Trouble) -> None:
+        if isinstance(error, Gone):
+            _log.info("%s; listing again", error)
+        elif str(error) != self.trouble:
+            _log.warning("not following %s: %s", self._plural, error)
 
     async def follow(self) -> None:
-        while True:
-            try:
-                if self._must_list:
-                    await self._list()
-                pause = await self._watch()
-            except Gone as gone:
-                _log.info("%s; listing again", gone)
-                self._must_list = True
-                self._failures += 1
-                # The first time there is nothing to wait for: the server just has a shorter memory than we were away.
-                pause = self._pauses.after(self._failures) if self._failures > 1 else 0.0
-            except (ApiError, AccessError) as error:
-                pause = self._troubled(error)
-            await asyncio.sleep(pause)
+        async with aclosing(self._source.news()) as news:
+            async for item in news:
+                if isinstance(item, Listed):
+                    await self._list(item)
+                else:
+                    self._take(item)
 
-    def _troubled(self, error: ApiError | AccessError) -> float:
-        self._failures += 1
-        if str(error) != self.trouble:
-            _log.warning("not following %s: %s", self._resource.plural, error)
-        self.trouble = str(error)
-        if isinstance(error, AccessError) or not error.retryable:
-            return self._pauses.after_refusal()
-        return max(self._pauses.after(self._failures), error.retry_after or 0.0)
-
-    def _well(self) -> None:
-        self.trouble = None
-
-    async def _list(self) -> None:
+    async def _list(self, page: Listed[T]) -> None:
         """Takes in what is there, and drops what is no longer."""
-        seen: set[Key] = set()
-        version = ""
-        backwards = False
-        async for page in self._kube.pages(
-            self._resource,
-            self._scope,
-            labels=self._labels,
-            fields=self._fields,
-            view=self._view,
-            metadata_only=self._metadata_only,
-        ):
-            if page.first:
-                seen.clear()
-            version = page.version
-            backwards = is_older(version, self._version)  # the cluster was restored from a backup
-            for start in range(0, len(page.items), _AT_ONCE):
-                for item in page.items[start : start + _AT_ONCE]:
-                    seen.add(key_of(item.metadata))
-                    self._cache.put(item, even_if_older=backwards)
-                await asyncio.sleep(0)
-        self._drop_unseen(seen, version, backwards)
-        self._version = version
-        self._must_list = False
-        self._well()
-        self.listed_once = True
-        self._listed()
+        if page.first:
+            self._seen.clear()
+        for start in range(0, len(page.items), _AT_ONCE):
+            for item in page.items[start : start + _AT_ONCE]:
+                self._seen.add(key_of(item.metadata))
+                self._cache.put(item, even_if_older=page.restored)
+            await asyncio.sleep(0)
+        if page.last:
+            self._drop_unseen(page)
+            self._listed()
 
-    def _drop_unseen(self, seen: set[Key], version: str, backwards: bool) -> None:
+    def _drop_unseen(self, page: Listed[T]) -> None:
         for key in self._cache.keys_in(self._scope):
             item = self._cache.get(key)
-            if key in seen or item is None:
+            if key in self._seen or item is None:
                 continue
             # A write of our own that the list is too old to know stays; the watch will tell about it.
-            if backwards or not is_older(version, item.metadata.resource_version):
+            if page.restored or not is_older(page.version, item.metadata.resource_version):
                 self._cache.drop(key, item.metadata.uid)
-
-    async def _watch(self) -> float:
-        """Follows until the server ends it; how long to wait before the next one."""
-        started = time.monotonic()
-        changes = self._kube.watch(
-            self._resource,
-            self._scope,
-            labels=self._labels,
-            fields=self._fields,
-            since=self._version,
-            view=self._view,
-            metadata_only=self._metadata_only,
-            opened=self._well,
-        )
-        try:
-            async with aclosing(changes), asyncio.timeout(None) as guard:
-                told = await self._hear(changes, guard)
-        except TimeoutError as error:
-            trying = f"watch {self._resource.plural}"
-            raise Unavailable(trying, Text("the server has fallen silent"), reason="Timeout") from error
-        if told or time.monotonic() - started > _SOON:
-            self._failures = 0
-            return 0.0
-        self._failures += 1
-        return self._pauses.after(self._failures)
-
-    async def _hear(self, changes: AsyncIterator[WatchChange[T]], guard: asyncio.Timeout) -> int:
-        """Takes in changes to the end; how many there were. Bookmarks are the server's pulse."""
-        now = asyncio.get_running_loop().time
-        pulse = Pulse(self._pauses.silence)
-        told = 0
-        async for change in changes:
-            guard.reschedule(pulse.heard(now(), regular=change.type == "BOOKMARK"))
-            self._failures = 0
-            self._take(change)
-            told += 1
-            if told % _AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return told
+        self._seen.clear()
 
     def _take(self, change: WatchChange[T]) -> None:
         if change.object is None:
-            self._heard(change.version)
             return
         meta = change.object.metadata
         if change.type == "DELETED":
             self._cache.drop(key_of(meta), meta.uid)
         else:
             self._cache.put(change.object)
-        self._heard(meta.resource_version)
 
-    def _heard(self, version: str) -> None:
-        if version and not is_older(version, self._version):
-            self._version = version
+
+def key_of(meta: Meta) -> Key:
+    return meta.namespace, meta.name
+
+
+class Cache(Generic[T]):
+    """Objects by name and by index."""
+
+    def __init__(self, index: Callable[[T], str | None] | None, changed: Changed[T] | None) -> None:
+        self._items: dict[Key, T] = {}
+        self._index = index
+        self._indexed: dict[str, dict[Key, T]] = {}
+        self._changed = changed
+
+    def get(self, key: Key) -> T | None:
+        return self._items.get(key)
+
+    def of(self, index_value: str) -> Collection[T]:
+        return tuple(self._indexed.get(index_value, {}).values())
+
+    def all(self) -> Collection[T]:
+        return tuple(self._items.values())
+
+    def keys_in(self, namespace: str | None) -> list[Key]:
+        """The keys in a namespace, or all."""
+        return [key for key in self._items if namespace is None or key[0] == namespace]
+
+    def put(self, item: T, *, even_if_older: bool = False) -> None:
+        meta = item.metadata
+        key = key_of(meta)
+        old = self._items.get(key)
+        if old is not None:
+            known = old.metadata
+            if known.uid == meta.uid and known.resource_version == meta.resource_version:
+                return
+            if is_older(meta.resource_version, known.resource_version) and not even_if_older:
+                return
+            if known.uid != meta.uid:  # deleted and made again while nobody looked
+                self.drop(key, known.uid)
+                old = None
+        self._store(key, old, item)
+        self._tell(old, item)
+
+    def drop(self, key: Key, uid: str) -> None:
+        """Forgets the object, unless another one has its name now."""
+        old = self._items.get(key)
+        if old is not None and old.metadata.uid == uid:
+            del self._items[key]
+            self._unindex(key, old)
+            self._tell(old, None)
+
+    def _store(self, key: Key, old: T | None, new: T) -> None:
+        if old is not None:
+            self._unindex(key, old)
+        self._items[key] = new
+        value = self._index(new) if self._index else None
+        if value is not None:
+            self._indexed.setdefault(value, {})[key] = new
+
+    def _unindex(self, key: Key, old: T) -> None:
+        value = self._index(old) if self._index else None
+        if value is not None:
+            same = self._indexed[value]
+            del same[key]
+            if not same:
+                del self._indexed[value]
+
+    def _tell(self, old: T | None, new: T | None) -> None:
+        if self._changed is None:
+            return
+        try:
+            self._changed(old, new)
+        except Exception:  # the cache must go on following, whatever its listener makes of a change
+            meta = (new or old).metadata  # type: ignore[union-attr]  # one of them is there
+            _log.exception("a change of %s/%s was not taken in", meta.namespace, meta.name)

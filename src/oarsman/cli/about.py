@@ -1,0 +1,74 @@
+"""Verbs about the command itself and the process behind it: `version`, `completion`, `supervisor`."""
+
+from __future__ import annotations
+
+import click
+from click.shell_completion import get_completion_class
+
+from oarsman.cli import documents, options
+from oarsman.cli.messages import t
+from oarsman.cli.verbs import verb
+from oarsman.errors import UnsupportedError
+from oarsman.version import __version__
+
+
+@verb(
+    "version",
+    help=t("Show the version of oarsman, of Python and of the system. Put its output into a report."),
+    examples=[("oarsman version", ""), ("oarsman version -o json", t("the same, for a program"))],
+)
+@options.output("json", "yaml")
+def version_verb(output: str | None) -> None:
+    import platform
+
+    facts = {"oarsman": __version__, "python": platform.python_version(), "system": platform.platform()}
+    if output:
+        documents.emit(facts, output)
+    else:
+        for name, value in facts.items():
+            click.echo(f"{name} {value}")
+
+
+@verb(
+    "completion",
+    help=t("Print a script for shell completion: of verbs, options and jobs. Load it from the shell's profile."),
+    examples=[
+        ('eval "$(oarsman completion bash)"', t("in ~/.bashrc")),
+        ('eval "$(oarsman completion zsh)"', t("in ~/.zshrc")),
+        ("oarsman completion fish | source", t("in ~/.config/fish/config.fish")),
+    ],
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_verb(shell: str) -> None:
+    from oarsman.cli.main import cli
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise UnsupportedError(t("no completion for {shell}", shell=shell))
+    script = kind(cli, {}, "oarsman", "_OARSMAN_COMPLETE")
+    click.echo(script.source_template % script.source_vars())
+
+
+@verb(
+    "supervisor",
+    of_place=True,
+    help=t(
+        "See or end the process that looks after jobs. It starts by itself when it is needed and leaves when nothing "
+        "is left to do. Ending it ends no job: they go on, and the next command takes them up again."
+    ),
+    examples=[("oarsman supervisor status", ""), ("oarsman supervisor stop", "")],
+)
+@click.argument("what", type=click.Choice(["status", "stop"]))
+def supervisor_verb(what: str) -> None:
+    from oarsman.backends.local.supervisor_link import SupervisorLink
+    from oarsman.store.paths import Paths
+
+    caller = SupervisorLink(Paths.default())
+    pid = caller.pid()
+    if pid is None:
+        click.echo(t("no supervisor is running"))
+    elif what == "status":
+        click.echo(t("the supervisor runs as process {pid}", pid=pid))
+    else:
+        caller.stop()
+        click.echo(t("the supervisor has ended"))

@@ -1,0 +1,257 @@
+"""The routes of the service's operations, made from their declarations. Streams and files have answers of their own."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
+from pydantic.fields import FieldInfo
+from starlette.responses import StreamingResponse
+
+from oarsman.console.api import PREFIX, feeds, sse
+from oarsman.console.api.problems import responses
+from oarsman.console.api.request_context import Context, RequestContext
+from oarsman.errors import UsageError
+from oarsman.service import sweep_results, views
+from oarsman.service.contract import Namespace, operations
+from oarsman.service.models import JobQuery, LogFilter
+from oarsman.service.operations import Arguments, Operation
+from oarsman.text.sentence import Text
+
+router = APIRouter(prefix=PREFIX)
+
+Word = Annotated[str | None, Query(max_length=253)]
+Number = Annotated[int, Query(ge=0, le=10_000_000)]
+LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)]
+
+
+# -- what one asks for, as parameters ----------------------------------------------------------------
+def query_of(
+    namespace: Word = None,
+    state: Annotated[list[str] | None, Query(max_length=20, description="May be given more than once.")] = None,
+    owner: Word = None,
+    engine: Word = None,
+    sweep: Annotated[str | None, Query(max_length=253, description="The points of this sweep.")] = None,
+    search: Annotated[str | None, Query(max_length=1000, description="In name, description, reason and cause.")] = None,
+    sort: Annotated[
+        str, Query(max_length=40, description="A field of JobSummary; -field: largest first.")
+    ] = "-created",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    cursor: Annotated[str | None, Query(max_length=2000, description="`next` of the page before.")] = None,
+    documents: Annotated[bool, Query(description="Whole jobs as well, as Kubernetes would print them.")] = False,
+) -> JobQuery:
+    return JobQuery(
+        namespace=namespace,
+        states=state or (),
+        owner=owner,
+        engine=engine,
+        sweep=sweep,
+        search=search,
+        sort=sort,
+        limit=limit,
+        cursor=cursor,
+        documents=documents,
+    )
+
+
+def filter_of(
+    namespace: Word = None,
+    state: Annotated[list[str] | None, Query(max_length=20)] = None,
+    owner: Word = None,
+    engine: Word = None,
+    sweep: Word = None,
+    search: Annotated[str | None, Query(max_length=1000)] = None,
+) -> JobQuery:
+    return JobQuery(namespace=namespace, states=state or (), owner=owner, engine=engine, sweep=sweep, search=search)
+
+
+def only_of(
+    rank: Annotated[list[Number] | None, Query(max_length=1000, description="May be given more than once.")] = None,
+    worker: Annotated[list[Number] | None, Query(max_length=1000, description="May be given more than once.")] = None,
+    launcher: Annotated[bool, Query(description="Only what the launcher itself said.")] = False,
+    stream: Annotated[Literal["out", "err"] | None, Query()] = None,
+    search: Annotated[str | None, Query(max_length=1000, description="Case matters if it has a capital.")] = None,
+    attempt: Annotated[int | None, Query(ge=1, le=1_000_000, description="Default: the newest.")] = None,
+) -> LogFilter:
+    return LogFilter(
+        ranks=rank or (), workers=worker or (), launcher=launcher, stream=stream, search=search, attempt=attempt
+    )
+
+
+def _dependency(operation: Operation, kind: object) -> Any:
+    """Who makes a value of several parameters; None: one parameter is the value."""
+    if kind is JobQuery:
+        return Depends(filter_of if operation.streams else query_of)
+    return Depends(only_of) if kind is LogFilter else None
+
+
+# -- a route -------------------------------------------------------------------------------------------
+def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> inspect.Signature:
+    """What the framework is to hand over: the segments of the path, the body, the query, and what is `extra`."""
+    found: list[tuple[str, Any, Any]] = [("context", Context, inspect.Parameter.empty)]
+    kinds: dict[str, Any] = {name: one.annotation for name, one in operation.arguments.items()}
+    if operation.key is not None:
+        kinds["namespace"], kinds["name"] = Namespace, Annotated[str, operation.key.name]
+    kinds.update(operation.at)
+    found += [(n, _placed(kinds[n], Path), inspect.Parameter.empty) for n in re.findall(r"{(\w+)}", operation.path)]
+    if operation.whole_body:
+        found.append((operation.whole_body, Annotated[kinds[operation.whole_body], Body()], inspect.Parameter.empty))
+    if operation.body is not None:
+        found.append(("body", Annotated[operation.body, Body()], inspect.Parameter.empty))
+    for one in operation.query:
+        dependency = _dependency(operation, one.annotation)
+        if dependency is not None:
+            found.append((one.name, Annotated[one.annotation, dependency], inspect.Parameter.empty))
+        else:
+            found.append((one.name, _placed(one.annotation, Query), one.default))
+    found += [(name, kind, default) for name, (kind, default) in extra.items()]
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Signature([inspect.Parameter(n, kind, annotation=a, default=d) for n, a, d in found])
+
+
+def _placed(kind: Any, place: Callable[..., Any]) -> Any:
+    """The type with its constraints, as a parameter of the path or the query."""
+    says = next((mark for mark in getattr(kind, "__metadata__", ()) if isinstance(mark, FieldInfo)), None)
+    more = {} if says is None else {"description": says.description, "examples": says.examples}
+    return Annotated[kind, place(**more)]
+
+
+def _arguments(operation: Operation, given: dict[str, Any]) -> Arguments:
+    """As the method takes them."""
+    found = {name: given[name] for name in operation.arguments if name in given}
+    if operation.key is not None:
+        found["key"] = f"{given['namespace']}/{given['name']}"
+    if operation.body is not None:
+        found.update({name: getattr(given["body"], name) for name in operation.body.model_fields})
+    for name in operation.at:
+        said = getattr(given[operation.whole_body], name)
+        if said != given[name]:
+            raise UsageError(
+                Text("the path says {path}, the body {body}", path=given[name], body=said),
+                field=name,
+                hint=Text("write the same name"),
+            )
+    return found
+
+
+def _plain(operation: Operation) -> Callable[..., Awaitable[Any]]:
+    async def answer(*, context: RequestContext, response: Response | None = None, **given: Any) -> Any:
+        arguments = _arguments(operation, given)
+        found = await getattr(context.service, operation.name)(**arguments)
+        if operation.noted:
+            await context.note(operation.noted, operation.about.format(answer=found, **arguments))
+        if response is not None:
+            response.headers["Location"] = PREFIX + operation.location.format(answer=found)
+        return found
+
+    return answer
+
+
+def _add(operation: Operation, answer: Callable[..., Awaitable[Any]], extra: Mapping[str, Any], **more: Any) -> None:
+    answer.__signature__ = _signature(operation, extra)  # type: ignore[attr-defined]
+    title = operation.title or re.sub(r"(?<!^)([A-Z])", r" \1", operation.id).title()
+    refused = responses(*operation.refuses)
+    router.add_api_route(
+        operation.path,
+        answer,
+        methods=[operation.method],
+        operation_id=operation.id,
+        name=operation.name,
+        summary=title,
+        description=operation.text,
+        tags=[operation.tag],
+        **{**more, "responses": {**refused, **more.get("responses", {})}},
+    )
+
+
+# -- streams and files -----------------------------------------------------------------------------------
+async def _changes(context: RequestContext, query: JobQuery, place: str | None) -> Response:
+    return context.stream(feeds.job_changes(context.service, context.backend.job_index, query))
+
+
+async def _watch(context: RequestContext, key: str, place: str | None) -> Response:
+    await context.service.job(key)  # whoever may not see it hears so at once
+    return context.stream(feeds.one_job(context.service, context.backend.job_index, key))
+
+
+async def _follow_log(
+    context: RequestContext, key: str, only: LogFilter, after: str | None, place: str | None
+) -> Response:
+    place = place or after
+    await context.service.log(key, only, after=place, limit=1)  # a job or a place that is not there is said at once
+    return context.stream(context.backend.followers.follow(key, views.log_query(only), place))
+
+
+async def _download_log(context: RequestContext, key: str, only: LogFilter) -> Response:
+    await context.service.job(key)
+    name = key.partition("/")[2]
+    headers = {"Content-Disposition": f'attachment; filename="{name}.log"'}
+    lines = context.service.download_log(key, only)
+    return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers=headers)
+
+
+_EVENTS: Mapping[str, tuple[Callable[..., Awaitable[Response]], str]] = {
+    "changes": (_changes, "JobChange"),
+    "watch": (_watch, "Job"),
+    "follow_log": (_follow_log, "LogPageView"),
+}
+_DOWNLOAD = {
+    "description": "Time, rank (- for the launcher), host, stream and text of every line.",
+    "content": {"text/plain": {"schema": {"type": "string"}}},
+}
+
+
+def _special(operation: Operation, answers: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Any]]:
+    async def answer(*, context: RequestContext, last_event_id: str | None = None, **given: Any) -> Response:
+        place = {"place": last_event_id} if operation.name in _EVENTS else {}
+        return await answers(context, **_arguments(operation, given), **place)
+
+    return answer
+
+
+def _add_all() -> None:
+    for operation in operations().values():
+        if operation.name in _EVENTS:
+            answers, what = _EVENTS[operation.name]
+            _add(
+                operation,
+                _special(operation, answers),
+                {"last_event_id": (LastEvent, None)},
+                status_code=200,
+                response_class=sse.EventStream,
+                responses=sse.described(what),
+            )
+        elif operation.streams:
+            file = {"status_code": 200, "response_class": Response, "responses": {200: _DOWNLOAD}}
+            _add(operation, _special(operation, _download_log), {}, **file)
+        elif operation.answer is type(None):
+            _add(operation, _plain(operation), {}, status_code=204, response_class=Response)
+        else:
+            extra = {"response": (Response, inspect.Parameter.empty)} if operation.location else {}
+            _add(operation, _plain(operation), extra, status_code=operation.status, response_model=operation.answer)
+
+
+_add_all()
+
+
+@router.get(
+    "/sweeps/{namespace}/{name}/results.csv",
+    operation_id="getSweepResults",
+    tags=["sweeps"],
+    response_class=Response,
+    responses={**responses(404), 200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
+async def get_results(
+    context: Context,
+    namespace: Annotated[Namespace, Path(examples=["default"])],
+    name: Annotated[
+        str, Path(min_length=1, max_length=40, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", examples=["rates"])
+    ],
+) -> Response:
+    """A row per point, for a spreadsheet."""
+    view = await context.service.sweep(f"{namespace}/{name}")
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    return Response(sweep_results.csv_text(view), media_type="text/csv", headers=headers)

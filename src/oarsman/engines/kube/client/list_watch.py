@@ -1,0 +1,164 @@
+"""What the server has of a resource, and then every change of it, through every kind of interruption.
+
+A watch that the server ends is taken up where it was; history that the server forgot is listed anew; a server that went
+away is asked again, for as long as whoever listens has patience.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+from oarsman.engines.kube.client.codec import WHOLE, T, WatchChange
+from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
+from oarsman.engines.kube.client.kube import Kube
+from oarsman.engines.kube.client.pace import Pauses, Pulse
+from oarsman.engines.kube.client.resources import Resource
+from oarsman.errors import AccessError
+
+Trouble = ApiError | AccessError
+_AT_ONCE: Final = 100  # changes told before others get a turn
+_SOON_SECONDS: Final = 1.0  # a watch that ends sooner without having told anything was no watch
+
+
+def is_older(version: str, than: str) -> bool:
+    """Versions are opaque by contract and integers in fact; what is not an integer is never called older."""
+    return version.isdigit() and than.isdigit() and int(version) < int(than)
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Generic[T]):
+    """A part of all there is. `first`: what was listed before no longer counts; `last`: what was not listed is gone.
+
+    `restored`: the cluster went back in time, as it does when a backup is restored.
+    """
+
+    items: list[T]
+    version: str
+    first: bool = False
+    last: bool = False
+    restored: bool = False
+
+
+class ListWatch(Generic[T]):
+    """`patience` is asked at each trouble for how many seconds of it are endured; None: for ever. Then it is raised."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        resource: Resource,
+        namespace: str | None,
+        *,
+        patience: Callable[[Trouble], float | None],
+        pauses: Pauses,
+        view: type[T] = WHOLE,
+        labels: str = "",
+        fields: str = "",
+        metadata_only: bool = False,
+    ) -> None:
+        self._kube, self._resource, self._namespace = kube, resource, namespace
+        self._selection: dict[str, Any] = {
+            "labels": labels,
+            "fields": fields,
+            "view": view,
+            "metadata_only": metadata_only,
+        }
+        self._patience, self._pauses = patience, pauses
+        self._version = ""  # everything up to it was told
+        self._must_list = True
+        self._failures = 0
+        self._answered = False  # since the last trouble
+        self._failing_since = 0.0
+        self.listed = False  # once at least
+        self.trouble: str | None = None  # why changes are not heard of at the moment
+
+    async def news(self) -> AsyncGenerator[Listed[T] | WatchChange[T], None]:
+        """Never ends by itself."""
+        while True:
+            try:
+                if self._must_list:
+                    async with aclosing(self._list()) as pages:
+                        async for page in pages:
+                            yield page
+                started, told = time.monotonic(), 0
+                async with aclosing(self._watch()) as changes:
+                    async for change in changes:
+                        yield change
+                        told += 1
+                        if told % _AT_ONCE == 0:
+                            await asyncio.sleep(0)
+                if told or time.monotonic() - started > _SOON_SECONDS:
+                    self._failures, pause = 0, 0.0
+                else:
+                    self._failures += 1
+                    pause = self._pauses.after(self._failures)
+            except (ApiError, AccessError) as error:
+                pause = self._troubled(error)
+            await asyncio.sleep(pause)
+
+    async def _list(self) -> AsyncGenerator[Listed[T], None]:
+        version, restored = "", False
+        pages = self._kube.pages(self._resource, self._namespace, **self._selection)
+        async with aclosing(pages):
+            async for page in pages:
+                version, restored = page.version, is_older(page.version, self._version)
+                yield Listed(page.items, version, first=page.first, restored=restored)
+        self._version, self._must_list, self.listed = version, False, True
+        self._well()
+        yield Listed([], version, last=True, restored=restored)
+
+    async def _watch(self) -> AsyncGenerator[WatchChange[T], None]:
+        """Until the server ends it. Bookmarks are the server's pulse: one that had it and falls silent is left."""
+        now = asyncio.get_running_loop().time
+        pulse, deadline = Pulse(self._pauses.silence), None
+        watched = self._kube.watch(
+            self._resource, self._namespace, since=self._version, opened=self._well, **self._selection
+        )
+        async with aclosing(watched):
+            while True:
+                try:
+                    async with asyncio.timeout_at(deadline):
+                        change = await anext(watched, None)
+                except TimeoutError as error:
+                    trying = f"watch {self._resource.plural}"
+                    raise Unavailable(trying, "the server has fallen silent", reason="Timeout") from error
+                if change is None:
+                    return
+                deadline = pulse.heard(now(), regular=change.type == "BOOKMARK")
+                self._failures = 0
+                yield change
+                version = _version_of(change)
+                if version and not is_older(version, self._version):
+                    self._version = version
+
+    def _well(self) -> None:
+        self.trouble, self._answered = None, True
+
+    def _troubled(self, error: Trouble) -> float:
+        """How long to wait before the next try."""
+        self._failures += 1
+        if self._answered:
+            self._answered, self._failing_since = False, time.monotonic()
+        limit = self._patience(error)
+        if limit is not None and time.monotonic() - self._failing_since > limit:
+            raise error
+        if isinstance(error, Gone):
+            self._must_list = True
+            # The first time there is nothing to wait for: the server just has a shorter memory than we were away.
+            return self._pauses.after(self._failures) if self._failures > 1 else 0.0
+        self.trouble = str(error)
+        if isinstance(error, AccessError) or not error.retryable:
+            return self._pauses.after_refusal()
+        return max(self._pauses.after(self._failures), error.retry_after or 0.0)
+
+
+def _version_of(change: WatchChange[Any]) -> str:
+    if change.object is None:
+        return change.version
+    if isinstance(change.object, dict):
+        return str(change.object["metadata"]["resourceVersion"])
+    return str(change.object.metadata.resource_version)

@@ -1,0 +1,162 @@
+"""From threads that wait to an event loop that does not: one loop, in a thread of its own, for synchronous callers.
+
+Nothing here polls. A caller that is interrupted (Ctrl-C) takes its work in the loop with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+_TICK_SECONDS: Final = 1.0  # a signal that comes just before a wait begins would not end it
+_LAST_WORDS_SECONDS: Final = 5.0
+_END: Final[Any] = object()
+
+
+class Portal:
+    def __init__(self) -> None:
+        ready = threading.Event()
+        self._thread = threading.Thread(target=self._turn, args=(ready,), name="portal", daemon=True)
+        self._thread.start()
+        ready.wait()
+        atexit.register(self.close)
+
+    def _turn(self, ready: threading.Event) -> None:
+        with asyncio.Runner() as runner:  # at the end it cancels what is under way and closes what was left open
+            self._loop = runner.get_loop()
+            ready.set()
+            self._loop.run_forever()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of the work. Interrupted, the work is cancelled and has ended before the interruption goes on."""
+        running = self._start(work)
+        try:
+            return running.wait()
+        finally:
+            running.end()
+
+    def iterate(self, source: AsyncGenerator[T, None]) -> PortalIterator[T]:
+        """What the source yields, one by one as it is asked for."""
+        return PortalIterator(self, source)
+
+    @property
+    def open(self) -> bool:
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        """What is under way ends, what is open in the loop is closed, the thread ends."""
+        atexit.unregister(self.close)
+        if self.open:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_LAST_WORDS_SECONDS)
+
+    def _start(self, work: Coroutine[Any, Any, T]) -> _Work[T]:
+        if threading.current_thread() is self._thread or not self.open:
+            work.close()
+            raise RuntimeError("the portal is closed, or would wait for itself")
+        return _Work(self._loop, work)
+
+
+class _Work(Generic[T]):
+    """A task of the loop that another thread waits for."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T]) -> None:
+        self._loop = loop
+        self._ended = threading.Event()
+        self._work = work
+        self._task: asyncio.Task[T] | None = None
+        with suppress(RuntimeError):  # the loop was closed just now
+            loop.call_soon_threadsafe(self._begin)
+
+    def _begin(self) -> None:
+        self._task = self._loop.create_task(self._work)
+        self._task.add_done_callback(lambda _: self._ended.set())
+
+    def wait(self) -> T:
+        while not self._ended.wait(_TICK_SECONDS):
+            if self._task is None and self._loop.is_closed():
+                self._work.close()
+                raise asyncio.CancelledError("the portal was closed")
+        assert self._task is not None
+        return self._task.result()
+
+    def end(self) -> None:
+        """Cancelled, unless it has ended already; and then it has ended, unless it refuses to."""
+        if not self._ended.is_set():
+            with suppress(RuntimeError):  # the loop is closed, and everything in it has ended
+                self._loop.call_soon_threadsafe(self._cancel)
+                self._ended.wait(_LAST_WORDS_SECONDS)
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+class PortalIterator(Iterator[T]):
+    """Ends with its source, with an error, and when any thread closes it: one that waits for the next thing at that
+    moment is told that there is none. If nobody has it any more, the loop closes its source."""
+
+    def __init__(self, portal: Portal, source: AsyncGenerator[T, None]) -> None:
+        self._portal, self._source = portal, source
+        self._lock = threading.Lock()
+        self._work: _Work[T] | None = None
+        self._over = False
+
+    def __next__(self) -> T:
+        with self._lock:
+            if self._over or not self._portal.open:
+                raise StopIteration
+            self._work = self._portal._start(_next(self._source))
+        try:
+            item = self._work.wait()
+            if item is not _END:
+                return item
+        except asyncio.CancelledError:  # it was closed, or the portal was
+            pass
+        except BaseException:  # also when interrupted
+            self.close()
+            raise
+        self._over = True
+        raise StopIteration
+
+    def close(self) -> None:
+        with self._lock:
+            over, self._over, work = self._over, True, self._work
+        if over:
+            return
+        if work is not None:
+            work.end()
+        if self._portal.open:
+            self._portal.run(self._source.aclose())
+
+
+async def _next(source: AsyncGenerator[T, None]) -> T:
+    return await anext(source, _END)
+
+
+_shared: Portal | None = None
+_lock = threading.Lock()
+
+
+def shared() -> Portal:
+    """The one of this process. Ask for it each time: a process that was forked has none of its threads."""
+    global _shared
+    with _lock:
+        if _shared is None:
+            _shared = Portal()
+        return _shared
+
+
+def _forked() -> None:
+    global _shared, _lock
+    _shared, _lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forked)

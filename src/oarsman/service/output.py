@@ -1,0 +1,123 @@
+"""The part of the service that is about what a job said and did: events, log, usage, progress, who looks after it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, TypeVar
+
+from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine
+from oarsman.errors import OarsmanError, UsageError
+from oarsman.service import views
+from oarsman.service.contract import ALL_LINES
+from oarsman.service.models import (
+    Attention,
+    EventView,
+    HostUsageView,
+    LogFilter,
+    LogPageView,
+    Progress,
+    UsagePoint,
+)
+from oarsman.service.progress import ProgressKept
+from oarsman.text.sentence import Text
+
+T = TypeVar("T")
+
+
+class OutputService:
+    _jobs: Backend
+    _progress: ProgressKept
+    _now: Callable[[], datetime]
+
+    if TYPE_CHECKING:  # what the rest of the service has
+
+        async def _seen(self, key: str) -> JobRecord: ...
+        async def _may_see(self, key: str) -> None: ...
+
+    async def events(self, key: str) -> Sequence[EventView]:
+        await self._may_see(key)
+        return [EventView.of(found) for found in await self._jobs.events(key)]
+
+    async def log(
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int = 500,
+    ) -> LogPageView:
+        if after is not None and before is not None:
+            raise UsageError(Text("lines come after a place or before one, not both"), field="before")
+        await self._may_see(key)
+        return views.log_page(
+            await self._jobs.log_page(key, views.log_query(only), after=after, before=before, limit=limit)
+        )
+
+    async def follow_log(
+        self, key: str, only: LogFilter = ALL_LINES, *, after: str | None = None
+    ) -> AsyncGenerator[LogPageView, None]:
+        await self._may_see(key)
+        async with aclosing(self._jobs.log_follow(key, views.log_query(only), after=after)) as pages:
+            async for page in pages:
+                if page.lines:
+                    yield views.log_page(page)
+
+    async def lines(
+        self,
+        key: str,
+        only: LogFilter = ALL_LINES,
+        *,
+        since: datetime | None = None,
+        tail: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[Sequence[LogLine], None]:
+        await self._may_see(key)
+        query = replace(views.log_query(only), since=since, tail=tail, follow=follow)
+        async with aclosing(self._jobs.logs(key, query)) as blocks:
+            async for lines in blocks:
+                yield lines
+
+    async def download_log(self, key: str, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
+        """Plain text: time, rank and the line, for people and their tools."""
+        await self._may_see(key)
+        async with aclosing(self._jobs.logs(key, views.log_query(only))) as blocks:
+            async for lines in blocks:
+                yield "".join(map(_as_text, lines)).encode("utf-8", "replace")
+
+    async def usage(self, key: str, *, since: datetime | None = None) -> Sequence[UsagePoint]:
+        await self._may_see(key)
+        if since is not None and since.tzinfo is None:  # a time that mentions no zone is meant in UTC
+            since = since.replace(tzinfo=UTC)
+        return [UsagePoint.of(sample) for sample in await self._jobs.usage_series(key, since=since)]
+
+    async def usage_now(self, key: str) -> Sequence[HostUsageView]:
+        await self._may_see(key)
+        return [HostUsageView.of(found) for found in await self._jobs.usage(key)]
+
+    async def attention(self, key: str) -> Attention:
+        record, jobs = await self._seen(key), self._jobs
+        if record.status.finished:
+            left = await _if_known(jobs.workers_left(record.job)) if isinstance(jobs, KeepsWorkers) else None
+            return Attention(workers_left=left or 0)
+        if not isinstance(jobs, HasOperator):
+            return Attention()
+        served = await _if_known(jobs.served(record.job.namespace))
+        return Attention(silence=await _if_known(jobs.silence(key)), served=served)
+
+    async def progress(self, key: str) -> Progress:
+        return await self._progress.of(self._jobs, await self._seen(key), self._now())
+
+
+async def _if_known(asked: Awaitable[T]) -> T | None:
+    """What is not known, because nobody answers or the caller may not ask, is left out."""
+    with suppress(OarsmanError, OSError):
+        return await asked
+    return None
+
+
+def _as_text(line: LogLine) -> str:
+    return f"{line.stamp} {'-' if line.rank is None else line.rank} {line.host} {line.stream} {line.text}\n"
