@@ -49,14 +49,12 @@ def test_a_note_that_the_full_disk_cut_short_is_written_again(tmp_path: Path, mo
 
 def test_why_a_host_was_lost_is_noted_with_what_it_is_made_of(tmp_path: Path) -> None:
     why = Text("{who} gave no sign of life for {seconds} seconds", who=Text("it"), seconds=9)
-    made = {"pid": 1, "started": "1", "index": 0, "launcher": False, "address": "", "unset": []}
-    add_note(str(tmp_path), "host-made", host="a", **made)
-    add_note(str(tmp_path), "host-trouble", host="a", reason=why)
-    add_note(str(tmp_path), "log-trouble", reason="plain")
+    for fact in (MADE, notes.HostTrouble("x", why), notes.LogTrouble("plain")):
+        add_note(str(tmp_path), fact)
     seen = Seen()
-    for fact in JournalReader(str(tmp_path)).news():
-        seen.learn(fact)
-    assert dump(seen.hosts["a"].trouble) == dump(why)
+    for news in JournalReader(str(tmp_path)).news():
+        seen.learn(news)
+    assert dump(seen.hosts["x"].trouble) == dump(why)
     assert seen.log_trouble == "plain"
 
 

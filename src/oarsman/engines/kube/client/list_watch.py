@@ -19,6 +19,7 @@ from oarsman.engines.kube.client.kube import Kube
 from oarsman.engines.kube.client.pace import Pauses, Pulse
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.errors import AccessError
+from oarsman.text.sentence import Text
 
 Trouble = ApiError | AccessError
 _AT_ONCE: Final = 100  # changes told before others get a turn
@@ -125,7 +126,7 @@ class ListWatch(Generic[T]):
                         change = await anext(watched, None)
                 except TimeoutError as error:
                     trying = f"watch {self._resource.plural}"
-                    raise Unavailable(trying, "the server has fallen silent", reason="Timeout") from error
+                    raise Unavailable(trying, Text("the server has fallen silent"), reason="Timeout") from error
                 if change is None:
                     return
                 deadline = pulse.heard(now(), regular=change.type == "BOOKMARK")
