@@ -64,6 +64,7 @@ class Office:
 
     def close(self) -> None:
         self.portal.run(self.console.close())
+        shared().run(self.reviewer.close())
         self.portal.close()
 
     def again(self) -> None:

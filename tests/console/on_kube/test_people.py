@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from cluster.people import full_name
+from waiting import waiting
 
 from oarsman.console.api import accounts
 from oarsman.service.models import Role
@@ -100,7 +101,8 @@ def test_whoever_asks_is_told_who_they_are(people: Office) -> None:
 
 
 def test_buttons_are_offered_where_the_cluster_allows_a_change(people: Office) -> None:
-    rights = {name: people.console.backends.backend(people.tokens[name]).rights for name in people.tokens}
+    backends = people.console.backends
+    rights = {name: waiting(backends.backend(token).rights, people.portal) for name, token in people.tokens.items()}
     assert {name: found.look(people.namespace) for name, found in rights.items()} == {
         "edith": True,
         "vera": False,

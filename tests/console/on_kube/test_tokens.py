@@ -11,6 +11,7 @@ from cluster.cluster import Cluster
 from cluster.kubectl import until
 from cluster.people import full_name, person, token
 from starlette.requests import HTTPConnection
+from waiting import waiting
 
 from oarsman.backends.kube.identity import Reviewer, claims
 from oarsman.console.security.cluster_tokens import GOOD_SECONDS
@@ -168,7 +169,7 @@ def test_one_who_may_review_tokens_also_knows_those_that_say_nothing_of_themselv
     """Opaque tokens, as a cluster's static file has them: by TokenReview they get their name."""
     access = load_access(kubeconfig=Path(str(served.kubeconfig)))
     opaque = str(access.credentials.known["Authorization"]).removeprefix("Bearer ")  # type: ignore[attr-defined]
-    alone, helped = Reviewer(access), Reviewer(access, access)
+    alone, helped = waiting(Reviewer(access)), waiting(Reviewer(access, access))
     try:
         nameless, named = alone.known(opaque), helped.known(opaque)
         assert nameless is not None
