@@ -195,3 +195,15 @@ began.wait()
 """
     done = subprocess.run([sys.executable, "-X", "dev", "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("exit", [KeyboardInterrupt, SystemExit])
+def test_what_would_end_the_program_reaches_the_caller_and_leaves_the_loop_to_others(
+    portal: Portal, exit: type[BaseException]
+) -> None:
+    async def work() -> None:
+        raise exit
+
+    with pytest.raises(exit):
+        portal.run(work())
+    assert portal.run(asyncio.sleep(0, "still there")) == "still there"

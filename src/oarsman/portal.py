@@ -72,12 +72,21 @@ class _Work(Generic[T]):
         self._ended = threading.Event()
         self._work = work
         self._task: asyncio.Task[T] | None = None
+        self._exit: BaseException | None = None
         with suppress(RuntimeError):  # the loop was closed just now
             loop.call_soon_threadsafe(self._begin)
 
     def _begin(self) -> None:
-        self._task = self._loop.create_task(self._work)
+        self._task = self._loop.create_task(self._carry_out())
         self._task.add_done_callback(lambda _: self._ended.set())
+
+    async def _carry_out(self) -> T:
+        """What is meant to end the program ends the caller, not the loop that others wait for, too."""
+        try:
+            return await self._work
+        except (KeyboardInterrupt, SystemExit) as error:
+            self._exit = error
+            raise asyncio.CancelledError from error
 
     def wait(self) -> T:
         while not self._ended.wait(_TICK_SECONDS):
@@ -85,6 +94,8 @@ class _Work(Generic[T]):
                 self._work.close()
                 raise asyncio.CancelledError("the portal was closed")
         assert self._task is not None
+        if self._exit is not None:
+            raise self._exit
         return self._task.result()
 
     def end(self) -> None:
@@ -149,7 +160,7 @@ def shared() -> Portal:
     """The one of this process. Ask for it each time: a process that was forked has none of its threads."""
     global _shared
     with _lock:
-        if _shared is None:
+        if _shared is None or not _shared.open:
             _shared = Portal()
         return _shared
 
