@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE
 from oarsman.job.launch_words import base_name, find
 
-__all__ = ["HostSlots", "LaunchLine", "Rewrite", "expected_placement", "parse", "rewrite", "with_tags", "with_wrapper"]
-
 
 @dataclass(frozen=True, slots=True)
 class HostSlots:
