@@ -98,9 +98,12 @@ class Resources:
 
     @property
     def gpus(self) -> int:
-        """Whole devices: nvidia.com/gpu, amd.com/gpu, nvidia.com/vgpu, ... but not GPU memory or cores."""
-        wanted = {**self.limits, **self.requests}
-        return sum(int(amount) for name, amount in wanted.items() if name.rsplit("/", 1)[-1] in ("gpu", "vgpu"))
+        return sum(int(amount) for name, amount in {**self.limits, **self.requests}.items() if is_gpu(name))
+
+
+def is_gpu(resource: str) -> bool:
+    """A whole device: gpu, nvidia.com/gpu, amd.com/gpu, nvidia.com/vgpu, ... but not its memory or cores."""
+    return resource.rsplit("/", 1)[-1] in ("gpu", "vgpu")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
