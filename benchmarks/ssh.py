@@ -27,7 +27,7 @@ from measure import ROOT, Oarsman, in_turn, oarsman, seconds
 sys.path.append(str(ROOT / "tests"))
 from ssh_hosts import Rack, rack
 
-from oarsman.status import timeline
+from oarsman import names
 
 T = TypeVar("T")
 MPIS = {  # how each is told, by its own words, what Oarsman finds out by itself: hosts, and the network between them
@@ -199,7 +199,7 @@ def starting(table: Table, sizes: Sizes, racked: Racked) -> None:
     table.add(f"{what}: {warm[0]:.2f} s", theirs.format(warm[1]), warm[0] / warm[1])
     for whose, (ours, rival) in (("hosts to ask", asked), ("a supervisor to start and hosts to ask", first)):
         table.add(f"the same, with {whose} first: {ours:.2f} s", theirs.format(rival), ours / rival)
-    launch = statistics.median(between(steps, timeline.ADMITTED, timeline.FIRST_OUTPUT) for steps in taken)
+    launch = statistics.median(between(steps, names.STEP_ADMITTED, names.STEP_FIRST_OUTPUT) for steps in taken)
     table.add(f"of it from admission to the first line: {launch:.2f} s", theirs.format(warm[1]), launch / warm[1])
     print(f"{title}, warm, median of each step: {where_time_goes(taken)}")
 
@@ -207,7 +207,7 @@ def starting(table: Table, sizes: Sizes, racked: Racked) -> None:
 def where_time_goes(steps: Sequence[dict[str, datetime]]) -> str:
     return ", ".join(
         f"{after} +{statistics.median(between(one, before, after) for one in steps):.2f} s"
-        for before, after in pairwise(timeline.STEPS)
+        for before, after in pairwise(names.STEPS)
     )
 
 

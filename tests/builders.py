@@ -10,11 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from oarsman import names
-from oarsman.job.job import Job
+from oarsman.job.job import Container, Job, RestartPolicy, Role, RunPolicy
 from oarsman.job.launch import LaunchLine
 from oarsman.job.observed import Exit, Member, Observed, Phase, RankReport
-from oarsman.job.policies import RestartPolicy, RunPolicy
-from oarsman.job.role import Container, Role
 from oarsman.job.state import Attempt, Condition, Status
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)

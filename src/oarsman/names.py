@@ -110,6 +110,15 @@ FAILED: Final = "Failed"
 QUEUED: Final = "Queued"  # waiting for room; not an upstream condition
 OUTDATED: Final = "EditsPending"  # an edit does not reach members that exist; not an upstream condition
 
+# -- Steps of a job's life, in the timeline of its status -----------------------------------------------
+STEP_SUBMITTED: Final = "submitted"
+STEP_ADMITTED: Final = "admitted"
+STEP_HOSTS_UP: Final = "hostsUp"
+STEP_LAUNCHED: Final = "launched"
+STEP_FIRST_OUTPUT: Final = "firstOutput"
+STEP_ENDED: Final = "ended"
+STEPS: Final = (STEP_SUBMITTED, STEP_ADMITTED, STEP_HOSTS_UP, STEP_LAUNCHED, STEP_FIRST_OUTPUT, STEP_ENDED)
+
 # -- Reasons ----------------------------------------------------------------------------------------
 REASON_CREATED: Final = N_("MPIJobCreated")
 REASON_RUNNING: Final = N_("MPIJobRunning")

@@ -19,8 +19,7 @@ from oarsman.cli import foreground
 from oarsman.cli.main import cli
 from oarsman.cli.session import Session
 from oarsman.errors import NotFoundError
-from oarsman.job.job import Job
-from oarsman.job.policies import CleanPodPolicy
+from oarsman.job.job import CleanPodPolicy, Job
 from oarsman.job.state import Attempt, Cause, Condition, Status
 
 from .fakes import NOW, RUNNING, SUCCEEDED, FakeJobs, a_status, at, oarsman

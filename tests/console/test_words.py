@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oarsman import names
 from oarsman.console.pages.create import fields
 from oarsman.console.parts import charts
 from oarsman.console.parts.style import STATES
@@ -10,7 +11,7 @@ from oarsman.errors import ConflictError
 from oarsman.manifest import form
 from oarsman.service.documents import all_templates
 from oarsman.service.models import Role
-from oarsman.status import messages, timeline
+from oarsman.status import messages
 from oarsman.text.catalogue import catalogue
 from oarsman.text.sentence import Text
 
@@ -28,7 +29,7 @@ def test_what_is_shown_by_name_has_its_text() -> None:
 
 def test_every_role_and_every_step_of_a_job_has_words() -> None:
     assert set(ROLES) == {role.value for role in Role}
-    assert set(timeline.STEPS) <= set(charts.STEPS)
+    assert set(names.STEPS) <= set(charts.STEPS)
 
 
 def test_engines_have_names_that_people_know() -> None:

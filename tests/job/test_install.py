@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from oarsman.job.install import FAILED, with_install
+from oarsman.job.environment import FAILED, with_install
 
 
 @pytest.mark.parametrize("commands", ["", " \n"])

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from oarsman import names
-from oarsman.job.job import Implementation, Job
+from oarsman.job.job import Container, Implementation, Job, Resources, Role, VolumeMount
 from oarsman.job.launch import LaunchLine
 from oarsman.job.mpi import Family, launcher_variables
 from oarsman.job.observed import Admission, Exit, Member, Observed, Phase, RankReport
-from oarsman.job.role import Container, Resources, Role, VolumeMount
 from oarsman.job.state import Attempt, Cause, ReplicaCount, Status
 from tests.builders import HOROVODRUN, MPIRUN, a_condition, a_job, a_worker
 

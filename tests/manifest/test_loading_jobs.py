@@ -4,9 +4,16 @@ import pytest
 from manifest_samples import V1, V2BETA1, command, spec, worker
 
 from oarsman.errors import ManifestError
-from oarsman.job.job import Implementation, LauncherCreation
-from oarsman.job.policies import CleanPodPolicy, ManagedBy, RestartPolicy
-from oarsman.job.role import EnvVar, Volume, VolumeMount
+from oarsman.job.job import (
+    CleanPodPolicy,
+    EnvVar,
+    Implementation,
+    LauncherCreation,
+    ManagedBy,
+    RestartPolicy,
+    Volume,
+    VolumeMount,
+)
 from oarsman.manifest import documents, job_checked_before, job_from_document, load
 from tests.builders import T0
 

@@ -6,59 +6,58 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.manifest.quantity import QuantityError, SuffixFamily, canonical, parse, spell
+from oarsman.manifest.quantity import QuantityError, parse
 
 
 @pytest.mark.parametrize(
-    ("written", "amount", "form"),
+    ("written", "amount"),
     [
-        ("0", "0", "0"),
-        ("1", "1", "1"),
-        (2, "2", "2"),
-        (0.1, "0.1", "100m"),
-        ("100m", "0.1", "100m"),
-        ("1k", "1000", "1k"),
-        ("1n", "1e-9", "1n"),
-        ("5u", "5e-6", "5u"),
-        ("4Gi", str(4 * 2**30), "4Gi"),
-        ("1.5Gi", str(3 * 2**29), "1536Mi"),
-        ("0.5Ki", "512", "512"),
-        ("1024Ki", str(2**20), "1Mi"),
-        ("1e3", "1000", "1e3"),
-        ("1E3", "1000", "1e3"),
-        ("1E", "1e18", "1E"),
-        ("12e6", "12e6", "12e6"),
-        ("1E-3", "0.001", "1e-3"),
-        (".5", "0.5", "500m"),
-        ("5.", "5", "5"),
-        ("+7", "7", "7"),
-        ("-3", "-3", "-3"),
-        ("0.1n", "1e-9", "1n"),
-        ("1500m", "1.5", "1500m"),
-        ("1000", "1000", "1k"),
-        ("8Ei", None, None),
-        ("1e-100", "1e-9", "1e-9"),
-        ("0e100", "0", "0"),
-        ("9223372036854775807", "9223372036854775807", "9223372036854775807"),
-        ("1025", "1025", "1025"),
-        ("1Ki", "1024", "1Ki"),
-        ("1023.5Ki", "1048064", "1048064"),
-        ("-1Ki", "-1024", "-1Ki"),
-        ("2P", "2e15", "2P"),
-        ("1.0000000001", "1.000000001", "1000000001n"),
-        ("3e0", "3", "3"),
-        ("0" * 63 + "1", "1", "1"),
-        ("7Ei", str(7 * 2**60), "7Ei"),
-        (1e-3, "0.001", "1m"),
+        ("0", "0"),
+        ("1", "1"),
+        (2, "2"),
+        (0.1, "0.1"),
+        ("100m", "0.1"),
+        ("1k", "1000"),
+        ("1n", "1e-9"),
+        ("5u", "5e-6"),
+        ("4Gi", str(4 * 2**30)),
+        ("1.5Gi", str(3 * 2**29)),
+        ("0.5Ki", "512"),
+        ("1024Ki", str(2**20)),
+        ("1e3", "1000"),
+        ("1E3", "1000"),
+        ("1E", "1e18"),
+        ("12e6", "12e6"),
+        ("1E-3", "0.001"),
+        (".5", "0.5"),
+        ("5.", "5"),
+        ("+7", "7"),
+        ("-3", "-3"),
+        ("0.1n", "1e-9"),
+        ("1500m", "1.5"),
+        ("1000", "1000"),
+        ("8Ei", None),
+        ("1e-100", "1e-9"),
+        ("0e100", "0"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("1025", "1025"),
+        ("1Ki", "1024"),
+        ("1023.5Ki", "1048064"),
+        ("-1Ki", "-1024"),
+        ("2P", "2e15"),
+        ("1.0000000001", "1.000000001"),
+        ("3e0", "3"),
+        ("0" * 63 + "1", "1"),
+        ("7Ei", str(7 * 2**60)),
+        (1e-3, "0.001"),
     ],
 )
-def test_an_amount_is_exact_and_has_one_canonical_form(written, amount: str | None, form: str | None) -> None:
-    if amount is None or form is None:
+def test_an_amount_is_exact(written, amount: str | None) -> None:
+    if amount is None:
         with pytest.raises(QuantityError):
             parse(written)
         return
     assert parse(written) == Decimal(amount)
-    assert canonical(written) == form
 
 
 @pytest.mark.parametrize(
@@ -102,20 +101,9 @@ def test_only_text_and_numbers_are_quantities(value) -> None:
         parse(value)
 
 
-amounts = st.integers(-(2**63) + 1, 2**63 - 1).flatmap(
-    lambda whole: st.sampled_from([Decimal(whole), Decimal(whole).scaleb(-9), Decimal(whole).scaleb(-3)])
-)
-
-
-@given(amounts, st.sampled_from(SuffixFamily))
-def test_spelling_and_reading_are_inverse(amount: Decimal, family: SuffixFamily) -> None:
-    assert parse(spell(amount, family)) == amount
-
-
-@given(amounts, st.sampled_from(SuffixFamily))
-def test_the_canonical_form_is_its_own_canonical_form(amount: Decimal, family: SuffixFamily) -> None:
-    form = canonical(spell(amount, family))
-    assert canonical(form) == form
+@given(st.integers(-(2**63) + 1, 2**63 - 1), st.sampled_from([("", 0), ("m", -3), ("n", -9), ("e-6", -6)]))
+def test_what_is_written_is_read_to_the_last_digit(whole: int, suffix: tuple[str, int]) -> None:
+    assert parse(f"{whole}{suffix[0]}") == Decimal(whole).scaleb(suffix[1])
 
 
 @given(
@@ -128,4 +116,4 @@ def test_any_text_is_a_quantity_or_a_quantity_error(text: str) -> None:
         amount = parse(text)
     except QuantityError:
         return
-    assert parse(canonical(text)) == amount
+    assert abs(amount) < 2**63

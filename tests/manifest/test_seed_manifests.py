@@ -5,8 +5,7 @@ from decimal import Decimal
 import pytest
 from manifest_samples import SEEDS
 
-from oarsman.job.job import ApiVersion, LauncherKind, Transport
-from oarsman.job.policies import CleanPodPolicy, RestartPolicy
+from oarsman.job.job import ApiVersion, CleanPodPolicy, LauncherKind, RestartPolicy, Transport
 from oarsman.manifest import documents, job_checked_before, job_from_document, load
 
 

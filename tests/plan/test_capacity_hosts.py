@@ -12,9 +12,8 @@ from typing import Any
 import pytest
 
 from oarsman import names
-from oarsman.job.job import Job
+from oarsman.job.job import Container, Job, Resources, Role
 from oarsman.job.observed import Admission, Place
-from oarsman.job.role import Container, Resources, Role
 from oarsman.plan.capacity import hosts, queue
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.gang import Gang, Party, Placed

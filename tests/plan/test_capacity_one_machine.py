@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oarsman import names
-from oarsman.job.policies import RestartPolicy
-from oarsman.job.role import Container, Resources, Role
+from oarsman.job.job import Container, Resources, RestartPolicy, Role
 from oarsman.plan.capacity import one_machine, queue
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.plan.capacity.gang import Gang, Party

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from oarsman import names
+from oarsman.job.job import CleanPodPolicy
 from oarsman.job.observed import Observed, Phase
-from oarsman.job.policies import CleanPodPolicy
 from oarsman.job.state import Attempt, ReplicaCount, Status
 from oarsman.plan.actions import CreateLauncher, DeleteWorker
 from oarsman.plan.reconcile import reconcile

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from oarsman import names
+from oarsman.job.job import CleanPodPolicy as Clean
 from oarsman.job.observed import Admission, Member, Observed, Phase
-from oarsman.job.policies import CleanPodPolicy as Clean
 from oarsman.job.state import Attempt, Status
 from oarsman.plan.actions import Action, DeleteJob, DeleteLauncher, DeleteWorker, Dismantle, PublishHosts
 from oarsman.plan.reconcile import reconcile

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from oarsman import names
+from oarsman.job.job import RestartPolicy as R
 from oarsman.job.observed import Exit, Observed, Phase
-from oarsman.job.policies import RestartPolicy as R
 from oarsman.job.state import Attempt
 from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker
 from oarsman.plan.policies.retry import delay

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from oarsman import names
-from oarsman.job.job import LauncherCreation
+from oarsman.job.job import CleanPodPolicy, LauncherCreation, RestartPolicy
 from oarsman.job.observed import Admission, Phase
-from oarsman.job.policies import CleanPodPolicy, RestartPolicy
 from oarsman.plan.policies import retry
 from oarsman.plan.reconcile import reconcile
 from tests.builders import a_job

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from oarsman import names
+from oarsman.job.job import ManagedBy
 from oarsman.job.observed import Admission, Observed, Phase, Place
-from oarsman.job.policies import ManagedBy
 from oarsman.plan.actions import CreateLauncher, CreateWorker, Prepare, PublishHosts
 from oarsman.plan.reconcile import reconcile
 from tests.builders import T0, a_job, a_launcher, a_worker, at, hosts, running, workers

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 from oarsman import names
+from oarsman.job.job import CleanPodPolicy
 from oarsman.job.observed import Admission, Observed, Phase
-from oarsman.job.policies import CleanPodPolicy
 from oarsman.job.state import Attempt, ReplicaCount
 from oarsman.plan.actions import CreateLauncher, CreateWorker, DeleteLauncher, DeleteWorker, Prepare, PublishHosts
 from oarsman.plan.reconcile import reconcile

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.job.described import described
-from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, ReplicaCount, Status
+from oarsman import names
+from oarsman.job.state import Attempt, Cause, Condition, QueuePlace, ReplicaCount, Status, described
 from oarsman.status.codec import from_wire, to_wire
-from oarsman.status.timeline import STEPS
 from oarsman.text.sentence import Text, dump
 from tests.builders import T0, a_status, at
 
@@ -60,7 +59,7 @@ statuses = st.builds(
     attempts=st.lists(attempts, max_size=3).map(tuple),
     cause=st.none() | causes,
     queue=st.none() | st.builds(QueuePlace, position=small, reason=texts),
-    timeline=st.dictionaries(st.sampled_from(STEPS), times),
+    timeline=st.dictionaries(st.sampled_from(names.STEPS), times),
     retry_at=st.none() | times,
     placement=st.dictionaries(small, st.sampled_from(["a-worker-0", "a-worker-1", "a-launcher"])),
     machines=st.dictionaries(st.sampled_from(["a-worker-0", "a-launcher"]), st.sampled_from(["node1", "node2"])),

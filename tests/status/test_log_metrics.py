@@ -9,8 +9,7 @@ from for_every import for_every, for_every_row
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oarsman.status.log_metrics import told
-from oarsman.status.metric_names import known
+from oarsman.status.log_metrics import known, told
 
 MEGATRON = (
     " iteration       10/  500000 | consumed samples:          320 | elapsed time per iteration (ms): 500.1 |"

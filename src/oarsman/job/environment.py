@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 State = Literal["Waiting", "Building", "Ready", "Failed"]
 
@@ -54,3 +55,15 @@ class BuildLog:
     text: str
     after: int  # hand it back to read on
     ended: bool  # nothing more will come
+
+
+# -- commands that prepare a host before the launcher starts (names.ANNOTATION_INSTALL) --------------------------
+FAILED: Final = "oarsman: the install commands failed with code"  # what the cause of the failure is known by
+_SCRIPT: Final = f'/bin/sh -e -c "$1" || {{ code=$?; echo "{FAILED} $code" >&2; exit "$code"; }}; shift; exec "$@"'
+
+
+def with_install(commands: str, argv: Sequence[str]) -> list[str]:
+    """The launcher's words, with the commands run before them; the first that fails ends it all."""
+    if not commands.strip():
+        return list(argv)
+    return ["/bin/sh", "-c", _SCRIPT, "install", commands, *argv]

@@ -10,15 +10,135 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
 from oarsman import names
 from oarsman.job.launch import LaunchLine
-from oarsman.job.policies import RunPolicy
-from oarsman.job.role import Role
 
 
+# -- policies: what each one does is decided in `plan/policies/`, one file each -----------------------------
+class CleanPodPolicy(str, Enum):
+    NONE = "None"
+    RUNNING = "Running"
+    ALL = "All"
+
+
+class RestartPolicy(str, Enum):
+    NEVER = "Never"
+    ON_FAILURE = "OnFailure"
+    ALWAYS = "Always"
+    EXIT_CODE = "ExitCode"  # 1-127 is permanent, 128-255 is worth another try
+
+
+class ManagedBy(str, Enum):
+    US = "kubeflow.org/mpi-operator"
+    TRAINING_OPERATOR = "kubeflow.org/training-operator"  # v1's name for the same thing
+    MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulingPolicy:
+    min_available: int | None = None
+    queue: str = ""
+    min_resources: Mapping[str, Decimal] | None = None
+    priority_class: str = ""
+    schedule_timeout_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPolicy:
+    clean_pod_policy: CleanPodPolicy = CleanPodPolicy.NONE
+    ttl_seconds_after_finished: int | None = None
+    active_deadline_seconds: int | None = None
+    backoff_limit: int | None = None  # None: see plan/policies/retry.py
+    suspend: bool = False
+    managed_by: ManagedBy | None = None
+    scheduling: SchedulingPolicy | None = None
+
+
+# -- roles: launcher and worker, and the part of their pod template that every engine honours ----------------
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvVar:
+    name: str
+    value: str = ""
+    field_path: str | None = None  # valueFrom.fieldRef.fieldPath
+    other_source: str | None = None  # secretKeyRef, configMapKeyRef, resourceFieldRef: Kubernetes only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    name: str
+    kind: str  # emptyDir, hostPath, configMap, ...
+    host_path: str | None = None
+    host_path_type: str = ""
+    medium: str = ""  # emptyDir: "" or "Memory"
+    size_limit: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VolumeMount:
+    name: str
+    mount_path: str
+    sub_path: str = ""
+    read_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """Amounts in base units: cores, bytes, devices."""
+
+    requests: Mapping[str, Decimal] = field(default_factory=dict)
+    limits: Mapping[str, Decimal] = field(default_factory=dict)
+
+    def effective(self, name: str) -> Decimal:
+        """What must be there: the request, or the limit where no request was made."""
+        return self.requests.get(name, self.limits.get(name, Decimal(0)))
+
+    @property
+    def gpus(self) -> int:
+        return sum(int(amount) for name, amount in {**self.limits, **self.requests}.items() if is_gpu(name))
+
+
+def is_gpu(resource: str) -> bool:
+    """A whole device: gpu, nvidia.com/gpu, amd.com/gpu, nvidia.com/vgpu, ... but not its memory or cores."""
+    return resource.rsplit("/", 1)[-1] in ("gpu", "vgpu")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    name: str
+    image: str = ""
+    command: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    working_dir: str | None = None
+    env: tuple[EnvVar, ...] = ()
+    env_from: tuple[str, ...] = ()  # names of the sources, Kubernetes only
+    resources: Resources = Resources()
+    mounts: tuple[VolumeMount, ...] = ()
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        return self.command + self.args
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    replicas: int = 1
+    restart_policy: RestartPolicy = RestartPolicy.NEVER
+    containers: tuple[Container, ...]
+    init_containers: tuple[Container, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    main: int = 0  # which container is the MPI one
+    template: Mapping[str, Any] = field(default_factory=dict, repr=False)  # the whole pod template, for Kubernetes
+
+    @property
+    def container(self) -> Container:
+        return self.containers[self.main]
+
+
+# -- the job -------------------------------------------------------------------------------------------------
 class ApiVersion(str, Enum):
     V1 = "kubeflow.org/v1"
     V2BETA1 = "kubeflow.org/v2beta1"

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from oarsman.job.launch_options import HYDRA_ONLY, LAUNCHERS, NEEDS_TWO_DASHES, UNPREDICTABLE
 from oarsman.job.launch_words import base_name, find
 
-__all__ = ["HostSlots", "LaunchLine", "Rewrite", "expected_placement", "parse", "rewrite", "with_tags", "with_wrapper"]
-
 
 @dataclass(frozen=True, slots=True)
 class HostSlots:
@@ -220,11 +218,11 @@ class _Asked:
         self.map_by = ""
         self.rank_by = ""
         self.oversubscribe = False
-        self.least: int | None = None
-        self.most: int | None = None
-        self.script: str | None = None
+        self.min_processes: int | None = None
+        self.max_processes: int | None = None
+        self.host_discovery_script: str | None = None
         self.unclear: list[str] = []
-        self.decisive: int | None = None
+        self.decisive_word: int | None = None
 
     def start_context(self) -> None:
         self.counts.append(None)
@@ -236,11 +234,11 @@ class _Asked:
         if name in _COUNTS:
             self.counts[-1] = self._count(option, value, word, decisive=True)
         elif name in ("min-np", "min-num-proc") and self.horovod:
-            self.least = self._count(option, value, word)
+            self.min_processes = self._count(option, value, word)
         elif name in ("max-np", "max-num-proc") and self.horovod:
-            self.most = self._count(option, value, word)
+            self.max_processes = self._count(option, value, word)
         elif name == "host-discovery-script":
-            self.script = value
+            self.host_discovery_script = value
         elif name in _PER_NODE or (name == "N" and not self.horovod):
             self.per_node = self._count(option, value, word, decisive=True)
         elif name == "pernode":
@@ -289,27 +287,20 @@ class _Asked:
         number = _number(value)
         if number is None:
             self.unclear.append(option.word)
-        elif decisive and (option.name in _COUNTS or self.decisive is None):
-            self.decisive = word
+        elif decisive and (option.name in _COUNTS or self.decisive_word is None):
+            self.decisive_word = word
         return number
 
     def result(self) -> dict[str, object]:
+        """The fields of a `LaunchLine` that options decide."""
         known = [count for count in self.counts if count is not None]
+        found = {name: value for name, value in vars(self).items() if name not in ("horovod", "counts")}
         return {
+            **found,
             "processes": sum(known) if known and len(known) == len(self.counts) else None,
-            "per_node": self.per_node,
-            "per_socket": self.per_socket,
             "hosts": tuple(self.hosts),
-            "hostfile": self.hostfile,
             "exports": tuple(self.exports),
-            "map_by": self.map_by,
-            "rank_by": self.rank_by,
-            "oversubscribe": self.oversubscribe,
-            "min_processes": self.least,
-            "max_processes": self.most,
-            "host_discovery_script": self.script,
             "unclear": tuple(dict.fromkeys(self.unclear)),
-            "decisive_word": self.decisive,
         }
 
 

@@ -98,20 +98,19 @@ class Sweep:
 def _well_formed(found: Sweep) -> bool:
     texts = (found.name, found.namespace, found.manifest, found.metric or "")
     numbers = (found.retries, found.at_once or 0)
-    values: list[object] = []
-    if isinstance(found.grid, dict) and all(isinstance(one, list) for one in found.grid.values()):
-        values += itertools.chain.from_iterable(found.grid.values())
-    else:
-        return False
-    if isinstance(found.points, list) and all(isinstance(one, dict) for one in found.points):
-        values += itertools.chain.from_iterable(one.values() for one in found.points)
-    else:
-        return False
     return (
         all(isinstance(one, str) for one in texts)
         and all(isinstance(one, int) for one in numbers)
-        and all(isinstance(one, Parameter) for one in values)
+        and isinstance(found.grid, dict)
+        and all(isinstance(one, list) for one in found.grid.values())
+        and isinstance(found.points, list)
+        and all(isinstance(one, dict) for one in found.points)
+        and all(isinstance(value, Parameter) for value in _values(found))
     )
+
+
+def _values(sweep: Sweep) -> Iterator[Parameter]:
+    return itertools.chain(*sweep.grid.values(), *(point.values() for point in sweep.points))
 
 
 def sweep_of(job: Job) -> str:
@@ -172,8 +171,7 @@ def _check_names(sweep: Sweep) -> None:
                 field=f"points[{index}]",
                 hint=Text("each has {names}", names=", ".join(known)),
             )
-    values = itertools.chain.from_iterable([*sweep.grid.values(), *(point.values() for point in sweep.points)])
-    if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+    if any(isinstance(value, float) and not math.isfinite(value) for value in _values(sweep)):
         raise UsageError(Text("a parameter is not a finite number"), field=where)
 
 

@@ -9,9 +9,19 @@ from decimal import Decimal
 from typing import Any
 
 from oarsman.job import launch
-from oarsman.job.job import Job
-from oarsman.job.policies import ManagedBy, RestartPolicy, RunPolicy, SchedulingPolicy
-from oarsman.job.role import Container, EnvVar, Resources, Role, Volume, VolumeMount
+from oarsman.job.job import (
+    Container,
+    EnvVar,
+    Job,
+    ManagedBy,
+    Resources,
+    RestartPolicy,
+    Role,
+    RunPolicy,
+    SchedulingPolicy,
+    Volume,
+    VolumeMount,
+)
 from oarsman.manifest import defaults
 from oarsman.manifest import document as doc
 from oarsman.manifest.quantity import parse as parse_quantity

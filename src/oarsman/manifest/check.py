@@ -257,22 +257,19 @@ def _not_in_list(document: Document, model: type[BaseModel], path: Path, given: 
 
 def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
     """The field names a mapping at this path may have."""
-    for step in path:
-        inner = _inner_model(_annotation(model, step))
-        if inner is None:
-            return []
-        model = inner
-    return [field.alias or name for name, field in model.model_fields.items()]
+    inner = _model_at(model, path)
+    return [field.alias or name for name, field in inner.model_fields.items()] if inner is not None else []
 
 
 def _literals(model: type[BaseModel], path: Path) -> list[str]:
-    for step in path[:-1]:
-        inner = _inner_model(_annotation(model, step))
-        if inner is None:
-            return []
-        model = inner
-    annotation = _annotation(model, path[-1])
-    found = [a for a in _flat(annotation) if isinstance(a, str)]
+    inner = _model_at(model, path[:-1])
+    return [a for a in _flat(_annotation(inner, path[-1])) if isinstance(a, str)] if inner is not None else []
+
+
+def _model_at(model: type[BaseModel], path: Path) -> type[BaseModel] | None:
+    found: type[BaseModel] | None = model
+    for step in path:
+        found = _inner_model(_annotation(found, step)) if found is not None else None
     return found
 
 

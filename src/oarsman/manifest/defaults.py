@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from oarsman.job.job import ApiVersion, Implementation, LauncherCreation, LauncherKind, Transport
-from oarsman.job.policies import CleanPodPolicy, RestartPolicy
-from oarsman.job.role import Container
+from oarsman.job.job import (
+    ApiVersion,
+    CleanPodPolicy,
+    Container,
+    Implementation,
+    LauncherCreation,
+    LauncherKind,
+    RestartPolicy,
+    Transport,
+)
 from oarsman.manifest.document import AnyMPIJob, MPIJobV1
 
 DEFAULT_SSH_PATH = "/root/.ssh"

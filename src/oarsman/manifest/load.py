@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from oarsman.errors import ManifestError, Problem
-from oarsman.job.job import Job
-from oarsman.job.role import Container, Role
+from oarsman.job.job import Container, Job, Role
 from oarsman.manifest.build import build_job
 from oarsman.manifest.check import MODELS, check_shape, without_nulls
 from oarsman.manifest.document import AnyMPIJob

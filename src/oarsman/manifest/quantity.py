@@ -1,15 +1,13 @@
 """Kubernetes quantities, exactly: 500m cores, 4Gi of memory, 1k of something.
 
 Amounts are Decimals in base units, so that nothing is rounded on the way and two spellings of one
-amount compare equal. The canonical form is the one Kubernetes itself writes: no fraction, the
-largest suffix that allows it, in the family (binary, decimal, exponent) the user chose.
+amount compare equal.
 """
 
 from __future__ import annotations
 
 import re
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
-from enum import Enum
 
 from oarsman.errors import did_you_mean
 from oarsman.text.sentence import Text
@@ -38,14 +36,6 @@ _COMMON_SLIPS = {
 }
 
 
-class SuffixFamily(str, Enum):
-    """Which suffixes an amount is written with."""
-
-    BINARY = "BinarySI"
-    DECIMAL = "DecimalSI"
-    EXPONENT = "DecimalExponent"
-
-
 class QuantityError(ValueError):
     """Not a quantity. `hint` says what was probably meant."""
 
@@ -56,27 +46,6 @@ class QuantityError(ValueError):
 
 def parse(value: str | int | float) -> Decimal:
     """The amount in base units. Numbers count as the text they were written as."""
-    return _parse(value)[0]
-
-
-def canonical(value: str | int | float) -> str:
-    """The same amount as Kubernetes would print it."""
-    amount, family = _parse(value)
-    return spell(amount, family)
-
-
-def spell(amount: Decimal, family: SuffixFamily = SuffixFamily.DECIMAL) -> str:
-    """An amount as text: an integer with the largest suffix that keeps it one."""
-    amount = _ceil_to_finest(amount)
-    if amount == 0:
-        return "0"
-    # Kubernetes, too, leaves the binary family for amounts that are not whole or below 1024.
-    if family is SuffixFamily.BINARY and abs(amount) >= 1024 and amount == amount.to_integral_value():
-        return _spell_binary(int(amount))
-    return _spell_decimal(amount, exponent=family is SuffixFamily.EXPONENT)
-
-
-def _parse(value: str | int | float) -> tuple[Decimal, SuffixFamily]:
     text = repr(value) if isinstance(value, float) else str(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise QuantityError(Text("must be a quantity such as 2, 500m or 4Gi"))
@@ -86,16 +55,16 @@ def _parse(value: str | int | float) -> tuple[Decimal, SuffixFamily]:
         raise QuantityError(Text("'{given}' is not a quantity such as 2, 500m or 4Gi", given=text[:40]), hint)
     number, suffix = Decimal(found["number"]), found["suffix"]
     if suffix in _DECIMAL:
-        amount, family = _EXACT.scaleb(number, _DECIMAL[suffix]), SuffixFamily.DECIMAL
+        amount = _EXACT.scaleb(number, _DECIMAL[suffix])
     elif suffix in _BINARY:
-        amount, family = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix])), SuffixFamily.BINARY
+        amount = _EXACT.multiply(number, Decimal(2 ** _BINARY[suffix]))
     elif suffix[1:].lstrip("+-").isdigit():
-        amount, family = _scaled(number, suffix), SuffixFamily.EXPONENT
+        amount = _scaled(number, suffix)
     else:
         raise _unknown_suffix(text, found["number"], suffix)
     if abs(amount) > _LARGEST:
         raise QuantityError(Text("'{given}' is more than Kubernetes can count (2^63 - 1)", given=text))
-    return _ceil_to_finest(amount), family
+    return _ceil_to_finest(amount)
 
 
 def _scaled(number: Decimal, suffix: str) -> Decimal:
@@ -123,20 +92,3 @@ def _ceil_to_finest(amount: Decimal) -> Decimal:
     rounded = amount.quantize(_FINEST, rounding="ROUND_UP", context=_EXACT)
     whole = rounded.to_integral_value()
     return whole if whole == rounded else rounded.normalize(_EXACT)
-
-
-def _spell_binary(amount: int) -> str:
-    for suffix, power in reversed(_BINARY.items()):
-        if amount % 2**power == 0:
-            return f"{amount >> power}{suffix}"
-    return str(amount)
-
-
-def _spell_decimal(amount: Decimal, *, exponent: bool) -> str:
-    for suffix, power in reversed(_DECIMAL.items()):
-        scaled = _EXACT.scaleb(amount, -power)
-        if scaled == scaled.to_integral_value():
-            if exponent:
-                suffix = f"e{power}" if power else ""
-            return f"{int(scaled)}{suffix}"
-    raise AssertionError(amount)  # every amount is a whole number of billionths

@@ -292,54 +292,32 @@ def _is_openmpi(job: Job, line: LaunchLine) -> bool:
 
 
 def _check_elastic(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:
-    low, now, high = line.min_processes, line.processes, line.max_processes
-    where = _word(job, line)
-    for count, name in ((low, Text("least")), (high, Text("most"))):
+    if wrong := _wrong_bounds(job, line):
+        yield document.problem(_word(job, line), wrong)
+
+
+def _wrong_bounds(job: Job, line: LaunchLine) -> str | None:
+    name, low, now, high = line.launcher, line.min_processes, line.processes, line.max_processes
+    for count, bound in ((low, Text("least")), (high, Text("most"))):
         if count is not None and count < 1:
-            yield document.problem(
-                where,
-                Text(
-                    "{launcher} must allow at least 1 process, but at {bound} {count} are asked for",
-                    launcher=line.launcher,
-                    bound=name,
-                    count=count,
-                ),
+            return Text(
+                "{launcher} must allow at least 1 process, but at {bound} {count} are asked for",
+                launcher=name,
+                bound=bound,
+                count=count,
             )
-            return
     if low is not None and high is not None and low > high:
-        yield document.problem(
-            where,
-            Text(
-                "{launcher} asks for at least {low} but at most {high} processes",
-                launcher=line.launcher,
-                low=low,
-                high=high,
-            ),
+        return Text(
+            "{launcher} asks for at least {low} but at most {high} processes", launcher=name, low=low, high=high
         )
-    elif low is not None and now is not None and now < low:
-        yield document.problem(
-            where,
-            Text(
-                "{launcher} starts {now} processes but wants at least {low}", launcher=line.launcher, now=now, low=low
-            ),
-        )
-    elif high is not None and now is not None and now > high:
-        yield document.problem(
-            where,
-            Text(
-                "{launcher} starts {now} processes but wants at most {high}", launcher=line.launcher, now=now, high=high
-            ),
-        )
-    elif low is not None and low > job.slots:
-        yield document.problem(
-            where,
-            Text(
-                "{launcher} waits for {low} processes but there are {slots}",
-                launcher=line.launcher,
-                low=low,
-                slots=_sum(job),
-            ),
-        )
+    if low is not None and now is not None and now < low:
+        return Text("{launcher} starts {now} processes but wants at least {low}", launcher=name, now=now, low=low)
+    if high is not None and now is not None and now > high:
+        return Text("{launcher} starts {now} processes but wants at most {high}", launcher=name, now=now, high=high)
+    if low is not None and low > job.slots:
+        slots = _sum(job)
+        return Text("{launcher} waits for {low} processes but there are {slots}", launcher=name, low=low, slots=slots)
+    return None
 
 
 def _check_slots(document: Document, job: Job, line: LaunchLine) -> Iterator[Problem]:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
+from oarsman import names
 from oarsman.job.observed import Member, Phase
 from oarsman.job.state import Attempt, Cause
 from oarsman.plan.turn import Turn
-from oarsman.status import timeline
 
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
@@ -37,7 +37,7 @@ def launched(turn: Turn, number: int, at: datetime, workers: int, *, held: bool 
     earlier = tuple(replace(a, cause=_brief(a.cause)) for a in _worth_keeping(turn.status.attempts))
     attempt = Attempt(number=number, started=at, workers=workers)
     turn = turn.become(attempts=(*earlier, attempt), placement={}, retry_at=None)
-    return turn if held else turn.mark(timeline.HOSTS_UP, at).mark(timeline.LAUNCHED, at)
+    return turn if held else turn.mark(names.STEP_HOSTS_UP, at).mark(names.STEP_LAUNCHED, at)
 
 
 def _worth_keeping(attempts: tuple[Attempt, ...]) -> Iterator[Attempt]:

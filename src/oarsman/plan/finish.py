@@ -13,7 +13,7 @@ from oarsman import names
 from oarsman.job.state import Cause
 from oarsman.plan import attempts
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, messages, timeline
+from oarsman.status import conditions, messages
 
 
 def succeed(turn: Turn) -> Turn:
@@ -51,6 +51,6 @@ def _wind_up(turn: Turn, reason: str, at: datetime) -> Turn:
     key = turn.job.key
     for type_ in (names.RUNNING, names.RESTARTING, names.QUEUED):
         turn = turn.unsay(type_, reason, messages.not_running_finished(key), at=at)
-    turn = turn.become(completion_time=at, queue=None, retry_at=None).mark(timeline.ENDED, at)
+    turn = turn.become(completion_time=at, queue=None, retry_at=None).mark(names.STEP_ENDED, at)
     # What is left of it is cleared away in the next turn, once this verdict is on record.
     return replace(turn.again(), over=True)

@@ -13,10 +13,9 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from oarsman import names
-from oarsman.job.job import Job
+from oarsman.job.job import Job, ManagedBy
 from oarsman.job.launch import rewrite
 from oarsman.job.observed import Observed, Phase
-from oarsman.job.policies import ManagedBy
 from oarsman.job.state import Cause, Status
 from oarsman.plan import attempts, placement
 from oarsman.plan.actions import Event, Plan, Severity
@@ -34,7 +33,7 @@ from oarsman.plan.policies import (
     ttl,
 )
 from oarsman.plan.turn import Turn
-from oarsman.status import conditions, messages, timeline
+from oarsman.status import conditions, messages
 from oarsman.text.sentence import Text, sentences
 
 _OURS: Final = (None, ManagedBy.US, ManagedBy.TRAINING_OPERATOR)
@@ -57,7 +56,7 @@ def reconcile(job: Job, observed: Observed, now: datetime) -> Plan:
 
 
 def created(turn: Turn) -> Turn:
-    turn = turn.mark(timeline.SUBMITTED, turn.job.created_at or turn.now)
+    turn = turn.mark(names.STEP_SUBMITTED, turn.job.created_at or turn.now)
     if turn.status.condition(names.CREATED) is not None:
         return turn
     message = messages.created(turn.job.key)
@@ -77,7 +76,7 @@ def _tell_rewriting(turn: Turn) -> Turn:
 
 def take_note(turn: Turn) -> Turn:
     """Enter what can be seen and is not a decision."""
-    turn = attempts.adopt(turn).mark(timeline.FIRST_OUTPUT, turn.seen.first_output_at)
+    turn = attempts.adopt(turn).mark(names.STEP_FIRST_OUTPUT, turn.seen.first_output_at)
     machines = {place.member: place.machine for place in turn.seen.admission.placement}
     if machines:
         turn = turn.become(machines=machines)
@@ -93,7 +92,7 @@ def running(turn: Turn) -> Turn:
         return turn
     message = messages.running(turn.job.key)
     begun = launcher.started_at or turn.now
-    turn = turn.mark(timeline.HOSTS_UP, begun).mark(timeline.LAUNCHED, begun)
+    turn = turn.mark(names.STEP_HOSTS_UP, begun).mark(names.STEP_LAUNCHED, begun)
     turn = turn.unsay(names.QUEUED, names.REASON_ADMITTED, message)
     if not turn.status.is_true(names.RUNNING):
         turn = turn.tell(names.REASON_RUNNING, message)
@@ -151,13 +150,12 @@ def reject(status: Status, problems: Sequence[FieldProblem], now: datetime, *, g
     found = sentences(Text("{field}: {problem}", field=p.field, problem=p.message) for p in problems)
     message = messages.cut(Text("Found validation errors: {found}", found=found))
     said = conditions.put(status.conditions, names.FAILED, True, reason=names.REASON_INVALID, message=message, at=now)
-    marked = timeline.mark(timeline.mark(status.timeline, timeline.SUBMITTED, now), timeline.ENDED, now)
     status = replace(
         status,
         conditions=said,
         completion_time=now,
         cause=Cause(summary=message),
-        timeline=marked,
+        timeline={names.STEP_SUBMITTED: now, **status.timeline, names.STEP_ENDED: now},
         observed_generation=generation,
         queue=None,
         retry_at=None,

@@ -22,7 +22,7 @@ from oarsman.job.job import Job
 from oarsman.job.observed import Member, Observed, Phase
 from oarsman.job.state import Attempt, Status
 from oarsman.plan.actions import Action, Event, Plan, Prepare, PublishHosts, Severity
-from oarsman.status import conditions, counts, timeline
+from oarsman.status import conditions, counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,10 @@ class Turn:
         return self.become(conditions=lowered)
 
     def mark(self, step: str, at: datetime | None) -> Turn:
-        return self.become(timeline=timeline.mark(self.status.timeline, step, at))
+        """The first time is kept: a retry or a resume does not rewrite it. What each attempt did, the attempts tell."""
+        if at is None or step in self.status.timeline:
+            return self
+        return self.become(timeline={**self.status.timeline, step: at})
 
     def wake_at(self, when: datetime) -> Turn:
         return replace(self, wake=when if self.wake is None else min(self.wake, when))

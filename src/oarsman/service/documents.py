@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.job.job import ApiVersion, Job
-from oarsman.job.role import Role
+from oarsman.job.job import ApiVersion, Job, Role
 from oarsman.service.models import Template
 from oarsman.text.catalogue import N_
 

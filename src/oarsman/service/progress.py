@@ -18,8 +18,7 @@ from oarsman.backends.base import Backend, JobRecord, LogLine, LogPage, LogQuery
 from oarsman.errors import NotFoundError
 from oarsman.service import views
 from oarsman.service.models import MetricPoint, MetricSeries, Progress, RankProgress, RankView
-from oarsman.status.log_metrics import told
-from oarsman.status.metric_names import EPOCH, STEP
+from oarsman.status.log_metrics import EPOCH, STEP, told
 from oarsman.status.stragglers import Pace, behind
 
 OLDEST: Final = 60_000  # lines of one look that are read in their order

@@ -17,8 +17,7 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any, Final, get_args, get_origin
 
-from oarsman.job.described import Described, described
-from oarsman.job.state import Status
+from oarsman.job.state import Described, Status, described
 from oarsman.text.sentence import Text, dump, load
 
 Document = dict[str, Any]

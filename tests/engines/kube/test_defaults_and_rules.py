@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from oarsman.errors import ManifestError
-from oarsman.job.job import Implementation, LauncherCreation
-from oarsman.job.policies import CleanPodPolicy, RestartPolicy
+from oarsman.job.job import CleanPodPolicy, Implementation, LauncherCreation, RestartPolicy
 from oarsman.manifest import job_from_document
 
 from .kube_jobs import V1, V2BETA1, document

@@ -12,7 +12,7 @@ from oarsman.engines.kube.objects import gang
 from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.engines.kube.objects.launcher import launcher
 from oarsman.engines.kube.objects.worker import worker
-from oarsman.job.role import Resources
+from oarsman.job.job import Resources
 
 from .kube_jobs import UID, V1, V2BETA1, a_kube_job
 

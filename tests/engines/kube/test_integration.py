@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from cluster.cluster import Cluster
 
+from oarsman import names
 from oarsman.engines.kube.client import resources as kinds
 from oarsman.job.state import Attempt, Cause, QueuePlace, ReplicaCount
 from oarsman.status.codec import to_wire
-from oarsman.status.timeline import STEPS
 from tests.builders import a_status, at
 
 from .kube_jobs import V1
@@ -315,7 +315,7 @@ def test_a_status_comes_back_from_the_server_as_it_was_written(served: Cluster, 
         retry_at=at(8),
         placement={0: "h", 1: "h"},
         machines={"h": "node1"},
-        timeline={step: at(1) for step in STEPS},
+        timeline={step: at(1) for step in names.STEPS},
     )
     assert all(getattr(full, field.name) for field in dataclasses.fields(full))
     assert all(getattr(attempt, field.name) for field in dataclasses.fields(attempt))

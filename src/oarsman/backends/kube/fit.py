@@ -12,8 +12,7 @@ from oarsman import names
 from oarsman.backends.base import Fit
 from oarsman.backends.kube.nodes import ClusterView, NodePodSpec, needs_of_pod, read
 from oarsman.engines.kube.client import Forbidden, Kube, Resource
-from oarsman.job.job import Job
-from oarsman.job.role import Role
+from oarsman.job.job import Job, Role
 from oarsman.plan.capacity import nodes
 from oarsman.plan.capacity.amounts import Capacity, total
 from oarsman.plan.capacity.gang import Gang, Party, Share, Toleration

@@ -13,9 +13,8 @@ from oarsman.engines.kube.objects import config_map
 from oarsman.engines.kube.objects.launcher import BARRIER
 from oarsman.engines.kube.objects.pod import fingerprint
 from oarsman.engines.kube.objects.preparation import FAILURES, impossible
-from oarsman.job.job import Implementation, Job, LauncherKind
+from oarsman.job.job import Implementation, Job, LauncherKind, Role
 from oarsman.job.observed import Admission, Exit, Member, Observed, Phase
-from oarsman.job.role import Role
 from oarsman.job.state import Status
 from oarsman.status.tags import Tags
 from oarsman.text.sentence import Text

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from oarsman.engines.kube.objects import secret
-from oarsman.job.job import Job
-from oarsman.job.role import Role
+from oarsman.job.job import Job, Role
 
 PORT: Final = 2222  # one that any user may open
 _HOST_PORTS: Final = range(20000, 30000)  # below what the kernel and Kubernetes hand out

@@ -7,6 +7,7 @@ from decimal import Decimal
 from functools import reduce
 from typing import Final
 
+from oarsman.job.job import is_gpu
 from oarsman.text.sentence import Text, listed
 
 _GIB: Final = Decimal(1024**3)
@@ -77,11 +78,6 @@ def total(amounts: Iterable[Capacity]) -> Capacity:
         for name, amount in one.items():
             found[name] += amount
     return found
-
-
-def is_gpu(name: str) -> bool:
-    """A whole device: gpu, nvidia.com/gpu, amd.com/gpu, ... but not its memory or cores."""
-    return name.rsplit("/", 1)[-1] in ("gpu", "vgpu")
 
 
 # -- words ------------------------------------------------------------------------------------------------

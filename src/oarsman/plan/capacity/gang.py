@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 from oarsman import names
-from oarsman.job.job import Job
+from oarsman.job.job import Job, Role
 from oarsman.job.observed import Place
-from oarsman.job.role import Role
 from oarsman.plan.capacity.amounts import Capacity
 from oarsman.text.sentence import Text
 

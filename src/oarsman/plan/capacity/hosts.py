@@ -13,8 +13,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Final
 
-from oarsman.job.job import Job
-from oarsman.job.role import Role
+from oarsman.job.job import Job, Role
 from oarsman.plan.capacity.amounts import Capacity, all_named, held_by, named, number, total
 from oarsman.plan.capacity.gang import Gang, Party, Share, asked_of
 from oarsman.plan.capacity.placement import Machine, Spot, emptied, fits, most_placed, most_workers, with_way_out

@@ -14,7 +14,7 @@ from oarsman import names
 from oarsman.job.state import Cause, QueuePlace
 from oarsman.plan import finish
 from oarsman.plan.turn import Turn
-from oarsman.status import messages, timeline
+from oarsman.status import messages
 from oarsman.text.sentence import Text
 
 # Objects of an earlier job of the same name are often still on their way out.
@@ -65,7 +65,7 @@ def admit(turn: Turn) -> Turn:
 
 def _admitted(turn: Turn) -> Turn:
     if turn.status.start_time is None:
-        turn = turn.become(start_time=turn.now).mark(timeline.ADMITTED, turn.now)
+        turn = turn.become(start_time=turn.now).mark(names.STEP_ADMITTED, turn.now)
     if turn.status.is_true(names.QUEUED) and turn.status.queue is not None:
         message = Text("MPIJob {key} has room and starts", key=turn.job.key)
         turn = turn.tell(names.REASON_ADMITTED, message)

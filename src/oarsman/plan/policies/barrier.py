@@ -23,7 +23,7 @@ from oarsman.plan import attempts, finish
 from oarsman.plan.actions import CreateLauncher
 from oarsman.plan.policies import elastic, replacement
 from oarsman.plan.turn import Turn, usable
-from oarsman.status import messages, timeline
+from oarsman.status import messages
 from oarsman.text.sentence import Text
 
 SOON: Final = timedelta(seconds=15)  # a start that takes longer is looked at again, to tell what it waits for
@@ -51,7 +51,7 @@ def launch(turn: Turn) -> Turn:
         return turn
     waiting = _waiting_for(turn)
     if waiting is None:
-        turn = turn.mark(timeline.HOSTS_UP, turn.now)
+        turn = turn.mark(names.STEP_HOSTS_UP, turn.now)
     retry_at = turn.status.retry_at
     if retry_at is not None and turn.now < retry_at:
         return turn.wake_at(retry_at)

@@ -18,8 +18,8 @@ from datetime import timedelta
 from typing import Final
 
 from oarsman import names
+from oarsman.job.job import CleanPodPolicy
 from oarsman.job.observed import Member
-from oarsman.job.policies import CleanPodPolicy
 from oarsman.plan.actions import DeleteLauncher, DeleteWorker, Dismantle
 from oarsman.plan.policies import elastic
 from oarsman.plan.turn import Turn

@@ -18,9 +18,8 @@ from typing import Final
 
 from oarsman import names
 from oarsman.backoff import Backoff
-from oarsman.job.job import Job
+from oarsman.job.job import Job, RestartPolicy
 from oarsman.job.observed import Exit, Phase
-from oarsman.job.policies import RestartPolicy
 from oarsman.job.state import Attempt, Cause
 from oarsman.plan import attempts, finish
 from oarsman.plan.actions import DeleteLauncher

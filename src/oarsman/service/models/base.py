@@ -9,7 +9,7 @@ from typing import Annotated, Any, Self, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, WrapValidator, create_model
 from pydantic.alias_generators import to_camel
 
-from oarsman.job.described import Described, described
+from oarsman.job.state import Described, described
 from oarsman.text.sentence import Text
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$", max_length=253)]

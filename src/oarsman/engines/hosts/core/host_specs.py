@@ -12,9 +12,8 @@ from typing import Any, ClassVar
 from oarsman import names
 from oarsman.engines.hosts.core.installed_mpi import LAUNCHERS, FoundMpi
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec
-from oarsman.job.install import with_install
-from oarsman.job.job import Job
-from oarsman.job.role import Role
+from oarsman.job.environment import with_install
+from oarsman.job.job import Job, Role
 
 SHIMMED = (*LAUNCHERS, "prterun")
 _GRACE_SECONDS = 10

@@ -22,9 +22,8 @@ from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount
 from oarsman.engines.hosts.core.separation import Separation, ip_command, only_loopback
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.local.host import address_of
-from oarsman.job.job import Implementation, Job
+from oarsman.job.job import Container, Implementation, Job, Role, Volume, VolumeMount
 from oarsman.job.mpi import launcher_variables
-from oarsman.job.role import Container, Role, Volume, VolumeMount
 from oarsman.text.sentence import Text
 
 PRIVATE_MASTER_PORT = 29500  # PyTorch's own default; nobody else is on a private network

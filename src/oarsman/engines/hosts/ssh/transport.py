@@ -28,9 +28,8 @@ from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import RetryableError, UnsupportedError, UserError
-from oarsman.job.job import Implementation, Job
+from oarsman.job.job import Implementation, Job, Role
 from oarsman.job.mpi import discover_hosts, hostfile
-from oarsman.job.role import Role
 from oarsman.text.sentence import Text
 
 _SWEEP_SECONDS = 15.0  # a machine that cannot be reached clears itself

@@ -15,8 +15,7 @@ from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.objects.common import KubeOptions, Object, metadata
 from oarsman.engines.kube.objects.pod import PodDraft
-from oarsman.job.job import Job, LauncherCreation
-from oarsman.job.role import Role
+from oarsman.job.job import Job, LauncherCreation, Role
 from oarsman.manifest.quantity import parse
 
 VOLCANO: Final = "volcano"

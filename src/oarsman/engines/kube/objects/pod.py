@@ -13,9 +13,7 @@ from oarsman.engines.kube import environments
 from oarsman.engines.kube.objects import config_map, secret
 from oarsman.engines.kube.objects.common import KubeOptions, Object, pod_labels
 from oarsman.engines.kube.objects.preparation import NOTHING, PodPreparation
-from oarsman.job.job import Job
-from oarsman.job.policies import RestartPolicy
-from oarsman.job.role import Role
+from oarsman.job.job import Job, RestartPolicy, Role
 
 CONFIG: Final = "mpi-job-config"
 SSH_AUTH: Final = "ssh-auth"
