@@ -16,8 +16,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Generic, Literal, Protocol, TypeVar
 
 from oarsman import names
-from oarsman.control.queue import WorkQueue
-from oarsman.control.turns import in_steps, over, so_far
+from oarsman.control.queue import WorkQueue, in_steps, over, so_far
 from oarsman.engines.contract import Assignment, Engine
 from oarsman.errors import ManifestError, OarsmanError, RetryableError
 from oarsman.job.job import Job

@@ -21,7 +21,7 @@ from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.follow import ObjectChanges
 from oarsman.engines.kube.client import Forbidden, load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating
-from oarsman.engines.kube.client.pace import Pauses
+from oarsman.engines.kube.client.list_watch import Pauses
 from oarsman.engines.kube.client.resources import PODS
 from oarsman.errors import UserError
 from tests.engines.kube.client.fakes import (

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from oarsman import names
-from oarsman.control.operator_settings import LEASE_NAME
+from oarsman.control.operator import LEASE_NAME
 from oarsman.engines.kube.client import Forbidden, Kube, NotFound, resources
 from oarsman.job.job import Job
 from oarsman.text.sentence import Text
