@@ -17,10 +17,10 @@ from logging.handlers import RotatingFileHandler
 
 from oarsman.control.admission import on_this_machine
 from oarsman.control.environments import Attaching
+from oarsman.control.host_state import ssh_hosts
 from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler
 from oarsman.control.sampler import EVERY_SECONDS, Sampler
-from oarsman.control.ssh import ssh_hosts
 from oarsman.control.store_records import StoreRecords
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.local import capacity
