@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def requirements(tmp_path: Path) -> str:
 
 
 def built(jobs: FakeJobs, name: str = "torch", **given: object) -> EnvironmentRecord:
-    jobs.environments.put(EnvironmentWanted(name=name, requirements="numpy", description="for training"))
+    asyncio.run(jobs.environments.put(EnvironmentWanted(name=name, requirements="numpy", description="for training")))
     return jobs.environments.become(name, "Ready", python="3.11.4", packages=("numpy==2.1.0",), **given)
 
 
@@ -31,7 +32,7 @@ class Ending:
     def __init__(self, jobs: FakeJobs, state: str, message: str = "") -> None:
         self._jobs, self._pieces, self._end = jobs, ["Collecting numpy\nInst", "", "alling\n"], (state, message)
 
-    def __call__(self, name: str, *, after: int = 0) -> BuildLog:
+    async def __call__(self, name: str, *, after: int = 0) -> BuildLog:
         text = self._pieces.pop(0)
         if not self._pieces:
             self._jobs.environments.become(name, *self._end, python="3.11.4", packages=("numpy==2.1.0",))  # type: ignore[arg-type]
@@ -44,7 +45,7 @@ def test_a_build_shows_its_log_as_it_comes(jobs: FakeJobs, requirements: str, mo
     result = oarsman(jobs, "env", "build", "torch", "-r", requirements, "-p", "scipy", "--python", "3.11")
     assert (result.exit_code, result.stdout) == (0, "Collecting numpy\nInstalling\n")
     assert result.stderr == "torch is ready: Python 3.11.4, 1 packages\n"
-    wanted = jobs.environments.get("torch").wanted
+    wanted = jobs.environments.records["torch"].wanted
     assert (wanted.requirements, wanted.python, wanted.mpi) == ("numpy\n\nscipy", "3.11", None)
 
 
@@ -62,7 +63,7 @@ def test_without_waiting_it_is_only_begun(jobs: FakeJobs) -> None:
     result = oarsman(jobs, "env", "build", "torch", "--no-wait", "--mpi", "mpich")
     assert (result.exit_code, result.stdout) == (0, "")
     assert result.stderr == "torch is being built; `oarsman env log torch -f` shows how it goes\n"
-    assert jobs.environments.get("torch").wanted.mpi == "mpich"
+    assert jobs.environments.records["torch"].wanted.mpi == "mpich"
 
 
 def test_what_is_ready_already_is_said_at_once(jobs: FakeJobs) -> None:

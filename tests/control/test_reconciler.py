@@ -75,7 +75,6 @@ class World:
         self.runner = runner
         self.now = NOW
         self.engine = PlayedEngine()
-        self.told: list[str] = []
         self.start()
 
     def start(self) -> None:
@@ -83,7 +82,7 @@ class World:
         queue = WorkQueue()
         machine = Machine(name="", capacity=Capacity(cpu=Decimal(400), memory=Decimal(1 << 40)))
         self.admission = on_this_machine(machine, queue.add)
-        records = StoreRecords(self.store, self.told.append, now=lambda: self.now)
+        records = StoreRecords(self.store, now=lambda: self.now)
         self.reconciler = Reconciler(records, EngineSite(self.engine, self.admission), queue, now=lambda: self.now)
 
     def submit(self, uid: str = "u", workers: int = 1, **spec: Any) -> None:
@@ -281,7 +280,6 @@ def test_a_job_whose_time_is_over_is_removed_and_the_engine_asked_for_nothing_el
     assert world.store.by_uid("u") is None
     assert not any(isinstance(action, DeleteJob) for action in world.engine.asked)
     assert world.engine.forgotten == ["u"]
-    assert world.told[-1] == "u"
 
 
 def test_what_is_left_of_a_job_without_a_record_is_removed(world: World) -> None:

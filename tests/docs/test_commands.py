@@ -194,7 +194,7 @@ def test_the_annotations_of_the_guide_are_those_of_the_program(document: str) ->
 
 @pytest.mark.parametrize("document", ON_HOSTS)
 def test_the_fields_of_an_inventory_are_those_of_the_program(document: str) -> None:
-    from oarsman.engines.hosts.ssh.inventory_yaml import FIELDS
+    from oarsman.engines.hosts.ssh.inventory_file import FIELDS
 
     table = re.split(r"^## ", (ROOT / document).read_text(), flags=re.M)[2]
     assert re.findall(r"^\| `(\w+)` \|", table, re.M) == list(FIELDS)

@@ -13,7 +13,7 @@ from console.api.memory import FAILED, QUEUED, RUNNING, SUCCEEDED, MemoryJobs, a
 from waiting import waiting
 
 from oarsman.backends.base import Amounts, HostRecord, Preview
-from oarsman.backends.local import preview as local_preview
+from oarsman.backends.local import capacity as local_preview
 from oarsman.errors import ConflictError, ForbiddenError, ManifestError, NotFoundError, UsageError
 from oarsman.manifest import documents, job_from_document
 from oarsman.portal import shared

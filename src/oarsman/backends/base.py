@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -379,3 +381,10 @@ class KeepsWorkers(Protocol):
     """Workers of a job that has ended go on if it asked for that (cleanPodPolicy: None)."""
 
     async def workers_left(self, job: Job) -> int: ...
+
+
+def current_user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as containers have them
+        return str(os.getuid())

@@ -10,7 +10,6 @@ import asyncio
 import builtins
 import contextlib
 import copy
-import getpass
 import os
 import threading
 import uuid
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EVERYTHING, Batch, EventRecord, JobRecord, LogLine, LogPage, LogQuery
+from oarsman.backends.base import EVERYTHING, Batch, EventRecord, JobRecord, LogLine, LogPage, LogQuery, current_user
 from oarsman.backends.local.follow import Listener, LocalChanges, Readable, changes
 from oarsman.backends.local.logs import LocalLogs
 from oarsman.backends.local.supervisor_link import SupervisorLink
@@ -59,7 +58,7 @@ class StoredBackend:
         self._logs = LocalLogs(self._paths, self._store, self._listening)
         self._changes: LocalChanges | None = None
         self._known: dict[str, Job] = {}
-        self._environments = LocalEnvironments(self._paths, self._store.unsettled, _user)
+        self._environments = LocalEnvironments(self._paths, self._store.unsettled, current_user)
         self.environments = StoredEnvironments(self._environments)
 
     async def close(self) -> None:
@@ -91,7 +90,7 @@ class StoredBackend:
                 namespace=job.namespace,
                 name=job.name,
                 engine=engine,
-                owner=owner or _user(),
+                owner=owner or current_user(),
                 folder=str(folder.absolute()),
                 document=job.document,
                 now=datetime.now(UTC),
@@ -390,13 +389,6 @@ def _as_stored(job: Job, stored: StoredJob) -> Job:
 def _undecodable(text: str) -> bool:
     """Whether it holds bytes that are no text, which no record can keep."""
     return any("\ud800" <= letter <= "\udfff" for letter in text)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, as containers have them
-        return str(os.getuid())
 
 
 def _umask() -> int:

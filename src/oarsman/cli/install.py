@@ -73,7 +73,7 @@ def command(
     output: str | None,
 ) -> None:
     from oarsman.backends.kube import install
-    from oarsman.backends.kube.errors import in_plain_words
+    from oarsman.backends.kube.lookups import in_plain_words
 
     watch = tuple(name.strip() for name in (watch_namespaces or "").split(",") if name.strip())
     settings = install.InstallSettings(namespace=place, image=image, kubectl_image=kubectl_delivery_image, watch=watch)
@@ -142,7 +142,7 @@ def show(step: InstallStep, session: Session) -> None:
 @pass_session
 def uninstall_verb(session: Session, place: str, with_crd: bool, force: bool, yes: bool) -> None:
     from oarsman.backends.kube import install
-    from oarsman.backends.kube.errors import in_plain_words
+    from oarsman.backends.kube.lookups import in_plain_words
 
     cluster = session.cluster()
     kube = session.run(cluster.kube())

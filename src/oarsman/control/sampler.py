@@ -13,9 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oarsman.control import remote_usage
-from oarsman.control.remote_usage import Figures
-from oarsman.control.usage import GpuUse, ProcessTable, gpus_in_use, living_hosts, traffic
+from oarsman.control import usage
+from oarsman.control.usage import Figures, GpuUse, ProcessTable, gpus_in_use, living_hosts, traffic
 from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec
 from oarsman.engines.hosts.core.journal import JournalReader
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
@@ -91,7 +90,7 @@ class Sampler:
                 if table is not None and uid in held:
                     self._sample(self._jobs[uid], hosts, now, table, held[uid], gpus)
                 else:
-                    self._note(self._jobs[uid], hosts, now, remote_usage.told(elsewhere[uid]))
+                    self._note(self._jobs[uid], hosts, now, usage.told(elsewhere[uid]))
             except OSError as error:  # a full disk, or the job was deleted this moment
                 log.warning("%s: its usage is not noted: %s", uid, error)
 

@@ -17,12 +17,8 @@ from oarsman.store.jobs import JobStore, StoredJob
 
 
 class StoreRecords:
-    def __init__(
-        self, store: JobStore, changed: Callable[[str], None], *, now: Callable[[], datetime] = utc_now
-    ) -> None:
-        """changed: is told the uid of every job that became different or is gone."""
+    def __init__(self, store: JobStore, *, now: Callable[[], datetime] = utc_now) -> None:
         self._store = store
-        self._changed = changed
         self._now = now
 
     def read(self, key: str) -> Record[StoredJob] | None:
@@ -60,7 +56,6 @@ class StoreRecords:
             return
         events = [(event.severity.value, event.reason, event.message) for event in plan.events]
         self._store.write_status(stored.uid, wire, finished=settled, events=events, now=self._now())
-        self._changed(stored.uid)
 
     async def leave(self, record: Record[StoredJob]) -> None:
         """It takes no room here and runs nothing; only its record is ours."""
@@ -74,7 +69,7 @@ class StoreRecords:
         return key
 
     def forgotten(self, key: str) -> None:
-        self._changed(key)
+        """The record was all there is."""
 
 
 def _record(stored: StoredJob) -> Record[StoredJob]:

@@ -17,10 +17,10 @@ from logging.handlers import RotatingFileHandler
 
 from oarsman.control.admission import on_this_machine
 from oarsman.control.environments import Attaching
+from oarsman.control.host_state import ssh_hosts
 from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler
 from oarsman.control.sampler import EVERY_SECONDS, Sampler
-from oarsman.control.ssh import ssh_hosts
 from oarsman.control.store_records import StoreRecords
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.local import capacity
@@ -45,13 +45,12 @@ class Supervisor:
         self._engines = here, ssh
         self._admission = on_here, on_ssh
         self._reconciler = Reconciler(
-            StoreRecords(self._store, self._broadcast),
+            StoreRecords(self._store),
             EngineSite(here, on_here),
             self._queue,
             others={ssh.name: EngineSite(ssh, on_ssh)},
         )
         self._sampler = Sampler(paths.job, every=float(os.environ.get("OARSMAN_SAMPLE_SECONDS", EVERY_SECONDS)))
-        self._watchers: set[asyncio.StreamWriter] = set()
         self._stop = asyncio.Event()
         self._idle = float(os.environ.get("OARSMAN_IDLE_SECONDS", _IDLE_SECONDS))
 
@@ -114,10 +113,10 @@ class Supervisor:
                     log.exception("usage could not be sampled")
 
     async def _leave_when_idle(self) -> None:
-        """No job, no watcher, no TTL to wait for: nobody needs us."""
+        """No job, no TTL to wait for: nobody needs us."""
         while True:
             await asyncio.sleep(self._idle)
-            busy = self._watchers or len(self._queue) or self._store.unfinished() or self._store.waiting_for_ttl()
+            busy = len(self._queue) or self._store.unfinished() or self._store.waiting_for_ttl()
             if not busy:
                 self._stop.set()
                 return
@@ -132,9 +131,6 @@ class Supervisor:
                 if "poke" in message:
                     self._queue.add(message["poke"])
                     writer.write(b"{}\n")
-                elif "watch" in message:
-                    self._watchers.add(writer)
-                    writer.write(b"{}\n")
                 elif "settle" in message:
                     await self._settle()
                     writer.write(b"{}\n")
@@ -146,7 +142,6 @@ class Supervisor:
         except (OSError, ValueError):
             pass
         finally:
-            self._watchers.discard(writer)
             writer.close()
 
     async def _settle(self) -> None:
@@ -154,15 +149,6 @@ class Supervisor:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SETTLE_SECONDS):
                 await self._queue.idle()
-
-    def _broadcast(self, uid: str) -> None:
-        line = json.dumps({"uid": uid}).encode() + b"\n"
-        for watcher in list(self._watchers):
-            if watcher.transport.get_write_buffer_size() > 1 << 20:  # it has stopped reading
-                self._watchers.discard(watcher)
-                watcher.transport.abort()
-            else:
-                watcher.write(line)
 
 
 def main() -> None:

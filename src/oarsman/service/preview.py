@@ -98,7 +98,7 @@ async def planned(jobs: Backend, document: Mapping[str, Any], environment: Mappi
     """Everything it would be, in full. Raises ManifestError for what is no valid job there."""
     if isinstance(jobs, Previews):
         return await jobs.preview(document, environment=environment, folder=folder)
-    from oarsman.backends.local.preview import preview as on_this_machine  # late: it imports the whole engine
+    from oarsman.backends.local.capacity import preview as on_this_machine  # late: it imports the whole engine
 
     job = job_from_document(document)
     if job.annotation(names.ANNOTATION_ENVIRONMENT):

@@ -15,12 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman import names
-from oarsman.backends.base import (
-    Backend,
-    HasNamespaces,
-    JobRecord,
-    StartsInFolder,
-)
+from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
@@ -168,7 +163,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         records = await self._jobs.list(namespace)
         jobs = self._jobs
         if not records and namespace and isinstance(jobs, HasNamespaces) and await jobs.lacks_namespace(namespace):
-            from oarsman.backends.kube.errors import no_namespace  # late: only there namespaces can be missing
+            from oarsman.backends.kube.lookups import no_namespace  # late: only there namespaces can be missing
 
             raise no_namespace(namespace)
         return await asyncio.to_thread(RowsRead, records)  # of ten thousand jobs that takes seconds

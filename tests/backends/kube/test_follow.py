@@ -15,13 +15,13 @@ from cluster.cluster import Cluster
 from waiting import waiting
 
 from oarsman import names
-from oarsman.backends.base import Batch
+from oarsman.backends.base import Batch, current_user
 from oarsman.backends.kube import follow, records
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.follow import ObjectChanges
 from oarsman.engines.kube.client import Forbidden, load_access, resources
 from oarsman.engines.kube.client.credentials import Impersonating
-from oarsman.engines.kube.client.pace import Pauses
+from oarsman.engines.kube.client.list_watch import Pauses
 from oarsman.engines.kube.client.resources import PODS
 from oarsman.errors import UserError
 from tests.engines.kube.client.fakes import (
@@ -135,7 +135,7 @@ def test_a_job_belongs_to_those_on_whose_behalf_it_was_submitted(jobs: KubeBacke
     mine = submit(jobs)
     theirs = jobs.submit(a_document(name="theirs"), environment={}, folder=Path.cwd(), owner="ada")
     assert jobs.get(theirs.job.key).owner == "ada"
-    assert jobs.get(mine.job.key).owner == records.user()
+    assert jobs.get(mine.job.key).owner == current_user()
 
 
 # -- trouble -------------------------------------------------------------------------------------------

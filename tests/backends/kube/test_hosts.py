@@ -15,7 +15,7 @@ from waiting import waiting
 
 from oarsman import names
 from oarsman.backends.base import Amounts, HostRecord
-from oarsman.backends.kube import fit, nodes
+from oarsman.backends.kube import nodes
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.nodes import ClusterNode, ClusterView
 from oarsman.engines.kube.client import load_access, resources
@@ -149,12 +149,12 @@ def test_a_real_node_has_room_until_it_is_full(jobs: KubeBackend, a_node: ANode)
 def test_a_quota_is_named_when_it_is_in_the_way(jobs: KubeBackend, a_node: ANode) -> None:
     name = a_node(READY, cpu="64", memory="64Gi")
     quota = {"metadata": {"name": "small", "namespace": jobs.home}, "spec": {"hard": {"requests.cpu": "4"}}}
-    jobs.ask(lambda kube: kube.create(fit.QUOTAS, quota))
+    jobs.ask(lambda kube: kube.create(nodes.QUOTAS, quota))
     found = jobs.fit(asking(only=name, cpu="3"))
     allows = f"the quota small of namespace {jobs.home} allows 4"
     assert (found.now, found.ever, found.reason) == (False, False, f"needs 6 CPUs, {allows}")
     used = {"status": {"hard": {"requests.cpu": "4"}, "used": {"requests.cpu": "3"}}}
-    jobs.ask(lambda kube: kube.patch(fit.QUOTAS, "small", used, jobs.home, subresource="status"))
+    jobs.ask(lambda kube: kube.patch(nodes.QUOTAS, "small", used, jobs.home, subresource="status"))
     found = jobs.fit(asking(workers=1, only=name, cpu="2"))
     assert (found.now, found.ever) == (False, True)
     assert found.reason == f"needs 2 CPUs, {allows} and 1 of it are left"
@@ -286,15 +286,15 @@ HELD = {"x/big": Capacity(cpu=Decimal(6)), "x/small": Capacity(cpu=Decimal(1))}
 def test_why_it_does_not_fit_is_said_in_plain_words(
     nodes_: list[ClusterNode], document: dict[str, Any], now: bool, ever: bool, reason: str
 ) -> None:
-    found = fit.fit(job_from_document(document), ClusterView(nodes=tuple(nodes_)), ())
+    found = nodes.fit(job_from_document(document), ClusterView(nodes=tuple(nodes_)), ())
     assert (found.reason, found.now, found.ever) == (reason, now, ever)
 
 
 def test_without_a_view_of_pods_only_what_could_ever_be_is_known() -> None:
     job = job_from_document(asking(cpu="4"))
-    found = fit.fit(job, ClusterView(nodes=(node("a", 8),), pods=False), ())
+    found = nodes.fit(job, ClusterView(nodes=(node("a", 8),), pods=False), ())
     assert (found.now, found.ever, found.reason) == (True, True, UNSEEN_PODS)
-    found = fit.fit(job, ClusterView(nodes=(node("a", 2),), pods=False), ())
+    found = nodes.fit(job, ClusterView(nodes=(node("a", 2),), pods=False), ())
     assert (found.now, found.ever) == (False, False)
 
 
@@ -308,5 +308,5 @@ def test_a_pod_needs_what_the_scheduler_counts() -> None:
         {"name": "before", "image": "x", "resources": {"requests": {"cpu": 2, "memory": "512Mi"}}},
     ]
     spec["overhead"] = {"memory": "1Gi"}
-    needed = fit.gang_of(job_from_document(document)).worker.need
+    needed = nodes.gang_of(job_from_document(document)).worker.need
     assert needed == {"cpu": Decimal("2.5"), "memory": Decimal(2 * GIB), "pods": Decimal(1)}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from oarsman import names
 from oarsman.backends.base import JobRecord, LogPage, LogQuery
-from oarsman.backends.kube import log_pages, log_stretch, pod_log
+from oarsman.backends.kube import log_lines, log_pages, pod_log
 from oarsman.engines.kube.client import NotFound, Unavailable, resources
 from oarsman.errors import NotFoundError, UnsupportedError, UserError
 from oarsman.job.state import Attempt, Cause, Status
@@ -212,7 +212,7 @@ def test_pages_of_a_filtered_log_have_every_wanted_line_once(query: LogQuery, li
 
 
 def test_a_search_reads_no_more_than_agreed_and_goes_on_from_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_stretch, "MOST_BYTES", 20_000)
+    monkeypatch.setattr(log_lines, "MOST_BYTES", 20_000)
     lines = [raw(0, "the needle"), *(raw(1 + number, "x" * 100) for number in range(4_000))]
     query = LogQuery(search="needle")
     kubelet = Kubelet(lines)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from oarsman.backends.base import Amounts, Fit
-from oarsman.backends.ssh.preview import preview, refusals
+from oarsman.backends.ssh.capacity import preview, refusals
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.interfaces import Address
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi

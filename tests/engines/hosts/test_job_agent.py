@@ -15,7 +15,7 @@ from typing import cast
 
 import pytest
 
-from oarsman.engines.hosts.core import orders
+from oarsman.engines.hosts.core import messages
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_agent import JobAgent
@@ -132,13 +132,13 @@ def far(stage: Stage) -> Iterator[socket.socket]:
 
 
 def test_a_launcher_is_not_done_before_its_hosts_have_handed_on_all_output(stage: Stage, far: socket.socket) -> None:
-    order, _ = orders.HOST_ORDERS.receive(far)
-    assert isinstance(order, orders.EndCommands)
+    order, _ = messages.HOST_ORDERS.receive(far)
+    assert isinstance(order, messages.EndCommands)
     assert order.number == 1
-    orders.HOST_REPORTS.send(far, orders.Said("bGFzdCB3b3Jkcw==", 1, "1-7", 0, "out"))
+    messages.HOST_REPORTS.send(far, messages.Said("bGFzdCB3b3Jkcw==", 1, "1-7", 0, "out"))
     stage.turn()
     assert LauncherEnded not in stage.kinds()
-    orders.HOST_REPORTS.send(far, orders.Emptied(1))
+    messages.HOST_REPORTS.send(far, messages.Emptied(1))
     stage.turn()
     assert LauncherEnded in stage.kinds()
     assert (stage.folder / "rank-0.out").read_text() == "last words"
@@ -152,14 +152,14 @@ def test_a_log_that_cannot_be_written_is_said_once_however_much_comes(
 
     monkeypatch.setattr(Relayed, "feed", full)
     for _ in range(50):
-        orders.HOST_REPORTS.send(far, orders.Said("eA==", 1, "1-7", 0, "out"))
+        messages.HOST_REPORTS.send(far, messages.Said("eA==", 1, "1-7", 0, "out"))
         stage.turn()
     assert stage.kinds().count(LogTrouble) == 1
     assert stage.agent.hosts.sweeps == 2  # one is that of the launcher's end
 
 
 def test_what_a_host_says_before_it_is_lost_counts(stage: Stage, far: socket.socket) -> None:
-    orders.HOST_REPORTS.send(far, orders.Said("eA==", 1, "1-7", 0, "out"))
+    messages.HOST_REPORTS.send(far, messages.Said("eA==", 1, "1-7", 0, "out"))
     stage.agent._lost(stage.agent.hosts["a-worker-0"], "all its processes were killed")
     stage.turn()
     assert LauncherEnded in stage.kinds()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from oarsman.engines.hosts.core import messages, orders
+from oarsman.engines.hosts.core import messages
 from oarsman.engines.hosts.core.framing import Codec, Unknown
 from oarsman.engines.hosts.core.job_spec import LocalHostSpec, SshHostSpec, find_spec, read_spec, write_spec
 from oarsman.engines.hosts.core.separation import Separation
@@ -28,19 +28,19 @@ STARTED = {
 ENDED = {"exit": 3, "signal": None, "lines": ["bye"], "reason": "", "at": 1.5}
 
 FORMS: list[tuple[Codec[Any], Any, dict[str, Any]]] = [
-    (orders.ORDERS, orders.StartHost("x"), {"do": "start-host", "host": "x"}),
-    (orders.ORDERS, orders.StopHost("x"), {"do": "stop-host", "host": "x"}),
-    (orders.ORDERS, orders.StartLauncher(2), {"do": "start-launcher", "attempt": 2}),
-    (orders.ORDERS, orders.StopLauncher(), {"do": "stop-launcher"}),
-    (orders.ORDERS, orders.Publish(["x"], {"f": ""}), {"do": "publish", "hosts": ["x"], "files": {"f": ""}}),
-    (orders.ORDERS, orders.EndJob(), {"do": "end"}),
-    (orders.ORDERS, orders.Listen(), {"do": "listen"}),
-    (orders.ANSWERS, orders.Done("end"), {"answer": "end"}),
-    (orders.ANSWERS, orders.Failed("end", "no"), {"answer": "end", "error": "no"}),
-    (orders.ANSWERS, orders.Changed(), {"changed": True}),
-    (orders.CALLS, messages.RankStarted(3, 4, 1, "x", 2, "w"), STARTED),
-    (orders.CALLS, messages.FirstOutput(True, 2), {"output": True, "attempt": 2}),
-    (orders.CALLS, messages.RankEnded(3, None, ["bye"], at=1.5), ENDED),
+    (messages.ORDERS, messages.StartHost("x"), {"do": "start-host", "host": "x"}),
+    (messages.ORDERS, messages.StopHost("x"), {"do": "stop-host", "host": "x"}),
+    (messages.ORDERS, messages.StartLauncher(2), {"do": "start-launcher", "attempt": 2}),
+    (messages.ORDERS, messages.StopLauncher(), {"do": "stop-launcher"}),
+    (messages.ORDERS, messages.Publish(["x"], {"f": ""}), {"do": "publish", "hosts": ["x"], "files": {"f": ""}}),
+    (messages.ORDERS, messages.EndJob(), {"do": "end"}),
+    (messages.ORDERS, messages.Listen(), {"do": "listen"}),
+    (messages.ANSWERS, messages.Done("end"), {"answer": "end"}),
+    (messages.ANSWERS, messages.Failed("end", "no"), {"answer": "end", "error": "no"}),
+    (messages.ANSWERS, messages.Changed(), {"changed": True}),
+    (messages.CALLS, messages.RankStarted(3, 4, 1, "x", 2, "w"), STARTED),
+    (messages.CALLS, messages.FirstOutput(True, 2), {"output": True, "attempt": 2}),
+    (messages.CALLS, messages.RankEnded(3, None, ["bye"], at=1.5), ENDED),
     (messages.RANKS, messages.RankEnded(3, None, ["bye"], at=1.5), ENDED),
     (messages.COMMANDS, messages.RunCommand(["ls"], {"A": "1"}), {"argv": ["ls"], "env": {"A": "1"}}),
     (messages.COMMANDS, messages.SignalCommand(15), {"signal": 15}),
@@ -57,13 +57,13 @@ def test_each_message_has_one_form_in_both_directions(codec: Codec[Any], message
 
 
 EARLIER: list[tuple[Codec[Any], dict[str, Any], Any]] = [
-    (orders.CALLS, {key: STARTED[key] for key in STARTED if key not in ("survives", "pid")}, messages.RankStarted),
-    (orders.CALLS, {"exit": 1, "signal": 9, "lines": [], "reason": ""}, messages.RankEnded),
+    (messages.CALLS, {key: STARTED[key] for key in STARTED if key not in ("survives", "pid")}, messages.RankStarted),
+    (messages.CALLS, {"exit": 1, "signal": 9, "lines": [], "reason": ""}, messages.RankEnded),
     (messages.COMMANDS, {"argv": ["ls"], "folder": "/"}, messages.RunCommand),
     (messages.RESULTS, {"started": 7}, Unknown),
-    (orders.CALLS, {"do": "fly"}, Unknown),
-    (orders.CALLS, {"do": "start-host"}, Unknown),
-    (orders.CALLS, {}, Unknown),
+    (messages.CALLS, {"do": "fly"}, Unknown),
+    (messages.CALLS, {"do": "start-host"}, Unknown),
+    (messages.CALLS, {}, Unknown),
 ]
 
 
@@ -78,8 +78,8 @@ def test_a_connection_that_ends_in_the_middle_of_a_message_has_ended() -> None:
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            theirs.send(orders.ORDERS.encode(orders.EndJob())[:-1])
-        assert orders.CALLS.receive(ours) == (None, [])
+            theirs.send(messages.ORDERS.encode(messages.EndJob())[:-1])
+        assert messages.CALLS.receive(ours) == (None, [])
 
 
 HOST = {"role": "worker", "index": 1, "folder": "/home", "memory": 1 << 30, "cpus": None, "temp": "/run/t/1"}

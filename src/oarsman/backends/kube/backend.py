@@ -12,10 +12,10 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EVERYTHING, Batch, EventRecord, Fit, HostRecord, JobRecord, LogLine, LogPage, LogQuery
-from oarsman.backends.kube import fit, follow, log_pages, logs, lookups, nodes, records, usage
+from oarsman.backends.kube import follow, log_pages, logs, lookups, nodes, records, usage
 from oarsman.backends.kube import namespaces as allowed
 from oarsman.backends.kube.environments import KubeEnvironments
-from oarsman.backends.kube.errors import in_plain_words
+from oarsman.backends.kube.lookups import in_plain_words
 from oarsman.engines.contract import HostUsage, UsageSample
 from oarsman.engines.kube.client import Access, AlreadyExists, Forbidden, Kube, NotFound, resources
 from oarsman.engines.kube.views import document_of
@@ -269,8 +269,8 @@ class KubeBackend:
         job = job_from_document(document)
         namespace = document["metadata"].get("namespace") or self.home
         async with self._asking() as kube:
-            seen, quotas = await asyncio.gather(self._looker.look(kube), fit.quotas(kube, namespace))
-            return fit.fit(job, seen, quotas)
+            seen, quotas = await asyncio.gather(self._looker.look(kube), nodes.quotas(kube, namespace))
+            return nodes.fit(job, seen, quotas)
 
     # -- what only a cluster can be asked --------------------------------------------------------------
     async def silence(self, key: str) -> str | None:

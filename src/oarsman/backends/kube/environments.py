@@ -14,6 +14,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, suppress
 from typing import Final
 
 from oarsman import names
+from oarsman.backends.base import current_user
 from oarsman.backends.kube import environment_builds as objects
 from oarsman.backends.kube import environment_builds as states
 from oarsman.backends.kube import records
@@ -163,7 +164,7 @@ class KubeEnvironments:
         self, kube: Kube, wanted: EnvironmentWanted, digest: str, before: views.ConfigMap | None, owner: str | None
     ) -> None:
         builds = before.data.get(objects.BUILDS, "").split() if before is not None else []
-        body = objects.config_map(wanted, digest, builds, owner or records.user())
+        body = objects.config_map(wanted, digest, builds, owner or current_user())
         if before is None:
             with suppress(AlreadyExists):
                 await kube.create(resources.CONFIG_MAPS, body, self._namespace)

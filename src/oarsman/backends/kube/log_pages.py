@@ -9,9 +9,16 @@ from functools import partial
 from typing import Final
 
 from oarsman.backends.base import JobRecord, LogLine, LogPage, LogQuery, PlacedLine
-from oarsman.backends.kube import log_stretch, logs, lookups
-from oarsman.backends.kube.log_lines import LAUNCHER, ContainerLogReader, LogPosition, place
-from oarsman.backends.kube.log_stretch import LogSource, Stretch, StretchLine
+from oarsman.backends.kube import log_lines, logs, lookups
+from oarsman.backends.kube.log_lines import (
+    LAUNCHER,
+    ContainerLogReader,
+    LogPosition,
+    LogSource,
+    Stretch,
+    StretchLine,
+    place,
+)
 from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, there
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
@@ -38,9 +45,9 @@ async def page(
     attempt = number or (lookups.attempt_of(launcher) if launcher is not None else 1)
     at = None if at is None else at.of(sources)
     if at is not None and after is not None:
-        return _onwards(at, {s: await log_stretch.onwards(m, at.spot(s), limit) for s, m in sources.items()}, limit)
+        return _onwards(at, {s: await log_lines.onwards(m, at.spot(s), limit) for s, m in sources.items()}, limit)
     found = {
-        source: await (log_stretch.last(m, limit) if at is None else log_stretch.back(m, at.spot(source), limit))
+        source: await (log_lines.last(m, limit) if at is None else log_lines.back(m, at.spot(source), limit))
         for source, m in sources.items()
     }
     return _back(attempt, found, limit)

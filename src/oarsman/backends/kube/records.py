@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from oarsman import names
-from oarsman.backends.base import EventRecord, JobRecord
+from oarsman.backends.base import EventRecord, JobRecord, current_user
 from oarsman.engines.kube.client import Kube, resources
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.views import document_of
@@ -50,7 +48,7 @@ def to_send(document: Mapping[str, Any], namespace: str, owner: str | None = Non
         names.ANNOTATION_TAG_OUTPUT: "true",
         **{name: value for name, value in given.items() if name not in _OF_ANOTHER_RUN},
         names.ANNOTATION_API_VERSION: document["apiVersion"],
-        names.ANNOTATION_SUBMITTED_BY: owner or user(),
+        names.ANNOTATION_SUBMITTED_BY: owner or current_user(),
     }
     metadata = {**metadata, "namespace": metadata.get("namespace") or namespace, "annotations": annotations}
     return {**{name: value for name, value in document.items() if name != "status"}, "metadata": metadata}
@@ -123,13 +121,6 @@ def _for_people(document: Document) -> Document:
 def _number(version: Any) -> int:
     """Versions are opaque by contract and numbers in practice."""
     return int(version) if str(version).isdigit() else 0
-
-
-def user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, as containers have them
-        return str(os.getuid())
 
 
 _LONG_AGO = datetime.fromtimestamp(0, UTC)

@@ -46,8 +46,8 @@ class LocalBackend(StoredBackend):
         return await asyncio.to_thread(self._preview, document, environment, folder)
 
     def _preview(self, document: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Preview:
-        from oarsman.backends.local import preview  # late: it imports the whole engine
+        from oarsman.backends.local import capacity  # late: it imports the whole engine
 
         job = job_from_document(document)
         self._in_its_environment(job)
-        return preview.preview(job, environment, folder)
+        return capacity.preview(job, environment, folder)

@@ -12,7 +12,7 @@ from typing import Any
 from oarsman import names
 from oarsman.backends.base import Fit, HostRecord, Preview
 from oarsman.backends.stored import StoredBackend
-from oarsman.control.ssh import known_inventories
+from oarsman.control.host_state import known_inventories
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
@@ -82,16 +82,16 @@ class SshBackend(StoredBackend):
 
     def refusals(self, job: Job) -> Sequence[str]:
         """What of it SSH hosts cannot honour."""
-        from oarsman.backends.ssh import preview
+        from oarsman.backends.ssh import capacity
 
-        return preview.refusals(job)
+        return capacity.refusals(job)
 
     async def preview(self, document: Mapping[str, Any], *, environment: Mapping[str, str], folder: Path) -> Preview:
-        from oarsman.backends.ssh import preview
+        from oarsman.backends.ssh import capacity
 
         job = job_from_document(document)
         fit, facts = await self.fit(document), await self.inventory_facts(_inventory(job))
-        return await asyncio.to_thread(preview.preview, job, fit, facts, environment)
+        return await asyncio.to_thread(capacity.preview, job, fit, facts, environment)
 
 
 def _inventory(job: Job) -> Path | None:

@@ -44,7 +44,6 @@ class State(_View, frozen=True):
 class ContainerStatus(_View, frozen=True):
     name: str = ""
     ready: bool = False
-    restart_count: int = 0
     state: State = State()
 
 

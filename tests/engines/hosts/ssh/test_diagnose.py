@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from oarsman.engines.hosts.ssh.diagnose.diagnosis import judged, script, why_not
 from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, OK, SKIPPED, WARN, Finding, HostSeen, unfit, worst
 from oarsman.engines.hosts.ssh.diagnose.judge import WaySeen, alike, clock, reached, surroundings, way
 from oarsman.engines.hosts.ssh.diagnose.network import MEBIBYTES, ROUND_TRIPS, Speed, parsed, rounds, summary
 from oarsman.engines.hosts.ssh.diagnose.questions import timed
-from oarsman.engines.hosts.ssh.diagnose.real_run import judged, script, why_not
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
 from oarsman.engines.hosts.ssh.trouble import Trouble

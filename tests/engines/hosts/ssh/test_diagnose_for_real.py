@@ -12,7 +12,7 @@ from ssh_hosts import Host, Rack
 
 from oarsman.engines.hosts.ssh.client import Ssh
 from oarsman.engines.hosts.ssh.diagnose import FAIL, OK, SKIPPED, WARN, Diagnosis, Finding, unfit
-from oarsman.engines.hosts.ssh.diagnose.real_run import plain_mpirun
+from oarsman.engines.hosts.ssh.diagnose.diagnosis import plain_mpirun
 from oarsman.engines.hosts.ssh.inventory_file import read
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]

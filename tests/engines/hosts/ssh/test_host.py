@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core import framing, orders
+from oarsman.engines.hosts.core import framing, messages
 from oarsman.engines.hosts.core.job_spec import SshWay
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
 from oarsman.engines.hosts.ssh import host as module
@@ -44,12 +44,12 @@ class JobAgent:
             agent=other,
         )
 
-    def hears(self) -> orders.HostReport | framing.Unknown | None:
-        return orders.HOST_REPORTS.receive(self.channel)[0]
+    def hears(self) -> messages.HostReport | framing.Unknown | None:
+        return messages.HOST_REPORTS.receive(self.channel)[0]
 
     def hears_of_trouble(self) -> str:
         trouble = self.hears()
-        assert isinstance(trouble, orders.InTrouble)
+        assert isinstance(trouble, messages.InTrouble)
         return trouble.reason
 
     def close(self) -> None:
@@ -149,9 +149,9 @@ def test_a_file_that_cannot_be_written_there_ends_the_host_with_the_reason(
 def test_what_ranks_wrote_is_told_with_rank_and_stream(agent: JobAgent) -> None:
     agent.host.up = True
     agent.host._hear("said", "2-77/1/rank.03/stderr aGVsbG8=")
-    assert agent.hears() == orders.Said("aGVsbG8=", 2, "2-77", rank=3, stream="err")
+    assert agent.hears() == messages.Said("aGVsbG8=", 2, "2-77", rank=3, stream="err")
     agent.host._hear("emptied", "5")
-    assert agent.hears() == orders.Emptied(5)
+    assert agent.hears() == messages.Emptied(5)
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_no_host_agent_would_hand_on_is_passed_over(agent: JobAgent, words:
     agent.host.up = True
     agent.host._hear("said", words)
     agent.host._hear("emptied", "1")
-    assert agent.hears() == orders.Emptied(1)
+    assert agent.hears() == messages.Emptied(1)
 
 
 @pytest.mark.parametrize(

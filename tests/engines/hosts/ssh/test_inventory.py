@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 
 from oarsman.engines.hosts.ssh import inventory
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
-from oarsman.engines.hosts.ssh.inventory_file import load, read
-from oarsman.engines.hosts.ssh.inventory_yaml import FIELDS
+from oarsman.engines.hosts.ssh.inventory_file import FIELDS, load, read
 from oarsman.errors import ManifestError, Problem, UserError
 from oarsman.manifest.problems import render_all
 

@@ -13,7 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from oarsman.engines.kube.client import Access, Informer, Kube, Pauses, Resource
-from oarsman.engines.kube.client.meta import HasMeta
+from oarsman.engines.kube.client.codec import HasMeta
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 QUICK = Pauses(first=0.01, longest=0.05, refused=0.05, silence=0.2)

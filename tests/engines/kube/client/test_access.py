@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from oarsman.engines.kube.client import AccessError, Kube, Unauthorized, access, load_access
+from oarsman.engines.kube.client.credentials import proxy_for
 from oarsman.engines.kube.client.resources import PODS
-from oarsman.engines.kube.client.tls import proxy_for
 
 from .certificates import Authority
 from .fakes import fake, refuse, reply

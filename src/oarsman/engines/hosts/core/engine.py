@@ -16,7 +16,7 @@ from typing import Protocol
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import framing, job_agent, orders, process, shims
+from oarsman.engines.hosts.core import framing, job_agent, messages, process, shims
 from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, read_spec
 from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
@@ -161,21 +161,21 @@ class HostsEngine:
                 case actions.Prepare():
                     await self._prepare(assignment, watched)
                 case actions.CreateWorker(index):
-                    await self._order(job, orders.StartHost(job.worker_host(index)))
+                    await self._order(job, messages.StartHost(job.worker_host(index)))
                 case actions.DeleteWorker(index):
                     await self._delete_worker(job, watched, index)
                 case actions.CreateLauncher(attempt):
-                    await self._order(job, orders.StartHost(job.launcher_host))
-                    await self._order(job, orders.StartLauncher(attempt))
+                    await self._order(job, messages.StartHost(job.launcher_host))
+                    await self._order(job, messages.StartLauncher(attempt))
                 case actions.DeleteLauncher(attempt):
                     add_note(str(watched.folder), LauncherGone(attempt))
                     if watched.agent_alive:
-                        await self._order(job, orders.StopLauncher())
+                        await self._order(job, messages.StopLauncher())
                 case actions.PublishHosts(hosts):
                     await self._publish(assignment, hosts)
                 case actions.Dismantle():
                     with contextlib.suppress(RetryableError):  # it is on its way out already
-                        await self._order(job, orders.EndJob())
+                        await self._order(job, messages.EndJob())
                 case actions.DeleteJob():
                     pass  # the runtime removes the record and calls forget()
         except UnsupportedError as error:  # only known now that its places are
@@ -199,13 +199,13 @@ class HostsEngine:
             watched.look()
         self._listen(uid, watched)
         if self._transport.far:
-            await self._order(assignment.job, orders.StartHost(assignment.job.launcher_host))
+            await self._order(assignment.job, messages.StartHost(assignment.job.launcher_host))
 
     async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
         name = job.worker_host(index)
         host = watched.seen.hosts.get(name)
         if watched.agent_alive and host is not None and host.down_at is None:
-            await self._order(job, orders.StopHost(name))
+            await self._order(job, messages.StopHost(name))
         else:
             if host is not None and host.down_at is None:  # it died with its job agent, which could not say so
                 add_note(str(watched.folder), HostDown(name, reason=Text("its job agent died"), memory=False))
@@ -214,22 +214,22 @@ class HostsEngine:
     async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
         watched = self._of(assignment.job)
         files = self._transport.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
-        await self._order(assignment.job, orders.Publish(hosts, files))
+        await self._order(assignment.job, messages.Publish(hosts, files))
 
-    async def _order(self, job: Job, order: orders.Order) -> None:
+    async def _order(self, job: Job, order: messages.Order) -> None:
         """Have it done, or RetryableError with the job agent's words."""
         try:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 reader, writer = await asyncio.open_unix_connection(self._run_folder(job.uid) / job_agent.CONTROL)
                 try:
-                    writer.write(orders.ORDERS.encode(order))
+                    writer.write(messages.ORDERS.encode(order))
                     await writer.drain()
                     answer = await _receive(reader)
                 finally:
                     writer.close()
         except (OSError, asyncio.IncompleteReadError, TimeoutError) as error:
             raise RetryableError(Text("the job agent does not answer ({why})", why=f"{error!r}")) from error
-        if isinstance(answer, orders.Failed):
+        if isinstance(answer, messages.Failed):
             raise RetryableError(Text("the job agent could not {do}: {why}", do=answer.answer, why=answer.error))
 
     async def forget(self, uid: str) -> None:
@@ -346,7 +346,7 @@ async def listen_to(path: Path, changed: Callable[[], None]) -> None:
     with contextlib.suppress(OSError, asyncio.IncompleteReadError):
         reader, writer = await asyncio.open_unix_connection(path)
         try:
-            writer.write(orders.ORDERS.encode(orders.Listen()))
+            writer.write(messages.ORDERS.encode(messages.Listen()))
             while True:
                 await _receive(reader)
                 changed()
@@ -355,6 +355,6 @@ async def listen_to(path: Path, changed: Callable[[], None]) -> None:
     changed()
 
 
-async def _receive(reader: asyncio.StreamReader) -> orders.Answer | framing.Unknown:
+async def _receive(reader: asyncio.StreamReader) -> messages.Answer | framing.Unknown:
     (size,) = framing.LENGTH.unpack(await reader.readexactly(framing.LENGTH.size))
-    return orders.ANSWERS.decode(await reader.readexactly(size))
+    return messages.ANSWERS.decode(await reader.readexactly(size))

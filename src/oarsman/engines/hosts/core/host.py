@@ -16,17 +16,21 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from oarsman.engines.hosts.core import cgroups, framing, process
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec
-from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
-from oarsman.engines.hosts.core.orders import (
+from oarsman.engines.hosts.core.messages import (
+    COMMANDS,
     HOST_ORDERS,
     HOST_REPORTS,
+    RESULTS,
     EndCommands,
     EndHost,
+    Exited,
     HostOrder,
     HostReport,
     InTrouble,
     Ping,
     PublishFiles,
+    RunCommand,
+    SignalCommand,
 )
 
 

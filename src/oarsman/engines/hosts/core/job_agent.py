@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oarsman.engines.hosts.core import framing, log_lines, orders, process
+from oarsman.engines.hosts.core import framing, log_lines, messages, process
 from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import (
@@ -112,7 +112,7 @@ class JobAgent:
     def _tell_change(self) -> None:
         for listener in list(self.listeners):
             try:
-                listener.send(orders.ANSWERS.encode(orders.Changed()), socket.MSG_DONTWAIT)
+                listener.send(messages.ANSWERS.encode(messages.Changed()), socket.MSG_DONTWAIT)
             except BlockingIOError:
                 pass  # a halted supervisor must not halt the job; it has unread news, which say the same
             except OSError:
@@ -125,7 +125,7 @@ class JobAgent:
         self._watch(caller, self._serve)
 
     def _serve(self, caller: socket.socket) -> None:
-        message, fds = orders.CALLS.receive(caller)
+        message, fds = messages.CALLS.receive(caller)
         for fd in fds:
             os.close(fd)
         match message:
@@ -138,7 +138,7 @@ class JobAgent:
             case RankEnded():
                 self._rank_ended(caller, message)
             case framing.Unknown():
-                self._answer(caller, orders.Failed(message.name, repr(KeyError(message.name))))
+                self._answer(caller, messages.Failed(message.name, repr(KeyError(message.name))))
             case _:
                 self._obey(caller, message)
 
@@ -151,33 +151,33 @@ class JobAgent:
         self.connections.discard(caller)
         caller.close()
 
-    def _obey(self, caller: socket.socket, order: orders.Order) -> None:
-        name = orders.ORDERS.name(order)
+    def _obey(self, caller: socket.socket, order: messages.Order) -> None:
+        name = messages.ORDERS.name(order)
         try:
             match order:
-                case orders.Listen():
+                case messages.Listen():
                     self.listeners.add(caller)
-                case orders.StartHost(host):
+                case messages.StartHost(host):
                     self._start_host(host)
-                case orders.StopHost(host):
+                case messages.StopHost(host):
                     self.hosts.stop(host, self.spec.grace)
-                case orders.StartLauncher(attempt):
+                case messages.StartLauncher(attempt):
                     self._start_launcher(attempt)
-                case orders.StopLauncher():
+                case messages.StopLauncher():
                     self._stop_launcher()
-                case orders.Publish(hosts, files):
+                case messages.Publish(hosts, files):
                     self.network.publish(files, self.hosts.values())
                     self._note(Published(hosts))
-                case orders.EndJob():
+                case messages.EndJob():
                     self.end()
         except Exception as error:
-            self._answer(caller, orders.Failed(name, f"{type(error).__name__}: {error}"))
+            self._answer(caller, messages.Failed(name, f"{type(error).__name__}: {error}"))
         else:
-            self._answer(caller, orders.Done(name))
+            self._answer(caller, messages.Done(name))
 
-    def _answer(self, caller: socket.socket, answer: orders.Done | orders.Failed) -> None:
+    def _answer(self, caller: socket.socket, answer: messages.Done | messages.Failed) -> None:
         with contextlib.suppress(OSError):
-            orders.ANSWERS.send(caller, answer)
+            messages.ANSWERS.send(caller, answer)
 
     # -- hosts ------------------------------------------------------------------------------------
     def _start_host(self, name: str) -> None:
@@ -200,29 +200,29 @@ class JobAgent:
         return [fd for fd in fds if fd >= 0]
 
     def _hear(self, host: RunningHost) -> None:
-        said, _ = orders.HOST_REPORTS.receive(host.channel)
+        said, _ = messages.HOST_REPORTS.receive(host.channel)
         match said:
             case None:
                 self.selector.unregister(host.channel)
                 host.channel.close()
                 host.dying = not host.ending
-            case orders.Up():
+            case messages.Up():
                 host.up, host.last_seen = True, time.monotonic()
                 self._note(HostUp(host.name))
                 if host.spec.launcher and self.waiting_attempt is not None:
                     self._start_launcher(self.waiting_attempt)
-            case orders.InTrouble(reason):
+            case messages.InTrouble(reason):
                 self._note(HostTrouble(host.name, reason))
-            case orders.Launching(hosts, by_hydra) if self.launcher is not None:
+            case messages.Launching(hosts, by_hydra) if self.launcher is not None:
                 self.launcher.expect(hosts, by_hydra=by_hydra)
-            case orders.Said():
+            case messages.Said():
                 host.last_seen = (
                     time.monotonic()
                 )  # over a slow connection its answer to a ping comes behind much output
                 self._take_down(said)
-            case orders.Emptied(sweep):
+            case messages.Emptied(sweep):
                 host.emptied = sweep
-            case orders.Alive():
+            case messages.Alive():
                 host.last_seen = time.monotonic()
 
     def _reap(self) -> None:
@@ -323,7 +323,7 @@ class JobAgent:
             self._log_trouble(error)
         self._saw_output(self.launcher.attempt)
 
-    def _take_down(self, said: orders.Said) -> None:
+    def _take_down(self, said: messages.Said) -> None:
         """What a rank elsewhere wrote, if it did not come through the launcher."""
         if self.launcher is None or self.launcher.attempt != said.attempt:
             return

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from oarsman.engines.hosts.core import framing, log_lines
 from oarsman.engines.hosts.core.log_lines import Recorder
-from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
-from oarsman.engines.hosts.core.orders import Said
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, Said, SignalCommand
 from oarsman.status.tags import Spoken, Tags
 
 _READ_SIZE = 1 << 16

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from oarsman.engines.hosts.core import log_lines
 from oarsman.engines.hosts.core.host import RunningHost
 from oarsman.engines.hosts.core.journal import Journal, RankLines
-from oarsman.engines.hosts.core.messages import RankStarted
-from oarsman.engines.hosts.core.orders import EndCommands, EndHost
+from oarsman.engines.hosts.core.messages import EndCommands, EndHost, RankStarted
 
 
 class Hosts(dict[str, RunningHost]):

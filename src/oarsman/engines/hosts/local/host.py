@@ -24,8 +24,7 @@ from oarsman.engines.hosts.core import process
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, LocalHostSpec
-from oarsman.engines.hosts.core.messages import Exited, RunCommand
-from oarsman.engines.hosts.core.orders import Alive, Up
+from oarsman.engines.hosts.core.messages import Alive, Exited, RunCommand, Up
 from oarsman.engines.hosts.core.separation import run_ip
 
 _BRIDGE = "rack0"

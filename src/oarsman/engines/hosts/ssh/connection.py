@@ -16,8 +16,17 @@ from functools import partial
 from typing import IO, Any
 
 from oarsman.engines.hosts.core import framing, process
-from oarsman.engines.hosts.core.messages import COMMANDS, RANKS, RESULTS, Exited, RankEnded, RankStarted, RunCommand
-from oarsman.engines.hosts.core.orders import HostReport, Said
+from oarsman.engines.hosts.core.messages import (
+    COMMANDS,
+    RANKS,
+    RESULTS,
+    Exited,
+    HostReport,
+    RankEnded,
+    RankStarted,
+    RunCommand,
+    Said,
+)
 from oarsman.engines.hosts.ssh import scripts
 
 _KEPT_WORDS = 4096

@@ -22,8 +22,7 @@ from typing import NoReturn
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
 from oarsman.engines.hosts.core.job_spec import HostSpec, SshHostSpec
-from oarsman.engines.hosts.core.messages import RunCommand
-from oarsman.engines.hosts.core.orders import Alive, Emptied, InTrouble, Launching, PublishFiles, Up
+from oarsman.engines.hosts.core.messages import Alive, Emptied, InTrouble, Launching, PublishFiles, RunCommand, Up
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.connection import (
     Connection,

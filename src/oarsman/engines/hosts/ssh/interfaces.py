@@ -20,10 +20,6 @@ _VIRTUAL = (
     *("veth", "cni", "flannel", "cali", "cilium", "weave", "kube", "vxlan", "tun", "tap", "wg", "tailscale", "zt"),
 )
 
-# Read by each rank about its own host. Where names differ, a launcher that hands out its own environment, as Hydra
-# does, must not have them.
-PER_HOST = ("FI_TCP_IFACE", "FI_SOCKETS_IFACE", "UCX_NET_DEVICES", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:

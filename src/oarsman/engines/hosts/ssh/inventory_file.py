@@ -1,19 +1,293 @@
-"""Inventory files: which one is meant, which form it has, and what is wrong with it."""
+"""Inventory files: which one is meant, which form it has, what is wrong with it; and the YAML form."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
-from oarsman.engines.hosts.ssh.inventory_hostfile import read_hostfile
-from oarsman.engines.hosts.ssh.inventory_yaml import read_yaml
+from oarsman.engines.hosts.ssh import inventory as words
+from oarsman.engines.hosts.ssh.inventory import MOST_SLOTS, Inventory, SshHost, Unfit, read_hostfile, read_line
 from oarsman.errors import ManifestError, Problem, UsageError, UserError
-from oarsman.manifest.source import MAX_BYTES
-from oarsman.text.sentence import Text
+from oarsman.manifest import quantity
+from oarsman.manifest.problems import Path as FieldPath
+from oarsman.manifest.problems import nearest, quoted
+from oarsman.manifest.scalars import ScalarError, resolve
+from oarsman.manifest.source import MAX_BYTES, Document, Node
+from oarsman.manifest.source import read as read_documents
+from oarsman.text.sentence import Text, all_of
+
+_NUMBER = re.compile(r"[-+.\w]+")
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryValue:
+    """A value of the document, with what is needed to read it and to say what is wrong with it."""
+
+    document: Document
+    node: Node
+    folder: Path  # of the inventory
+    problems: list[Problem]
+    path: FieldPath = ()
+
+    @property
+    def value(self) -> Any:
+        return self.node.value
+
+    def parts(self) -> Iterator[tuple[str | int, InventoryValue]]:
+        """What a list or mapping holds; null is as good as absent."""
+        for step, node in self.node.children.items():
+            if node.value is not None:
+                yield step, replace(self, node=node, path=(*self.path, step))
+
+    def wrong(self, message: str, hint: str | None = None, *, on_key: bool = False) -> None:
+        self.problems.append(self.document.problem(self.path, message, hint=hint, on_key=on_key))
+
+    def stray(self, message: str, hint: str) -> None:
+        self.problems.append(self.document.stray(self.path, message, hint=hint))
+
+    def missing(self, name: str) -> None:
+        """Says that a field is required, unless it is there with a slip in its name."""
+        slips = [problem for problem in self.problems if problem.stray and problem.meant == name]
+        if all(self.document.path(problem)[:-1] != self.path for problem in slips):
+            self.problems.append(self.document.missing((*self.path, name), Text("is required")))
+
+
+Reader = Callable[[InventoryValue], Any]  # None where it has found something wrong
+
+
+@dataclass(slots=True)
+class InventoryText:
+    """What the text says: the fields of each host, as SshHost takes them."""
+
+    hosts: list[dict[str, Any]] = field(default_factory=list)
+    ssh_config: str = ""
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_yaml(text: str, source: str, folder: Path) -> InventoryText:
+    documents, problems = read_documents(text, source)
+    noted = {(problem.line, problem.column) for problem in problems}
+    found = InventoryText()
+    for number, document in enumerate(documents):
+        assert document.root is not None
+        top = InventoryValue(document, document.root, folder, found.problems)
+        if number:
+            top.wrong(Text("an inventory is one document"), Text("leave out what starts with ---"))
+        else:
+            _read_top(top, found)
+    found.problems = problems + [p for p in found.problems if (p.line, p.column) not in noted]
+    return found
+
+
+def _read_top(top: InventoryValue, found: InventoryText) -> None:
+    if isinstance(top.value, list):
+        _read_hosts(top, {}, found)
+        return
+    if not isinstance(top.value, dict):
+        top.wrong(
+            Text("an inventory is a mapping with hosts, or a list of hosts, not {given}", given=quoted(top.value))
+        )
+        return
+    places = {str(name): place for name, place in top.parts()}
+    known = _known(places, {"hosts", "defaults", "sshConfig"}, Text("an inventory"))
+    if "sshConfig" in known:
+        found.ssh_config = _file_here(known["sshConfig"]) or ""
+    defaults = _read_fields(known["defaults"], _DEFAULTS, Text("defaults")) if "defaults" in known else {}
+    if "hosts" in top.value and "hosts" not in known:
+        top.problems.append(top.document.problem(("hosts",), Text("there is no host here"), on_key=True))
+    elif "hosts" not in known:
+        top.missing("hosts")
+    elif not isinstance(known["hosts"].value, list):
+        known["hosts"].wrong(
+            Text("must be a list, not {given}", given=quoted(known["hosts"].value)), Text("start each host with '- '")
+        )
+    else:
+        _read_hosts(known["hosts"], defaults, found)
+
+
+def _read_hosts(listing: InventoryValue, defaults: Mapping[str, Any], found: InventoryText) -> None:
+    if not listing.value:
+        listing.wrong(Text("there is no host here"))
+    lines: dict[str, int] = {}
+    for _, place in listing.parts():
+        host = _read_host(place)
+        name, line = host.get("name"), place.node.line
+        if name is None:
+            continue
+        if name in lines:
+            of_name = dict(place.parts()).get("name", place)
+            of_name.wrong(Text("another host is called {name}, on line {line}", name=quoted(name), line=lines[name]))
+            continue
+        lines[name] = line
+        merged = {key: {**defaults.get(key, {}), **host.get(key, {})} for key in ("environment", "labels")}
+        found.hosts.append({**defaults, **host, **merged, "line": line})
+
+
+def _read_host(place: InventoryValue) -> dict[str, Any]:
+    """A mapping, or a string that is a line of a hostfile."""
+    if isinstance(place.value, dict):
+        host = _read_fields(place, FIELDS, Text("a host"))
+        if place.value.get("name") is None:
+            place.missing("name")
+        return host
+    if not isinstance(place.value, str):
+        place.wrong(
+            Text("must be a name or a mapping, not {given}", given=quoted(place.value)), _in_quotes(place.value)
+        )
+        return {}
+    if not place.value.strip():
+        place.wrong(Text("{what} is missing", what=Text("a host name")))
+    line = read_line(place.value, lambda _, __, what: place.wrong(str(what), what.hint))
+    said = {"name": line.name, "slots": line.count, "user": line.user} if line is not None else {}
+    return {key: value for key, value in said.items() if value not in (None, "")}
+
+
+def _read_fields(holder: InventoryValue, fields: Mapping[str, Reader], what: str) -> dict[str, Any]:
+    if not isinstance(holder.value, dict):
+        holder.wrong(Text("must be a mapping, not {given}", given=quoted(holder.value)))
+        return {}
+    places = {str(name): place for name, place in holder.parts()}
+    values = {name: fields[name](place) for name, place in _known(places, fields, what).items()}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _known(places: dict[str, InventoryValue], names: Collection[str], what: str) -> dict[str, InventoryValue]:
+    for name in places.keys() - set(names):
+        if name in FIELDS and what == "defaults":
+            places[name].wrong(Text("is each host's own"), Text("write it with the host"), on_key=True)
+        else:
+            hint = nearest(name, names) or Text("{what} has {names}", what=what, names=all_of(sorted(names)))
+            places[name].stray(Text("unknown field {name}", name=quoted(name)), hint)
+    return {name: place for name, place in places.items() if name in names}
+
+
+def _in_quotes(value: object) -> str | None:
+    if isinstance(value, bool):
+        return Text('quote it: "{text}"', text=str(value).lower())
+    return Text('quote it: "{text}"', text=value) if isinstance(value, int | float) else None
+
+
+def _word(take: Callable[[str], str]) -> Reader:
+    def read(place: InventoryValue) -> str | None:
+        if not isinstance(place.value, str):
+            place.wrong(Text("must be a string, not {given}", given=quoted(place.value)), _in_quotes(place.value))
+            return None
+        try:
+            return take(place.value)
+        except Unfit as what:
+            place.wrong(str(what), what.hint)
+        return None
+
+    return read
+
+
+def _whole(least: int, most: int) -> Reader:
+    def read(place: InventoryValue) -> int | None:
+        value = place.value
+        if isinstance(value, bool) or not isinstance(value, int):
+            digits = isinstance(value, str) and value.isdecimal()
+            place.wrong(
+                Text("must be a whole number, not {given}", given=quoted(value)),
+                Text("leave the quotes out") if digits else None,
+            )
+        elif not least <= value <= most:
+            place.wrong(Text("must be from {least} to {most}, not {given}", least=least, most=most, given=value))
+        else:
+            return value
+        return None
+
+    return read
+
+
+def _file_here(place: InventoryValue) -> str | None:
+    found: str | None = _word(lambda text: words.file_here(text, place.folder))(place)
+    return found
+
+
+def _memory(place: InventoryValue) -> int | None:
+    try:
+        amount = math.ceil(quantity.parse(place.value))
+    except quantity.QuantityError as what:
+        place.wrong(str(what), what.hint)
+        return None
+    if amount > 0:
+        return amount
+    place.wrong(
+        Text("must be more than nothing, not {given}", given=quoted(place.value)),
+        Text("leave it out to have the host asked"),
+    )
+    return None
+
+
+def _folders(place: InventoryValue) -> tuple[str, ...] | None:
+    read_one = _word(words.shared_folder)
+    if not isinstance(place.value, list):
+        found = read_one(place)
+        return None if found is None else (found,)
+    return tuple(found for _, part in place.parts() if (found := read_one(part)) is not None)
+
+
+def _texts(names: re.Pattern[str], what: str) -> Reader:
+    """A mapping to texts. Numbers and truths are meant as they are written."""
+
+    def read(place: InventoryValue) -> dict[str, str] | None:
+        if not isinstance(place.value, dict):
+            place.wrong(Text("must be a mapping, not {given}", given=quoted(place.value)))
+            return None
+        found = {}
+        for name, part in place.parts():
+            if not names.fullmatch(str(name)):
+                part.wrong(Text("{given} is not {what}", given=quoted(name), what=what), on_key=True)
+            elif isinstance(part.value, list | dict):
+                part.wrong(Text("must be a string, not {given}", given=quoted(part.value)))
+            elif "\0" in (text := _as_written(part)):
+                part.wrong(Text("must not have a NUL character"))
+            else:
+                found[str(name)] = text
+        return found
+
+    return read
+
+
+def _as_written(place: InventoryValue) -> str:
+    """1.10 stays 1.10, which as a number it is not."""
+    value, node = place.value, place.node
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    written = _NUMBER.match(place.document.lines[node.line - 1], node.column - 1)
+    with suppress(ScalarError):
+        if written is not None and resolve(written.group()) == value:
+            return written.group()
+    return str(value)
+
+
+FIELDS: Mapping[str, Reader] = {
+    "name": _word(words.host),
+    "slots": _whole(0, MOST_SLOTS),
+    "address": _word(words.host),
+    "user": _word(words.user),
+    "port": _whole(1, 65535),
+    "jump": _word(words.jump),
+    "key": _file_here,
+    "interface": _word(words.interface),
+    "memory": _memory,
+    "gpus": _whole(0, 1000),
+    "labels": _texts(re.compile(r"[A-Za-z0-9]([A-Za-z0-9._/-]*[A-Za-z0-9])?"), Text("the name of a label")),
+    "shared": _folders,
+    "folder": _word(words.folder_on_host),
+    "environment": _texts(re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), Text("the name of an environment variable")),
+    "mpi": _word(words.folder_on_host),
+}
+_DEFAULTS = {name: reader for name, reader in FIELDS.items() if name not in ("name", "address")}
+
 
 _EXAMPLE = Text("a hostfile with lines such as 'node1 slots=8' will do")
 # What the first line that says something looks like in YAML, whatever is wrong further down; [::1] is an address.

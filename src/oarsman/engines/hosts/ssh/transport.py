@@ -18,7 +18,7 @@ from oarsman.engines.hosts.core.host_specs import hand_out_gpus, members_of
 from oarsman.engines.hosts.core.job_spec import JobSpec, SshHostSpec, find_spec, write_spec
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.core.process import send_signal
-from oarsman.engines.hosts.ssh import mpi_choice, scripts
+from oarsman.engines.hosts.ssh import host_facts, scripts
 from oarsman.engines.hosts.ssh.client import on_all
 from oarsman.engines.hosts.ssh.code import copy
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
@@ -102,9 +102,9 @@ class SshTransport:
         if not all(name in inventory_facts.facts for name in machines):
             await inventory_facts.look()
         facts = _facts(inventory_facts, machines)
-        if others := mpi_choice.unseen(job, facts):
+        if others := host_facts.mpi_unseen(job, facts):
             facts |= await inventory_facts.with_mpi(others, job.annotation(names.ANNOTATION_MPI))
-        mpi = mpi_choice.choose(job, facts)
+        mpi = host_facts.choose_mpi(job, facts)
         if isinstance(mpi, str):
             if all(found.complete for found in facts.values()):
                 raise UnsupportedError(mpi)

@@ -2,7 +2,7 @@
 
 from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.access import Access, load_access
-from oarsman.engines.kube.client.codec import ListPage, WatchChange
+from oarsman.engines.kube.client.codec import HasMeta, ListPage, Meta, Owner, PartialObject, WatchChange
 from oarsman.engines.kube.client.errors import (
     AlreadyExists,
     ApiError,
@@ -19,9 +19,7 @@ from oarsman.engines.kube.client.errors import (
 )
 from oarsman.engines.kube.client.informer import Informer
 from oarsman.engines.kube.client.kube import Kube
-from oarsman.engines.kube.client.list_watch import Listed, ListWatch
-from oarsman.engines.kube.client.meta import HasMeta, Meta, Owner, PartialObject
-from oarsman.engines.kube.client.pace import Pauses
+from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Pauses
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.errors import AccessError, ClusterError
 

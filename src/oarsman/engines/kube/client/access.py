@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from oarsman.engines.kube.client import tls
 from oarsman.engines.kube.client.credentials import (
     Credentials,
     Fixed,
@@ -19,9 +18,12 @@ from oarsman.engines.kube.client.credentials import (
     TokenFile,
     basic,
     bearer,
+    is_loopback,
+    present_certificate,
+    proxy_for,
+    tls_context,
 )
 from oarsman.engines.kube.client.kubeconfig import Chosen, Cluster, From, User, choose
-from oarsman.engines.kube.client.tls import is_loopback, proxy_for
 from oarsman.errors import AccessError
 from oarsman.text.sentence import Text
 
@@ -125,7 +127,7 @@ def _from_pod(master: str | None, environ: Mapping[str, str], credentials: Crede
     authority = SERVICE_ACCOUNT / "ca.crt"
     return Access(
         server=server.rstrip("/"),
-        ssl=tls.context(authority.read_bytes() if authority.exists() else None),
+        ssl=tls_context(authority.read_bytes() if authority.exists() else None),
         namespace=namespace.read_text().strip() if namespace.exists() else "default",
         source=POD,
         proxy=proxy_for(server, environ),
@@ -148,7 +150,7 @@ def _access(
         authority = cluster.content(
             entry.certificate_authority_data, entry.certificate_authority, "certificate-authority"
         )
-        context = tls.context(authority, verify=not entry.insecure_skip_tls_verify)
+        context = tls_context(authority, verify=not entry.insecure_skip_tls_verify)
         _show_certificate(context, user)
     proxy = entry.proxy_url or proxy_for(server, environ)
     if proxy and not proxy.startswith(("http://", "https://")):
@@ -173,7 +175,7 @@ def _show_certificate(context: ssl.SSLContext, user: From[User]) -> None:
     certificate = user.content(entry.client_certificate_data, entry.client_certificate, "client-certificate")
     key = user.content(entry.client_key_data, entry.client_key, "client-key")
     if certificate and key:
-        tls.present_certificate(context, certificate, key)
+        present_certificate(context, certificate, key)
     elif certificate or key:
         missing = "client-key" if certificate else "client-certificate"
         raise AccessError(

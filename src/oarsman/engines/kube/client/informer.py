@@ -8,12 +8,10 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Any, Generic, TypeVar
 
-from oarsman.engines.kube.client.codec import WatchChange
+from oarsman.engines.kube.client.codec import HasMeta, Meta, WatchChange
 from oarsman.engines.kube.client.errors import Gone
 from oarsman.engines.kube.client.kube import Kube
-from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Trouble, is_older
-from oarsman.engines.kube.client.meta import HasMeta, Meta
-from oarsman.engines.kube.client.pace import Pauses
+from oarsman.engines.kube.client.list_watch import Listed, ListWatch, Pauses, Trouble, is_older
 from oarsman.engines.kube.client.resources import Resource
 
 T = TypeVar("T", bound=HasMeta)

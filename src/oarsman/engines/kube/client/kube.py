@@ -12,13 +12,20 @@ from typing import Any, Final, Self
 
 from oarsman.engines.kube.client import requests
 from oarsman.engines.kube.client.access import Access
-from oarsman.engines.kube.client.codec import WHOLE, ListPage, T, WatchChange, decode, decode_change, decode_list
+from oarsman.engines.kube.client.codec import (
+    WHOLE,
+    ListPage,
+    PartialObject,
+    T,
+    WatchChange,
+    decode,
+    decode_change,
+    decode_list,
+)
 from oarsman.engines.kube.client.errors import ApiError, Conflict, Gone, NotFound
-from oarsman.engines.kube.client.meta import PartialObject
-from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import PatchKind, Request, Selection
 from oarsman.engines.kube.client.resources import PODS, Resource
-from oarsman.engines.kube.client.transport import HttpTransport, Observe
+from oarsman.engines.kube.client.transport import Bucket, HttpTransport, Observe
 from oarsman.version import __version__
 
 _WATCH_SECONDS: Final = (300, 600)  # after which the server ends a watch; spread, so that not all end at once

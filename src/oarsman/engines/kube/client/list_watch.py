@@ -7,19 +7,52 @@ away is asked again, for as long as whoever listens has patience.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Generic
 
+from oarsman.backoff import Backoff
 from oarsman.engines.kube.client.codec import WHOLE, T, WatchChange
 from oarsman.engines.kube.client.errors import ApiError, Gone, Unavailable
 from oarsman.engines.kube.client.kube import Kube
-from oarsman.engines.kube.client.pace import Pauses, Pulse
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.errors import AccessError
 from oarsman.text.sentence import Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pauses(Backoff):
+    """What whoever follows a server needs besides."""
+
+    first: float = 0.1
+    longest: float = 15.0
+    uniform: Callable[[float, float], float] | None = random.uniform
+    refused: float = 30.0  # after an answer that only a person can change
+    silence: float = 150.0  # the least that counts as suspicious, from a server that was heard regularly
+
+    def after_refusal(self) -> float:
+        return self.spread(self.refused)
+
+
+class Pulse:
+    """Learns from a regular sign of life how long silence is normal; a server that gives none is never suspected."""
+
+    def __init__(self, least: float) -> None:
+        self._least = least
+        self._last: float | None = None
+        self._normal: float | None = None
+
+    def heard(self, now: float, *, regular: bool) -> float | None:
+        """When something must have been heard again; None: nothing can be expected."""
+        if regular:
+            if self._last is not None:
+                self._normal = now - self._last
+            self._last = now
+        return None if self._normal is None else now + max(self._least, 3 * self._normal)
+
 
 Trouble = ApiError | AccessError
 _AT_ONCE: Final = 100  # changes told before others get a turn

@@ -20,7 +20,6 @@ from yarl import URL
 from oarsman.backoff import Backoff
 from oarsman.engines.kube.client.access import Access
 from oarsman.engines.kube.client.errors import TooManyRequests, Unauthorized, Unavailable, from_answer
-from oarsman.engines.kube.client.pace import Bucket
 from oarsman.engines.kube.client.requests import Request
 from oarsman.errors import AccessError
 from oarsman.text.sentence import Text
@@ -34,6 +33,24 @@ _LONGEST_PAUSE = 30.0  # however long the server asks for
 _CONNECT = 10.0  # seconds for TCP and TLS
 _FAREWELL = 0.05
 _LARGE = 2**20  # aiohttp wants bodies beyond this as a file
+
+
+class Bucket:
+    """At most `rate` requests a second, after a burst."""
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._tokens = self._burst
+        self._at = time.monotonic()
+
+    async def take(self) -> None:
+        now = time.monotonic()
+        self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
+        self._at = now
+        self._tokens -= 1  # below zero: a place in the queue
+        if self._tokens < 0:
+            await asyncio.sleep(-self._tokens / self._rate)
 
 
 class HttpTransport:
