@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from oarsman.console.pages import shell
 from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts
+from oarsman.console.parts import words
 from oarsman.console.parts.widgets import answered, said, sure
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
@@ -121,7 +121,7 @@ class _Environments:
         say = self.context.say
         facts = [f"Python {one.python or one.spec.python}" if one.python or one.spec.python else "", one.spec.mpi or ""]
         facts += [one.spec.image or "", units.size(one.size_bytes) if one.size_bytes else ""]
-        facts += [one.owner, amounts.moment(one.built or one.created)]
+        facts += [one.owner, words.moment(one.built or one.created)]
         if one.used_by:
             facts.append(say("used by {count} jobs", count=len(one.used_by)))
         return [fact for fact in facts if fact]

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from oarsman.console.api import accounts as actions
 from oarsman.console.pages import shell
 from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts
+from oarsman.console.parts import words
 from oarsman.console.parts.widgets import answered, sure
 from oarsman.console.security.gate import Caller
 from oarsman.errors import UnauthenticatedError
@@ -110,7 +110,7 @@ class _People:
         with ui.row().classes("items-center w-full").props("role=group") as row:
             row.props["aria-label"] = account.name
             ui.label(account.name)
-            ui.label(amounts.moment(account.created)).classes("oarsman-note")
+            ui.label(words.moment(account.created)).classes("oarsman-note")
             if account.disabled:
                 ui.label(say("disabled")).classes("is-wait")
             ui.space()
@@ -168,7 +168,7 @@ class _People:
         first = len(self.entries.rows)
         self.entries.add_rows(
             [
-                {**one.model_dump(mode="json"), "time": amounts.moment(one.time), "id": first + position}
+                {**one.model_dump(mode="json"), "time": words.moment(one.time), "id": first + position}
                 for position, one in enumerate(found.items)
             ]
         )

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from nicegui import ui
 
 from oarsman.console.pages.context import PageContext
-from oarsman.console.parts import style
-from oarsman.console.words import COOKIE, Words
+from oarsman.console.parts import widgets
+from oarsman.console.parts.words import COOKIE, Words
 from oarsman.text.catalogue import LANGUAGES, N_
 
 ICON = (
@@ -64,8 +64,8 @@ def bare(say: Words, title: str) -> Iterator[None]:
 
 def _basics(say: Words, title: str) -> None:
     ui.page_title(f"{title} · Oarsman")
-    ui.colors(primary=style.PRIMARY)
-    ui.add_css(style.CSS)
+    ui.colors(primary=widgets.PRIMARY)
+    ui.add_css(widgets.CSS)
     ui.run_javascript(f"document.documentElement.lang = '{'zh-CN' if say.language == 'zh' else 'en'}'")
 
 

@@ -14,7 +14,7 @@ from nicegui import ui
 from oarsman.console.api import PREFIX
 from oarsman.console.pages import shell
 from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts, job_rows, sweep_rows, widgets
+from oarsman.console.parts import job_rows, sweep_rows, widgets, words
 from oarsman.console.parts.widgets import sure
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
 from oarsman.service.models import SweepView
@@ -99,7 +99,7 @@ class _Sweeps:
                     ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
                     sweep_rows.badge(say, view.state)
                     ui.space()
-                    for fact in (", ".join(view.parameters), view.owner, amounts.moment(view.created)):
+                    for fact in (", ".join(view.parameters), view.owner, words.moment(view.created)):
                         ui.label(fact).classes("oarsman-note")
                 sweep_rows.progress(say, view)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from nicegui import ui
 
-from oarsman.console.parts import amounts, job_rows
-from oarsman.console.parts.style import BADGES
-from oarsman.console.words import Words
+from oarsman.console.parts import job_rows, words
+from oarsman.console.parts.widgets import BADGES
+from oarsman.console.parts.words import Words
 from oarsman.service.models import SweepPoint, SweepView
 from oarsman.text.catalogue import N_
 
@@ -56,7 +56,7 @@ def ended(view: SweepView) -> int:
 
 def progress(say: Words, view: SweepView) -> None:
     """A bar with a piece per outcome, and the same in words."""
-    words = say(
+    text = say(
         "{ended} of {total} ended, {failed} failed",
         ended=ended(view),
         total=view.total,
@@ -71,7 +71,7 @@ def progress(say: Words, view: SweepView) -> None:
         for count, colour in pieces:
             if count > 0:
                 ui.element("div").classes(colour).style(f"width: {100 * count / max(view.total, 1):.3f}%")
-    ui.label(words).classes("oarsman-note")
+    ui.label(text).classes("oarsman-note")
 
 
 def columns(say: Words, view: SweepView) -> dict[str, str]:
@@ -96,7 +96,7 @@ def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
         "icon": icon,
         "colour": colour,
         "metric": point.metric,
-        "duration": amounts.duration(point.started, point.ended) if point.ended is not None else "",
+        "duration": words.duration(point.started, point.ended) if point.ended is not None else "",
         "cause": point.cause,
     }
 
