@@ -6,25 +6,21 @@ And once in: who one is here, the password, and the tokens that programs use in 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.api import accounts as actions
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, spoken, welcome
+from oarsman.console.pages.context import PageContext, spoken
 from oarsman.console.parts import words
 from oarsman.console.parts.widgets import answered, at_the_door
 from oarsman.console.parts.words import Words
 from oarsman.console.security.gate import Caller
-from oarsman.errors import UnauthenticatedError
 from oarsman.service.models import MadeToken, NewToken, Token
 from oarsman.service.rights import Action, may
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+from oarsman.text.catalogue import N_
 
 # What is secret goes to the API by the browser itself, so that the cookie comes back to it and no page ever holds it.
 _LOG_IN = """async () => {
@@ -119,15 +115,9 @@ def register(console: Console) -> None:
             else:
                 _password(say)
 
-    @ui.page("/account")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/account")
-        with shell.frame(context, "/account", context.say("Account")):
-            await _Account(context).show()
-        return None
+    @shell.page(console, "/account", N_("Account"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _Account(context).show()
 
 
 class _Account:

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import SlotHolder, Slots, colours
 from oarsman.console.parts.widgets import Ticking, milliseconds, said
 from oarsman.console.parts.words import Words
-from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.errors import OarsmanError
 from oarsman.service.models import AmountsView, HostView, QueueEntry, Role
 from oarsman.text import units
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+from oarsman.text.catalogue import N_
 
 _OTHERS = ""  # the key of what somebody else holds
 _READY = "ready"
@@ -29,15 +27,9 @@ _MOST_FINDINGS = 12  # there may be one for every other host; `oarsman hosts che
 
 
 def register(console: Console) -> None:
-    @ui.page("/hosts")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/hosts")
-        with shell.frame(context, "/hosts", context.say("Hosts and queue")):
-            await _PlacePage(context).show()
-        return None
+    @shell.page(console, "/hosts", N_("Hosts and queue"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _PlacePage(context).show()
 
 
 class _PlacePage:

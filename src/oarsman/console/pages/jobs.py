@@ -5,26 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import Any
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import events, ui
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.jobs_bulk import Bulk
 from oarsman.console.parts import job_rows
 from oarsman.console.parts.job_rows import COLUMNS, ROWS, USUAL_COLUMNS, JobsWanted
 from oarsman.console.parts.widgets import STATES, Ticking, answered
 from oarsman.console.security.store import LONGEST_NAME, Person, SavedView, SavedViews
-from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.errors import OarsmanError
 from oarsman.service.listing import Facets
 from oarsman.service.models import JobList
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+from oarsman.text.catalogue import N_
 
 
 class Views:
@@ -112,16 +109,9 @@ _FIRST = "oarsman run -n 4 -- hostname"
 
 
 def register(console: Console) -> None:
-    @ui.page("/jobs")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            query = f"?{request.url.query}" if request.url.query else ""
-            return RedirectResponse(f"/login?to={quote(f'/jobs{query}', safe='/')}")
-        with shell.frame(context, "/jobs", context.say("Jobs")):
-            await _Jobs(context, JobsWanted.read(request.query_params)).show()
-        return None
+    @shell.page(console, "/jobs", N_("Jobs"), with_query=True)
+    async def page(context: PageContext, request: Request) -> None:
+        await _Jobs(context, JobsWanted.read(request.query_params)).show()
 
 
 class _Jobs:

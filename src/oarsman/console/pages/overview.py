@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.pages.context import PageContext
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.job_rows import jobs_in
 from oarsman.console.parts.widgets import STATES, Ticking, milliseconds, said, state_badge
 from oarsman.console.parts.words import Words
-from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.errors import OarsmanError
 from oarsman.service.models import AmountsView, Overview, QueueEntry, RecentFailure
 from oarsman.text import units
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+from oarsman.text.catalogue import N_
 
 LOOK_AGAIN_SECONDS = 5.0  # what is really used changes though no job does
 _MOST_WAITING = 5
@@ -28,15 +26,9 @@ _MOST_FAILURES = 20
 
 
 def register(console: Console) -> None:
-    @ui.page("/")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login")
-        with shell.frame(context, "/", context.say("Overview")):
-            await _Overview(context).show()
-        return None
+    @shell.page(console, "/", N_("Overview"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _Overview(context).show()
 
 
 class _Part:

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.api import PREFIX
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.pages.context import PageContext
 from oarsman.console.parts import job_rows, sweep_rows, widgets, words
 from oarsman.console.parts.widgets import sure
-from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
+from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepView
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+from oarsman.text.catalogue import N_
 
 _FIRST = "oarsman sweep run --name rates --grid lr=0.1,0.01 -n 2 -- ./train --lr {{lr}}"
 _POINTS_PER_SECOND = 400  # that a page is sent anew; a large sweep is drawn less often
@@ -32,31 +30,18 @@ def address(key: str) -> str:
 
 
 def register(console: Console) -> None:
-    @ui.page("/sweeps")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/sweeps")
-        with shell.frame(context, "/sweeps", context.say("Sweeps")):
-            await _Sweeps(context).show()
-        return None
+    @shell.page(console, "/sweeps", N_("Sweeps"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _Sweeps(context).show()
 
-    @ui.page("/sweeps/{namespace}/{name}")
-    async def one(request: Request, namespace: str, name: str) -> RedirectResponse | None:
-        key = f"{namespace}/{name}"
+    @shell.page(console, "/sweeps/{namespace}/{name}")
+    async def one(context: PageContext, request: Request) -> None:
         try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=" + quote(address(key), safe="/"))
-        with shell.frame(context, "/sweeps", name):
-            try:
-                view = await context.ask(context.request_context.service.sweep, key)
-            except (NotFoundError, ForbiddenError) as error:
-                ui.label(error.message).classes("oarsman-card")
-                return None
-            _Sweep(context, view).show()
-        return None
+            view = await context.ask(context.request_context.service.sweep, shell.key_of(request))
+        except (NotFoundError, ForbiddenError) as error:
+            ui.label(error.message).classes("oarsman-card")
+            return
+        _Sweep(context, view).show()
 
 
 # -- all of them ----------------------------------------------------------------------------------------

@@ -5,25 +5,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import background_tasks, events, ui
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.create import controls, draft
 from oarsman.console.pages.create.controls import Control
 from oarsman.console.pages.create.draft import Draft, with_change
 from oarsman.console.pages.create.outlook import Outlook
 from oarsman.console.parts.fields import TextField, YamlEditor
-from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.errors import OarsmanError
 from oarsman.service.models import Create, JobView, PreviewView
 from oarsman.text.catalogue import N_
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
 
 _PAUSE = 0.3  # seconds without a change before the server looks at the text
 _DRAFT = "oarsman-draft"  # where the browser keeps what is not submitted yet
@@ -271,18 +268,12 @@ class CreatePage:
 
 
 def register(console: Console) -> None:
-    @ui.page("/create")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/create")
-        with shell.frame(context, "/create", context.say("New job")):
-            if not context.may_change:
-                ui.label(context.say("You may look, and not start jobs.")).classes("oarsman-card")
-                return None
-            asked = request.query_params
-            await CreatePage(context).show(
-                template=asked.get("template"), earlier=asked.get("from"), name=asked.get("name")
-            )
-        return None
+    @shell.page(console, "/create", N_("New job"))
+    async def page(context: PageContext, request: Request) -> None:
+        if not context.may_change:
+            ui.label(context.say("You may look, and not start jobs.")).classes("oarsman-card")
+            return
+        asked = request.query_params
+        await CreatePage(context).show(
+            template=asked.get("template"), earlier=asked.get("from"), name=asked.get("name")
+        )

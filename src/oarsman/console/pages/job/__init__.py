@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import events, ui
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.job.actions import Actions
 from oarsman.console.pages.job.ranks import RanksTab
 from oarsman.console.pages.job.tabs import ENDED, Events, Log, Manifest, MetricsTab, Tab, Usage
@@ -20,14 +20,11 @@ from oarsman.console.parts import words
 from oarsman.console.parts.charts import timeline
 from oarsman.console.parts.widgets import STATES, said, state_badge
 from oarsman.console.parts.words import Words
-from oarsman.errors import ForbiddenError, ManifestError, NotFoundError, OarsmanError, UnauthenticatedError
+from oarsman.errors import ForbiddenError, ManifestError, NotFoundError, OarsmanError
 from oarsman.manifest import form
 from oarsman.service.models import AttemptView, CauseView, JobView
 from oarsman.status.words import for_people
 from oarsman.text.catalogue import N_
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
 
 
 class SummaryTab(Tab):
@@ -116,21 +113,15 @@ _FIRST = "Logs"  # what most come for
 
 
 def register(console: Console) -> None:
-    @ui.page("/jobs/{namespace}/{name}")
-    async def page(request: Request, namespace: str, name: str, tab: str = "") -> RedirectResponse | None:
-        key = f"{namespace}/{name}"
+    @shell.page(console, "/jobs/{namespace}/{name}", with_query=True)
+    async def page(context: PageContext, request: Request) -> None:
+        key = shell.key_of(request)
         try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=" + quote(f"/jobs/{key}" + (f"?tab={tab}" if tab else ""), safe="/"))
-        with shell.frame(context, "/jobs", name):
-            try:
-                job = await context.ask(context.request_context.service.job, key)
-            except (NotFoundError, ForbiddenError) as error:
-                said(context.say, error.message).classes("oarsman-card")
-                return None
-            await _Page(context, key, job).show(tab)
-        return None
+            job = await context.ask(context.request_context.service.job, key)
+        except (NotFoundError, ForbiddenError) as error:
+            said(context.say, error.message).classes("oarsman-card")
+            return
+        await _Page(context, key, job).show(request.query_params.get("tab", ""))
 
 
 class _Page:
