@@ -22,7 +22,7 @@ from oarsman.console.api import PREFIX, accounts, problems, routes
 from oarsman.console.api.problems import BodyLimit
 from oarsman.console.backends import Backends
 from oarsman.console.console import Console
-from oarsman.console.security.cluster_tokens import ClusterTokens
+from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
 from oarsman.console.security.store import ConsoleStore

@@ -10,8 +10,7 @@ from typing import Literal
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from oarsman.console.security.cluster_tokens import ClusterTokens, KnownToken
-from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, Holder
+from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder, KnownToken
 from oarsman.console.security.database import hashed
 from oarsman.console.security.store import ConsoleStore, link, machine_owner
 from oarsman.console.security.throttle import Throttle
