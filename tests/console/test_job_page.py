@@ -9,7 +9,7 @@ import pytest
 
 from oarsman.console.pages.job import ranks, tabs
 from oarsman.console.parts.charts import condition, marks
-from oarsman.console.words import Words
+from oarsman.console.parts.words import Words
 from oarsman.service.models import MetricPoint, MetricSeries, RankProgress, Step, UsagePoint
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

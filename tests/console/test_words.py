@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from oarsman import names
-from oarsman.console.pages.create import fields
+from oarsman.console.pages.create import controls
 from oarsman.console.parts import charts
-from oarsman.console.parts.style import STATES
-from oarsman.console.words import HOST_STATES, OUTCOMES, ROLES, Words
+from oarsman.console.parts.widgets import STATES
+from oarsman.console.parts.words import HOST_STATES, OUTCOMES, ROLES, Words
 from oarsman.errors import ConflictError
 from oarsman.manifest import form
 from oarsman.service.documents import all_templates
@@ -18,8 +18,8 @@ from oarsman.text.sentence import Text
 
 def test_what_is_shown_by_name_has_its_text() -> None:
     """Extraction sees only literals: none of these may be without its mark."""
-    steps = [value for name, value in vars(fields).items() if name.isupper() and isinstance(value, tuple)]
-    questions = [question for step in steps for question in step if isinstance(question, fields.Question)]
+    steps = [value for name, value in vars(controls).items() if name.isupper() and isinstance(value, tuple)]
+    questions = [question for step in steps for question in step if isinstance(question, controls.Question)]
     asked = [words for q in questions for words in (q.label, q.note, *(label for _, label in q.choices)) if words]
     titles = [one.title for one in all_templates()]
     shown = [*asked, *titles, *STATES, *OUTCOMES, *HOST_STATES, *ROLES, *charts.STEPS.values()]

@@ -17,8 +17,8 @@ from oarsman.cli.main import cli
 from oarsman.cli.messages import t
 from oarsman.cli.session import Session
 from oarsman.client.job_view import Seen, SeenJob
-from oarsman.console.parts import amounts, job_rows
-from oarsman.console.words import Words
+from oarsman.console.parts import job_rows, words
+from oarsman.console.parts.words import Words
 from oarsman.job.state import QueuePlace, Status
 from oarsman.service import views
 from oarsman.service.models import JobSummary
@@ -151,7 +151,7 @@ def test_a_handle_shows_it_as_text_and_in_a_notebook(case: Case, record: JobReco
 def test_the_console_has_a_row_of_it(case: Case, record: JobRecord, summary: JobSummary) -> None:
     row = job_rows.row(Words("en"), summary)
     assert (row["state"], row["why"]) == (case.shown or case.state, case.why)
-    assert amounts.duration(summary.started, summary.ended) == case.duration
+    assert words.duration(summary.started, summary.ended) == case.duration
     if summary.ended is not None:
         assert (row["since"], row["duration"]) == (None, case.duration)
     elif summary.started is not None:  # the browser counts up from there

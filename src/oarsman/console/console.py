@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
 
-from oarsman.console.api.sse import Streams
+from oarsman.console.api.accounts import TheCaller
+from oarsman.console.api.sse import Events, EventStream, Streams
 from oarsman.console.backends import Backends, OpenBackend
-from oarsman.console.security.gate import Gate
+from oarsman.console.security.gate import Caller, Gate, address
 from oarsman.errors import ForbiddenError, UnauthenticatedError
 from oarsman.service import JobService
 from oarsman.service.models import Identity
@@ -58,3 +63,37 @@ class Console:
         self.streams.stop()
         await self.backends.close()
         self.gate.store.close()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    console: Console
+    service: JobService
+    backend: OpenBackend
+    address: str
+    caller: Caller
+
+    async def note(self, what: str, about: str, outcome: str = "ok") -> None:
+        """What changed something goes into the audit log."""
+        note = self.console.gate.store.audit.note
+        await run_in_threadpool(note, self.service.identity.name, self.address, what, about, outcome)
+
+    def stream(self, events: Events) -> EventStream:
+        return EventStream(self.console.streams, events, self.still_holds)
+
+    def still_holds(self) -> bool:
+        """Whether the caller is still who they were. It may ask the cluster: not for the event loop."""
+        return self.console.gate.still_holds(self.caller)
+
+
+async def context(request: Request, caller: TheCaller) -> RequestContext:
+    return context_of(request.app.state.console, request, caller)
+
+
+def context_of(console: Console, request: Request, caller: Caller) -> RequestContext:
+    """For pages too, which are an application of their own."""
+    backend = console.backends.backend(caller.token)
+    return RequestContext(console, console.service(backend, caller.identity), backend, address(request), caller)
+
+
+Context = Annotated[RequestContext, Depends(context)]

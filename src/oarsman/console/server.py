@@ -11,29 +11,29 @@ from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import PlainTextResponse
 from pydantic.alias_generators import to_camel
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Lifespan, Receive, Scope, Send
 
 from oarsman.backends.base import Backend
 from oarsman.console import pages
-from oarsman.console.api import PREFIX, accounts, health, openapi, problems, routes, session
-from oarsman.console.api.limits import BodyLimit
+from oarsman.console.api import PREFIX, accounts, problems, routes
+from oarsman.console.api.problems import BodyLimit
 from oarsman.console.backends import Backends
 from oarsman.console.console import Console
-from oarsman.console.security.cluster_tokens import ClusterTokens
+from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
-from oarsman.console.security.listening import refusal, tls_context
-from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore
-from oarsman.console.settings import ConsoleSettings
+from oarsman.console.settings import ConsoleSettings, Site, is_loopback, refusal, tls_context
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.portal import shared
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
 
 log = logging.getLogger("oarsman.console")
+_HEALTH = "/healthz"  # for whoever starts the server anew if it does not answer; nobody has to log in
 _BACKLOG = 2048
 _END_WITHIN_SECONDS = 10
 
@@ -66,9 +66,15 @@ def bare_app(lifespan: Lifespan[FastAPI] | None = None) -> FastAPI:
         generate_unique_id_function=lambda route: to_camel(route.name),
     )
     problems.install(app)
-    openapi.install(app)
-    for router in (routes.router, session.router, session.once, accounts.router, health.router):
+    routes.install_description(app)
+    for router in (routes.router, accounts.router, accounts.once):
         app.include_router(router)
+
+    @app.get(_HEALTH, include_in_schema=False)
+    async def healthz() -> PlainTextResponse:
+        """Of the cluster nothing is said: a server that is started anew would not bring it back."""
+        return PlainTextResponse("ok\n")
+
     return app
 
 
@@ -84,7 +90,7 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")  # none for the beginning and the end, which only the pages care about
-        is_api = path in ("/api", health.PATH) or path.startswith(("/api/", "/login/"))
+        is_api = path in ("/api", _HEALTH) or path.startswith(("/api/", "/login/"))
         if self._look_ahead is not None and scope["type"] == "http" and not (is_api or path.startswith("/_nicegui")):
             try:
                 await self._look_ahead(HTTPConnection(scope))
@@ -158,7 +164,7 @@ def open_console(settings: ConsoleSettings, port: int) -> Console:
     settings.paths.make()
     store = ConsoleStore(settings.paths.console_database)
     try:
-        refused = refusal(settings.listening(store.accounts.enabled()))
+        refused = refusal(settings, store.accounts.enabled())
         if refused is not None:
             raise UsageError(refused)
         gate = Gate(store, settings.site(port), cluster=_cluster_tokens(settings))

@@ -1,15 +1,132 @@
-"""What a server was told when it was started."""
+"""What a server was told when it was started: where it listens, with which certificate, and which names lead to it.
+
+- A page of another origin whose name is made to lead to this machine (DNS rebinding) would be of the same origin to
+  the browser. Its `Host` is still its own name, so only names that are known to be ours are answered.
+- The cookie is SameSite=Lax: the link to a job in a chat opens the job. Strict would show a login page to people who
+  are logged in, and would not be safer: what Lax lets through is opening a page, which changes nothing. Neither is
+  enough, because all ports of a host are one "site": another server on the same machine passes for us. So requests
+  that change something also have to come from our origin and carry a header that other origins cannot set.
+"""
 
 from __future__ import annotations
 
+import ipaddress
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from oarsman.console.security.listening import Listening
-from oarsman.console.security.site import Site
+from oarsman.errors import UsageError
 from oarsman.store.paths import Paths
+from oarsman.text.sentence import Text
 
 DEFAULT_PORT = 8470
+_LOOPBACK_NAMES = ("127.0.0.1", "::1", "localhost")
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """Which names lead to the server, which requests come from its own pages, how its cookie is called."""
+
+    host: str = "127.0.0.1"  # that the server listens on
+    port: int
+    tls: bool = False
+    public_names: tuple[str, ...] = ()  # "jobs.example.org" or "jobs.example.org:8443", by proxies or DNS
+
+    @property
+    def scheme(self) -> str:
+        return "https" if self.tls else "http"
+
+    @property
+    def address(self) -> str:
+        """To be opened in a browser of this machine, or of another one if there is a public name."""
+        if self.public_names:
+            return f"{self.scheme}://{_with_port(self.public_names[0], self.port)}"
+        host = self.host if not is_everywhere(self.host) else "localhost"
+        return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def cookie(self) -> str:
+        """With the port, because cookies have none: two consoles on one machine do not log each other out.
+
+        With the prefix, browsers take it only from this very host, over TLS: no neighbour in DNS can plant one.
+        """
+        return f"{'__Host-' if self.tls else ''}oarsman-{self.port}"
+
+    def answers_to(self, host: str | None) -> bool:
+        """Whether this `Host` header is one of ours."""
+        name, port = _split(host or "")
+        if name is None:
+            return False
+        for public in self.public_names:
+            public_name, public_port = _split(public)
+            if name == public_name and public_port in (None, port):
+                return True
+        right_port = (port or _DEFAULT_PORTS[self.scheme]) == self.port
+        if name in _LOOPBACK_NAMES or name == self.host.strip("[]").lower():
+            return right_port
+        return right_port and not is_loopback(self.host) and _is_address(name)  # an address is nobody's name
+
+    def is_own_origin(self, origin: str, host: str | None) -> bool:
+        """Whether an `Origin` is the one that this request, by its `Host`, was sent to."""
+        try:
+            parts = urlsplit(origin)
+            wanted = _split(parts.netloc)
+        except ValueError:
+            return False
+        name, port = _split(host or "")
+        if name is None or parts.path or parts.query or parts.fragment or wanted[0] != name:
+            return False
+        # A proxy may speak TLS for a server that does not; the other way round nothing good is going on.
+        if parts.scheme != self.scheme and not (parts.scheme == "https" and self._is_public(host or "")):
+            return False
+        default = _DEFAULT_PORTS[parts.scheme]
+        return (wanted[1] or default) == (port or default)
+
+    def _is_public(self, host: str) -> bool:
+        return _split(host)[0] in {_split(public)[0] for public in self.public_names}
+
+
+def is_loopback(host: str) -> bool:
+    """Only what can be known without asking anybody: a name other than localhost may lead anywhere."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_everywhere(host: str) -> bool:
+    try:
+        return not host or ipaddress.ip_address(host.strip("[]")).is_unspecified
+    except ValueError:
+        return False
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _split(host: str) -> tuple[str | None, int | None]:
+    """Name and port of a `Host` header; no name if it is not one."""
+    try:
+        parts = urlsplit(f"//{host}")
+        port = parts.port
+    except ValueError:
+        return None, None
+    if not host or parts.netloc != host or "@" in host or host.endswith(":") or not parts.hostname:
+        return None, None
+    return parts.hostname.lower(), port
+
+
+def _with_port(name: str, port: int) -> str:
+    return name if _split(name)[1] is not None else f"{name}:{port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +151,83 @@ class ConsoleSettings:
         """On a cluster everybody is asked for a token of their own, and acts with its rights."""
         return self.engine == "kube"
 
-    def listening(self, accounts: int) -> Listening:
-        return Listening(
-            host=self.host,
-            cert=self.cert,
-            key=self.key,
-            insecure=self.insecure,
-            accounts=accounts,
-            tokens=self.by_token,
-        )
-
     def site(self, port: int) -> Site:
         """`port`: the one that is really listened on."""
         return Site(host=self.host, port=port, tls=self.cert is not None, public_names=self.public_names)
+
+
+def refusal(asked: ConsoleSettings, accounts: int) -> str | None:
+    """Why the server must not start like this, in a sentence; None if it may. `accounts`: how many could log in.
+
+    Jobs are commands: whoever comes in runs what they like. On this machine alone a link on the terminal is
+    enough; where others can reach it, passwords must not be readable on the way, and there must be some.
+    """
+    if asked.key is not None and asked.cert is None:
+        return Text("a key for TLS needs its certificate: --tls-cert FILE")
+    if is_loopback(asked.host):
+        return None
+    if asked.cert is None and not asked.insecure:
+        return Text(
+            "{host} can be reached by others, who could read passwords on the way: give --tls-cert "
+            "and --tls-key, or say --insecure if something else encrypts the way",
+            host=asked.host or Text("every address"),
+        )
+    if accounts == 0 and not asked.by_token:
+        return Text(
+            "{host} can be reached by others, and nobody could log in: make an account first, with "
+            "`oarsman users add NAME --role admin`",
+            host=asked.host or Text("every address"),
+        )
+    return None
+
+
+def tls_context(cert: Path, key: Path | None = None) -> ssl.SSLContext:
+    """For a server. Without a key, it is in the certificate's file."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    _readable(cert, "certificate", "--tls-cert")
+    if key is not None:
+        _readable(key, "key", "--tls-key")
+    try:
+        context.load_cert_chain(cert, key, password=_no_password)
+    except _Encrypted:
+        raise UsageError(
+            Text("the key {key} is encrypted", key=key or cert),
+            field="--tls-key",
+            hint=Text("give one without a passphrase"),
+        ) from None
+    except ssl.SSLError as error:
+        raise UsageError(_explained(error, cert, key), field="--tls-cert", hint=_HINT) from error
+    return context
+
+
+_HINT = "both are PEM: -----BEGIN CERTIFICATE----- (the server's own first) and -----BEGIN PRIVATE KEY-----"
+
+
+class _Encrypted(Exception):
+    pass
+
+
+def _no_password() -> str:
+    """Instead of a question on the terminal, which is what OpenSSL would do with an encrypted key."""
+    raise _Encrypted
+
+
+def _readable(path: Path, what: str, option: str) -> None:
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            Text("the {what} {path} cannot be read: {why}", what=what, path=path, why=error.strerror), field=option
+        ) from error
+
+
+def _explained(error: ssl.SSLError, cert: Path, key: Path | None) -> str:
+    if error.reason == "KEY_VALUES_MISMATCH":
+        return Text("the key {key} does not belong to the certificate {cert}", key=key or cert, cert=cert)
+    return Text(
+        "the certificate {cert} and its key {key} cannot be used: {reason}",
+        cert=cert,
+        key=key or cert,
+        reason=error.reason or error,
+    )

@@ -73,23 +73,19 @@ class Service(Protocol):
     @operation("GET", "/info", "getInfo", tag="place", title="Info")
     async def info(self) -> ServerInfo:
         """The server, its engine, and who you are."""
-        ...
 
     @operation("GET", "/overview", "getOverview", tag="place", title="Overview")
     async def overview(self) -> Overview:
         """Jobs by state, what there is and what is used, and what failed in the last day."""
-        ...
 
     # -- jobs ----------------------------------------------------------------------------------------
     @operation("GET", "/jobs", "listJobs", tag="jobs")
     async def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
         """One page of the jobs you may see."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}", "getJob", tag="jobs", refuses=(404,))
     async def job(self, key: JobKey) -> JobView:
         """All that is known of a job, but for its log, its events and its usage."""
-        ...
 
     @operation(
         "POST",
@@ -105,7 +101,6 @@ class Service(Protocol):
     )
     async def create(self, wanted: Create) -> JobView:
         """Submit one job, as YAML text or as a document. It belongs to you."""
-        ...
 
     @operation(
         "DELETE",
@@ -118,7 +113,6 @@ class Service(Protocol):
     )
     async def delete(self, key: JobKey) -> None:
         """End the job if it runs, and remove it with its log. It is gone when its stream ends."""
-        ...
 
     @operation(
         "POST",
@@ -132,19 +126,16 @@ class Service(Protocol):
     )
     async def scale(self, key: JobKey, workers: int) -> JobView:
         """Change the number of workers."""
-        ...
 
     @operation(
         "POST", "/jobs/{namespace}/{name}/suspend", "suspendJob", tag="jobs", refuses=(404, 409), noted="suspend"
     )
     async def suspend(self, key: JobKey) -> JobView:
         """End its processes and keep the job, to be resumed."""
-        ...
 
     @operation("POST", "/jobs/{namespace}/{name}/resume", "resumeJob", tag="jobs", refuses=(404, 409), noted="resume")
     async def resume(self, key: JobKey) -> JobView:
         """Let a suspended job start again."""
-        ...
 
     @operation(
         "POST",
@@ -157,7 +148,6 @@ class Service(Protocol):
     )
     async def stop(self, key: JobKey) -> JobView:
         """End the job for good; its log and its record stay."""
-        ...
 
     @operation(
         "POST",
@@ -171,7 +161,6 @@ class Service(Protocol):
     )
     async def rerun(self, key: JobKey) -> JobView:
         """Run an ended job once more under its own name; what it left is deleted first."""
-        ...
 
     @operation(
         "POST",
@@ -187,23 +176,19 @@ class Service(Protocol):
     )
     async def clone(self, key: JobKey, wanted: Clone) -> JobView:
         """Submit a new job like this one, with changes (a JSON merge patch), under a free name unless you give one."""
-        ...
 
     @operation("GET", "/jobs/stream", "streamJobs", tag="jobs")
     def changes(self, query: JobQuery = ALL_JOBS) -> AsyncGenerator[JobChange, None]:
         """A reset and every job that matches, then what changes. Whoever comes back gets a reset again."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/watch", "watchJob", tag="jobs", refuses=(404,))
     def watch(self, key: JobKey) -> AsyncGenerator[JobView, None]:
         """The job now and after each change, until it is gone."""
-        ...
 
     # -- what a job said and did ---------------------------------------------------------------------
     @operation("GET", "/jobs/{namespace}/{name}/events", "listEvents", tag="jobs", refuses=(404,))
     async def events(self, key: JobKey) -> Sequence[EventView]:
         """What happened to the job, oldest first."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/log", "readLog", tag="logs", refuses=(404,))
     async def log(
@@ -216,7 +201,6 @@ class Service(Protocol):
         limit: Limit = 500,
     ) -> LogPageView:
         """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/log/stream", "followLog", tag="logs", refuses=(404,), resumed=_behind)
     def follow_log(
@@ -226,75 +210,61 @@ class Service(Protocol):
 
         The id of an event is the place behind it: whoever comes back with Last-Event-ID goes on there.
         """
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/log/download", "downloadLog", tag="logs", refuses=(404,))
     def download_log(self, key: JobKey, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
         """The whole log as a file."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/usage", "getUsage", tag="jobs", refuses=(404,))
     async def usage(self, key: JobKey, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow", tag="jobs", refuses=(404,))
     async def usage_now(self, key: JobKey) -> Sequence[HostUsageView]:
         """Processes, CPU, memory and GPUs of each of its hosts at this moment."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/attention", "getAttention", tag="jobs", refuses=(404,))
     async def attention(self, key: JobKey) -> Attention:
         """Who looks after the job, and what stays after its end, where that can be asked."""
-        ...
 
     @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress", tag="jobs", refuses=(404,))
     async def progress(self, key: JobKey) -> Progress:
         """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
-        ...
 
     # -- before it runs ------------------------------------------------------------------------------
     @operation("POST", "/preview", "previewJob", tag="before it runs", title="Preview", refuses=(413,))
     async def preview(self, wanted: Create) -> PreviewView:
         """What a manifest would become and whether it fits, or its mistakes with their places. Changes nothing."""
-        ...
 
     @operation("POST", "/plan", "planJob", tag="before it runs", title="Plan", refuses=(413,))
     async def plan(self, wanted: Create) -> PlanView:
         """Everything a job would be: hosts, ranks, files, variables, launch line and objects. Changes nothing."""
-        ...
 
     @operation("GET", "/templates", "listTemplates", tag="before it runs", title="Templates")
     async def templates(self) -> Sequence[Template]:
         """Manifests to start from."""
-        ...
 
     @operation("POST", "/convert", "convertJob", tag="before it runs", title="Convert", refuses=(413,), body=Convert)
     async def convert(self, document: Mapping[str, Any], api_version: str) -> Converted:
         """The same job in the other version of the API, and what that version cannot say."""
-        ...
 
     # -- the place -----------------------------------------------------------------------------------
     @operation("GET", "/hosts", "listHosts", tag="place", title="Hosts")
     async def hosts(self) -> Sequence[HostView]:
         """The machines, what they have, and who holds what."""
-        ...
 
     @operation("GET", "/queue", "listQueue", tag="place", title="Queue")
     async def queue(self) -> Sequence[QueueEntry]:
         """The jobs that wait, in order, each with the reason."""
-        ...
 
     # -- environments --------------------------------------------------------------------------------
     @operation("GET", "/environments", "listEnvironments", tag="environments")
     async def environments(self) -> Sequence[EnvironmentView]:
         """All of them, by name, each with its state."""
-        ...
 
     @operation("GET", "/environments/{name}", "getEnvironment", tag="environments", refuses=(404,))
     async def environment(self, name: EnvironmentName) -> EnvironmentView:
         """What is in it, how its build went, and which jobs use it."""
-        ...
 
     @operation(
         "PUT",
@@ -308,7 +278,6 @@ class Service(Protocol):
     )
     async def put_environment(self, wanted: EnvironmentSpec) -> EnvironmentView:
         """Make it, or change it. The build goes on after the answer; what is built already is not built again."""
-        ...
 
     @operation(
         "DELETE",
@@ -322,23 +291,19 @@ class Service(Protocol):
     )
     async def delete_environment(self, name: EnvironmentName) -> None:
         """Delete it with its files, unless a job that has not ended uses it."""
-        ...
 
     @operation("GET", "/environments/{name}/log", "readBuildLog", tag="environments", title="Build Log", refuses=(404,))
     async def environment_log(self, name: EnvironmentName, after: Offset = 0) -> BuildLogView:
         """A piece of the newest build's log, from that place on; read on until it has ended."""
-        ...
 
     # -- sweeps --------------------------------------------------------------------------------------
     @operation("GET", "/sweeps", "listSweeps", tag="sweeps")
     async def sweeps(self, namespace: Text = None) -> Sequence[SweepView]:
         """Those you may see, the newest first, without their points."""
-        ...
 
     @operation("GET", "/sweeps/{namespace}/{name}", "getSweep", tag="sweeps", refuses=(404,))
     async def sweep(self, key: SweepKey) -> SweepView:
         """Every point with its parameters, its state, why it failed, and the number found in its log."""
-        ...
 
     @operation(
         "POST",
@@ -353,14 +318,12 @@ class Service(Protocol):
     )
     async def create_sweep(self, wanted: SweepSpec) -> SweepView:
         """Begin a sweep; the same one again goes on with it. Nothing is submitted if any of its points is wrong."""
-        ...
 
     @operation(
         "POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", tag="sweeps", refuses=(404, 409), noted="stop sweep"
     )
     async def stop_sweep(self, key: SweepKey) -> SweepView:
         """End what runs and hand in nothing more; results stay."""
-        ...
 
     @operation(
         "POST",
@@ -372,7 +335,6 @@ class Service(Protocol):
     )
     async def resume_sweep(self, key: SweepKey) -> SweepView:
         """Go on: points that have no job, or were stopped, are run; those that ended are not repeated."""
-        ...
 
     @operation(
         "DELETE",
@@ -385,7 +347,6 @@ class Service(Protocol):
     )
     async def delete_sweep(self, key: SweepKey) -> None:
         """Delete all its jobs with their logs; those that run are ended first."""
-        ...
 
     # -- without a route of their own ------------------------------------------------------------------
     def lines(
@@ -398,11 +359,9 @@ class Service(Protocol):
         follow: bool = False,
     ) -> AsyncGenerator[Sequence[LogLine], None]:
         """All lines, or the last ones, a block at a time; with `follow` as they come, until the attempt is over."""
-        ...
 
     async def close(self) -> None:
         """Hand in nothing more, and let go of what is open."""
-        ...
 
 
 @cache

@@ -14,11 +14,11 @@ from fastapi import FastAPI
 
 from oarsman.console.backends import Backends
 from oarsman.console.console import Console
+from oarsman.console.security.accounts import Passwords
 from oarsman.console.security.gate import Gate
-from oarsman.console.security.passwords import Passwords
-from oarsman.console.security.site import Site
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import make_app
+from oarsman.console.settings import Site
 from oarsman.portal import Portal
 from oarsman.service.models import Role
 

@@ -127,7 +127,7 @@ def test_a_watched_job_is_told_until_it_is_gone(ask: Asking) -> None:
 def test_a_silent_stream_shows_that_it_is_alive_and_ends_with_the_token(
     ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oarsman.console.api.feeds.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("oarsman.console.api.routes.HEARTBEAT_SECONDS", 0.05)
     with listening(ask) as (client, _), client.stream("GET", "/jobs/stream") as response:
         lines = response.iter_lines()
         while next(lines) != ": still here":

@@ -15,7 +15,7 @@ from cluster.people import CHANGE, SEE, person
 from oarsman.backends import open_reviewer
 from oarsman.console import server
 from oarsman.console.console import Console
-from oarsman.console.security.cluster_tokens import ClusterTokens
+from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.store import ConsoleStore
 from oarsman.console.server import make_app

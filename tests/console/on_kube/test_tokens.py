@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 from waiting import waiting
 
 from oarsman.backends.kube.identity import Reviewer, claims
-from oarsman.console.security.cluster_tokens import GOOD_SECONDS
+from oarsman.console.security.credentials import GOOD_SECONDS
 from oarsman.console.security.database import moment
 from oarsman.engines.kube.client import load_access
 from oarsman.errors import UnauthenticatedError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.datastructures import QueryParams
 
-from oarsman.console.parts.job_query import NEWEST_FIRST, USUAL_COLUMNS, JobsWanted, jobs_in
+from oarsman.console.parts.job_rows import NEWEST_FIRST, USUAL_COLUMNS, JobsWanted, jobs_in
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import httpx
 from argon2 import PasswordHasher
 from fastapi import FastAPI
 
-from oarsman.console.api import accounts, problems, session
+from oarsman.console.api import accounts, problems
+from oarsman.console.security.accounts import Passwords
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
-from oarsman.console.security.passwords import Passwords
-from oarsman.console.security.site import Site
 from oarsman.console.security.store import ConsoleStore
+from oarsman.console.settings import Site
 from oarsman.service.models import Role
 
 START = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -52,7 +52,7 @@ class Console:
         self.app = FastAPI()
         self.app.state.gate = self.gate
         problems.install(self.app)
-        for router in (session.router, session.once, accounts.router):
+        for router in (accounts.router, accounts.once):
             self.app.include_router(router)
         self.app.add_middleware(SecurityHeaders, site=self.site)
 

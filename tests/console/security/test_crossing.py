@@ -9,7 +9,7 @@ import pytest
 from for_every import for_every_row
 from starlette.requests import HTTPConnection
 
-from oarsman.console.security.site import Site
+from oarsman.console.settings import Site
 from oarsman.errors import ForbiddenError, OarsmanError
 from oarsman.service.models import Role
 

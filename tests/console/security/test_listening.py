@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from for_every import for_every
 
-from oarsman.console.security.listening import Listening, refusal, tls_context
+from oarsman.console.settings import ConsoleSettings, refusal, tls_context
 from oarsman.errors import UsageError
 
 CERT = Path("cert.pem")
@@ -21,7 +21,7 @@ CERT = Path("cert.pem")
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "localhost", "LOCALHOST", "::1", "[::1]"])
 def test_on_this_machine_nothing_is_needed(host: str) -> None:
-    assert refusal(Listening(host=host)) is None
+    assert refusal(ConsoleSettings(host=host), accounts=0) is None
 
 
 @for_every(
@@ -41,17 +41,17 @@ def test_on_a_network_tls_and_an_account_are_needed(
     host: str, given: tuple[Path | None, bool, int, str | None]
 ) -> None:
     cert, insecure, accounts, why = given
-    found = refusal(Listening(host=host, cert=cert, insecure=insecure, accounts=accounts))
+    found = refusal(ConsoleSettings(host=host, cert=cert, insecure=insecure), accounts)
     assert (found is None) if why is None else (found is not None and why in found)
 
 
 def test_where_everybody_brings_a_token_for_the_cluster_no_account_is_needed() -> None:
-    assert refusal(Listening(host="0.0.0.0", cert=CERT, tokens=True)) is None
-    assert "--insecure" in (refusal(Listening(host="0.0.0.0", tokens=True)) or "")
+    assert refusal(ConsoleSettings(host="0.0.0.0", cert=CERT, engine="kube"), accounts=0) is None
+    assert "--insecure" in (refusal(ConsoleSettings(host="0.0.0.0", engine="kube"), accounts=0) or "")
 
 
 def test_a_key_without_a_certificate_is_a_mistake_anywhere() -> None:
-    assert "certificate" in (refusal(Listening(key=CERT)) or "")
+    assert "certificate" in (refusal(ConsoleSettings(key=CERT), accounts=0) or "")
 
 
 def make_certificate(folder: Path, name: str, *, passphrase: bytes | None = None) -> tuple[Path, Path]:

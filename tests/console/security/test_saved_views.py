@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.console.security.saved_views import Person, SavedView
-from oarsman.console.security.store import ConsoleStore
+from oarsman.console.security.store import ConsoleStore, Person, SavedView
 from oarsman.errors import ConflictError, UsageError
 from oarsman.service.models import Role
 

@@ -14,7 +14,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from oarsman.console.security import audit
-from oarsman.console.security.passwords import Passwords
+from oarsman.console.security.accounts import Passwords
 from oarsman.console.security.store import ConsoleStore
 from oarsman.errors import StoreError, ThrottledError
 from oarsman.service.models import Role

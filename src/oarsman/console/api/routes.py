@@ -5,21 +5,72 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Body, Depends, FastAPI, Header, Path, Query, Response
+from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic.fields import FieldInfo
 from starlette.responses import StreamingResponse
 
-from oarsman.console.api import PREFIX, feeds, sse
+from oarsman.console.api import PREFIX, sse
 from oarsman.console.api.problems import responses
-from oarsman.console.api.request_context import Context, RequestContext
-from oarsman.errors import UsageError
-from oarsman.service import sweep_results, views
+from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
+from oarsman.console.console import Context, RequestContext
+from oarsman.errors import NotFoundError, UsageError
+from oarsman.service import JobService, sweep_results, views
 from oarsman.service.contract import Namespace, operations
-from oarsman.service.models import JobQuery, LogFilter
+from oarsman.service.job_index import JobIndex
+from oarsman.service.listing import ToldJobs
+from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
 from oarsman.service.operations import Arguments, Operation
 from oarsman.text.sentence import Text
+from oarsman.version import __version__
+
+_AT_ONCE = 200  # events in one block: a reset of ten thousand jobs must not hold up everybody else
+
+
+async def job_changes(service: JobService, job_index: JobIndex, query: JobQuery) -> Events:
+    told = ToldJobs(job_index, service.wanted(query))
+    async with aclosing(job_index.changes(HEARTBEAT_SECONDS)) as changes:
+        async for news in changes:
+            if news is None:
+                yield STILL_HERE
+                continue
+            block: list[bytes] = []
+            for change in told.changes(news):
+                block.append(event(change.model_dump_json(by_alias=True, exclude_none=True)))
+                if len(block) == _AT_ONCE:
+                    yield b"".join(block)
+                    block = []
+            if block:
+                yield b"".join(block)
+
+
+async def one_job(service: JobService, job_index: JobIndex, key: str) -> Events:
+    """The job now, and whenever its row changes; ends when it is gone."""
+    last: str | None = None
+    uid = ""
+    async with aclosing(job_index.changes(HEARTBEAT_SECONDS)) as changes:
+        async for news in changes:
+            if news is None:
+                yield STILL_HERE
+                continue
+            if key not in news.keys and not news.reset:
+                continue
+            try:
+                job = await service.job(key)
+            except NotFoundError:
+                return
+            if uid and job.summary.uid != uid:  # another one of the same name
+                return
+            uid = job.summary.uid
+            text = job.model_dump_json(by_alias=True)
+            if text != last:
+                last = text
+                yield event(text)
+
 
 router = APIRouter(prefix=PREFIX)
 
@@ -169,12 +220,12 @@ def _add(operation: Operation, answer: Callable[..., Awaitable[Any]], extra: Map
 
 # -- streams and files -----------------------------------------------------------------------------------
 async def _changes(context: RequestContext, query: JobQuery, place: str | None) -> Response:
-    return context.stream(feeds.job_changes(context.service, context.backend.job_index, query))
+    return context.stream(job_changes(context.service, context.backend.job_index, query))
 
 
 async def _watch(context: RequestContext, key: str, place: str | None) -> Response:
     await context.service.job(key)  # whoever may not see it hears so at once
-    return context.stream(feeds.one_job(context.service, context.backend.job_index, key))
+    return context.stream(one_job(context.service, context.backend.job_index, key))
 
 
 async def _follow_log(
@@ -255,3 +306,43 @@ async def get_results(
     view = await context.service.sweep(f"{namespace}/{name}")
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
     return Response(sweep_results.csv_text(view), media_type="text/csv", headers=headers)
+
+
+# -- the description of the API, as it is served and as it lies in deploy/openapi.json ------------------
+_ABOUT = """\
+Create, watch and understand MPI jobs on every engine.
+
+Programs send an API token as `Authorization: Bearer TOKEN`; browsers have a session cookie, and send `X-Oarsman: 1`
+with everything that changes something. Names are camelCase, times RFC 3339 in UTC. Every error is a ProblemDetails.
+"""
+_SECURITY = {
+    "token": {"type": "http", "scheme": "bearer", "description": "An API token, or on Kubernetes your own token."},
+    "session": {"type": "apiKey", "in": "cookie", "name": "oarsman", "description": "Its name ends with the port."},
+}
+_REFERENCE = "#/components/schemas/{model}"
+_FRAMEWORKS_OWN = ("HTTPValidationError", "ValidationError")
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    routes = [route for route in app.routes if not isinstance(route, APIRoute) or route.include_in_schema]
+    found = get_openapi(title="Oarsman", version=__version__, description=_ABOUT, routes=routes)
+    components = found.setdefault("components", {})
+    schemas = components.setdefault("schemas", {})
+    for name in _FRAMEWORKS_OWN:
+        schemas.pop(name, None)
+    problem = ProblemDetails.model_json_schema(ref_template=_REFERENCE, mode="serialization")
+    schemas.update(problem.pop("$defs", {}))
+    schemas["ProblemDetails"] = problem
+    components["schemas"] = dict(sorted(schemas.items()))
+    components["securitySchemes"] = _SECURITY
+    found["security"] = [{name: []} for name in _SECURITY]
+    return found
+
+
+def install_description(app: FastAPI) -> None:
+    def once() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _described(app)
+        return app.openapi_schema
+
+    app.openapi = once  # type: ignore[method-assign]

@@ -1,4 +1,4 @@
-"""The pages, one file each."""
+"""The pages, one file or folder each."""
 
 from __future__ import annotations
 
@@ -15,22 +15,10 @@ def make_app(console: Console) -> FastAPI:
     from fastapi import FastAPI
     from nicegui import ui
 
-    from oarsman.console.pages import (
-        account,
-        create,
-        environments,
-        hosts,
-        job,
-        jobs,
-        login,
-        overview,
-        people,
-        shell,
-        sweeps,
-    )
+    from oarsman.console.pages import account, create, environments, hosts, job, jobs, overview, people, shell, sweeps
 
     app = FastAPI(openapi_url=None)
-    for page in (login, overview, jobs, job, create, sweeps, environments, hosts, account, people):
+    for page in (account, overview, jobs, job, create, sweeps, environments, hosts, people):
         page.register(console)
     ui.run_with(
         app,

@@ -1,26 +1,86 @@
-"""Oneself: who one is here, the password, and the tokens that programs use in one's name."""
+"""The way in: a name and a password, or, where the cluster decides who may what, one's own token for it.
+
+And once in: who one is here, the password, and the tokens that programs use in one's name.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.api import accounts as actions
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts
+from oarsman.console.pages.context import PageContext, spoken
+from oarsman.console.parts import words
 from oarsman.console.parts.widgets import answered, at_the_door
+from oarsman.console.parts.words import Words
 from oarsman.console.security.gate import Caller
-from oarsman.errors import UnauthenticatedError
 from oarsman.service.models import MadeToken, NewToken, Token
 from oarsman.service.rights import Action, may
+from oarsman.text.catalogue import N_
 
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+# What is secret goes to the API by the browser itself, so that the cookie comes back to it and no page ever holds it.
+_LOG_IN = """async () => {
+    const fields = [...document.querySelectorAll('.oarsman-login input[name]')];
+    const answer = await fetch('ADDRESS', {
+        method: 'POST', credentials: 'same-origin',
+        headers: {'Content-Type': 'application/json', 'X-Oarsman': '1'},
+        body: JSON.stringify(Object.fromEntries(fields.map((field) => [field.name, field.value]))),
+    });
+    if (answer.ok) {
+        const asked = new URLSearchParams(location.search).get('to') || '/';
+        const wanted = URL.canParse(asked, location.origin) ? new URL(asked, location.origin).href : '/';
+        location.assign(wanted.startsWith(location.origin + '/') ? wanted : '/');
+        return;
+    }
+    const problem = await answer.json().catch(() => ({}));
+    document.querySelector('.oarsman-login-trouble').textContent =
+        WORDS[problem.detail] || problem.detail || answer.statusText;
+}"""
+_BY_PASSWORD = _LOG_IN.replace("ADDRESS", "/api/v1/session")
+_BY_TOKEN = _LOG_IN.replace("ADDRESS", "/api/v1/session/cluster")
+
+_NEWER = "kubectl create token NAME"
+_OLDER = (
+    "kubectl get secret $(kubectl get sa NAME -o jsonpath='{.secrets[0].name}') -o jsonpath='{.data.token}'"
+    " | base64 --decode"
+)
+
+
+def _in_words(say: Words, script: str) -> str:
+    return script.replace("WORDS", at_the_door(say))
+
+
+def _password(say: Words) -> None:
+    ui.input(say("Name")).props('name="name" autocomplete="username" outlined dense autofocus')
+    ui.input(say("Password")).props(
+        'name="password" type="password" autocomplete="current-password" outlined dense'
+    ).on("keydown.enter", js_handler=_in_words(say, _BY_PASSWORD))
+    _button(say, _in_words(say, _BY_PASSWORD))
+    ui.label(say("On this machine: `oarsman tokens link` prints a link that opens the console once.")).classes(
+        "oarsman-note"
+    )
+
+
+def _token(say: Words) -> None:
+    ui.label(say("The console acts with your own rights on the cluster, and never with more.")).classes("oarsman-note")
+    ui.input(say("Your token for the cluster")).props(
+        'name="token" type="password" autocomplete="off" spellcheck="false" outlined dense autofocus'
+    ).on("keydown.enter", js_handler=_in_words(say, _BY_TOKEN))
+    _button(say, _in_words(say, _BY_TOKEN))
+    ui.label(say("This prints one for a service account:")).classes("oarsman-note")
+    ui.label(_NEWER).classes("oarsman-lines")
+    ui.label(say("Before Kubernetes 1.24:")).classes("oarsman-note")
+    ui.label(_OLDER).classes("oarsman-lines")
+
+
+def _button(say: Words, act: str) -> None:
+    ui.label("").classes("oarsman-login-trouble text-negative").props('role="alert"')
+    ui.button(say("Log in")).props("unelevated no-caps").on("click", js_handler=act)
+
 
 # Secrets go from the browser to the API by themselves: no page ever holds them.
 _CHANGE_PASSWORD = """async () => {
@@ -43,15 +103,21 @@ _SIGN_OUT = """async () => {
 
 
 def register(console: Console) -> None:
-    @ui.page("/account")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/account")
-        with shell.frame(context, "/account", context.say("Account")):
-            await _Account(context).show()
-        return None
+    @ui.page("/login")
+    def login(request: Request) -> None:
+        say = spoken(request)
+        with shell.bare(say, say("Log in")):
+            ui.label("Oarsman").classes("text-h5")
+            if request.query_params.get("link") == "used":
+                ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
+            if console.backends.tokens_needed:
+                _token(say)
+            else:
+                _password(say)
+
+    @shell.page(console, "/account", N_("Account"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _Account(context).show()
 
 
 class _Account:
@@ -138,11 +204,11 @@ class _Account:
                 await self.context.tried(asyncio.to_thread, actions.revoke_token, token.id, caller, self.gate)
             await self._refresh(caller)
 
-        used = amounts.moment(token.last_used) or say("never used")
-        until = say("until {time}", time=amounts.moment(token.expires)) if token.expires else say("does not expire")
+        used = words.moment(token.last_used) or say("never used")
+        until = say("until {time}", time=words.moment(token.expires)) if token.expires else say("does not expire")
         with ui.row().classes("items-center w-full"):
             ui.label(token.note or token.id)
-            ui.label(" · ".join((token.owner, amounts.moment(token.created), until, used))).classes("oarsman-note")
+            ui.label(" · ".join((token.owner, words.moment(token.created), until, used))).classes("oarsman-note")
             ui.space()
             ui.button(say("Revoke"), on_click=revoke).props("outline dense no-caps")
 

@@ -6,19 +6,16 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from fastapi import Request
 from nicegui import Client, background_tasks, ui
 
-from oarsman.console.api.request_context import RequestContext, context_of
-from oarsman.console.words import COOKIE, Words
+from oarsman.console.console import Console, RequestContext, context_of
+from oarsman.console.parts.words import COOKIE, Words
 from oarsman.errors import OarsmanError, UnauthenticatedError
 from oarsman.service.models import Role
 from oarsman.text.catalogue import of_browser
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
 
 P = ParamSpec("P")
 T = TypeVar("T")

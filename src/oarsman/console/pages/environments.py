@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 from pydantic import ValidationError
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts
+from oarsman.console.pages.context import PageContext
+from oarsman.console.parts import words
 from oarsman.console.parts.widgets import answered, said, sure
-from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.errors import OarsmanError
 from oarsman.service.models import EnvironmentSpec, EnvironmentView
 from oarsman.text import units
 from oarsman.text.catalogue import N_
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
 
 _LOOK_EVERY = 1.5  # seconds, while something is being built
 _COLOURS = {
@@ -34,15 +31,9 @@ _IMAGE_NEEDED = "kube"
 
 
 def register(console: Console) -> None:
-    @ui.page("/environments")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/environments")
-        with shell.frame(context, "/environments", context.say("Environments")):
-            await _Environments(context).show()
-        return None
+    @shell.page(console, "/environments", N_("Environments"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _Environments(context).show()
 
 
 class _Environments:
@@ -121,7 +112,7 @@ class _Environments:
         say = self.context.say
         facts = [f"Python {one.python or one.spec.python}" if one.python or one.spec.python else "", one.spec.mpi or ""]
         facts += [one.spec.image or "", units.size(one.size_bytes) if one.size_bytes else ""]
-        facts += [one.owner, amounts.moment(one.built or one.created)]
+        facts += [one.owner, words.moment(one.built or one.created)]
         if one.used_by:
             facts.append(say("used by {count} jobs", count=len(one.used_by)))
         return [fact for fact in facts if fact]

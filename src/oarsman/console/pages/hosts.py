@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
-from oarsman.console.parts import amounts, job_rows
+from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import SlotHolder, Slots, colours
 from oarsman.console.parts.widgets import Ticking, milliseconds, said
-from oarsman.console.words import Words
-from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.console.parts.words import Words
+from oarsman.errors import OarsmanError
 from oarsman.service.models import AmountsView, HostView, QueueEntry, Role
 from oarsman.text import units
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+from oarsman.text.catalogue import N_
 
 _OTHERS = ""  # the key of what somebody else holds
 _READY = "ready"
@@ -29,15 +27,9 @@ _MOST_FINDINGS = 12  # there may be one for every other host; `oarsman hosts che
 
 
 def register(console: Console) -> None:
-    @ui.page("/hosts")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/hosts")
-        with shell.frame(context, "/hosts", context.say("Hosts and queue")):
-            await _PlacePage(context).show()
-        return None
+    @shell.page(console, "/hosts", N_("Hosts and queue"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _PlacePage(context).show()
 
 
 class _PlacePage:
@@ -158,7 +150,7 @@ class _HostCard:
     def _draw_room(self, host: HostView, painted: Mapping[str, str]) -> None:
         say = self._say
         shown: tuple[tuple[str, str, Callable[[float], str], bool], ...] = (
-            (amounts.unit(say, self._engine), "cpus", units.number, False),
+            (words.unit(say, self._engine), "cpus", units.number, False),
             (say("GPU"), "gpus", units.number, False),
             (say("Memory"), "memory_bytes", units.size, True),
         )
@@ -169,16 +161,16 @@ class _HostCard:
             holders = _holders(say, host, painted, field)
             held, free = total - holders[-1].amount, holders[-1].amount
             used = float(getattr(host.used, field)) if host.used is not None else None
-            words = say("{held} of {total} held", held=told(held), total=told(total))
+            text = say("{held} of {total} held", held=told(held), total=told(total))
             if host.state == _READY:
-                words = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=told(free))
+                text = say("{held} of {total} held, {free} free", held=told(held), total=told(total), free=told(free))
             if used is not None:
-                words += amounts.really(say, self._engine, field, told(used))
-            label = "; ".join([f"{name}: {words}", *(f"{one.name} {told(one.amount)}" for one in holders[:-1])])
+                text += words.really(say, self._engine, field, told(used))
+            label = "; ".join([f"{name}: {text}", *(f"{one.name} {told(one.amount)}" for one in holders[:-1])])
             with ui.element("div").classes("oarsman-room"):
                 ui.label(name)
                 Slots(label, total, holders, used, wide=wide)
-                ui.label(words).classes("oarsman-note")
+                ui.label(text).classes("oarsman-note")
 
     def _draw_holders(self, host: HostView, painted: Mapping[str, str]) -> None:
         for key, held in _together(host).items():
@@ -189,13 +181,13 @@ class _HostCard:
                     ui.label(self._say("others"))
                 else:
                     ui.link(key, job_rows.address(key))
-                ui.label(amounts.amounts(self._say, held, self._engine)).classes("oarsman-note")
+                ui.label(words.amounts(self._say, held, self._engine)).classes("oarsman-note")
 
     def _draw_check(self, host: HostView) -> None:
         say = self._say
         if host.checked is None:
             return
-        when = amounts.moment(host.checked)
+        when = words.moment(host.checked)
         if not host.findings:
             ui.label(say("Checked {when}: all is well", when=when)).classes("oarsman-note")
             return
@@ -247,15 +239,15 @@ def _row(say: Words, one: QueueEntry, engine: str) -> dict[str, Any]:
         "href": job_rows.address(one.key),
         "owner": one.owner,
         "priority": one.priority,
-        "wanted": amounts.amounts(say, one.wanted, engine),
+        "wanted": words.amounts(say, one.wanted, engine),
         "since": milliseconds(one.since),
         "why": say.of(one.reason),
         "why_said": one.reason,
     }
 
 
-def _title(words: str, size: str, level: int) -> None:
-    ui.label(words).classes(size).props(f'role="heading" aria-level="{level}"')
+def _title(text: str, size: str, level: int) -> None:
+    ui.label(text).classes(size).props(f'role="heading" aria-level="{level}"')
 
 
 # As in job_rows: values are only ever text, or bound as attributes.

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts, job_rows
-from oarsman.console.parts.job_query import jobs_in
-from oarsman.console.parts.style import STATES
-from oarsman.console.parts.widgets import Ticking, milliseconds, said, state_badge
-from oarsman.console.words import Words
-from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.console.pages.context import PageContext
+from oarsman.console.parts import job_rows, words
+from oarsman.console.parts.job_rows import jobs_in
+from oarsman.console.parts.widgets import STATES, Ticking, milliseconds, said, state_badge
+from oarsman.console.parts.words import Words
+from oarsman.errors import OarsmanError
 from oarsman.service.models import AmountsView, Overview, QueueEntry, RecentFailure
 from oarsman.text import units
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+from oarsman.text.catalogue import N_
 
 LOOK_AGAIN_SECONDS = 5.0  # what is really used changes though no job does
 _MOST_WAITING = 5
@@ -29,15 +26,9 @@ _MOST_FAILURES = 20
 
 
 def register(console: Console) -> None:
-    @ui.page("/")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login")
-        with shell.frame(context, "/", context.say("Overview")):
-            await _Overview(context).show()
-        return None
+    @shell.page(console, "/", N_("Overview"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _Overview(context).show()
 
 
 class _Part:
@@ -141,14 +132,14 @@ class _Overview:
         for one in failures[:_MOST_FAILURES]:
             with ui.element("div").classes("oarsman-entry"):
                 ui.link(one.key, job_rows.address(one.key))
-                ui.label(amounts.moment(one.ended)).classes("oarsman-note oarsman-figures")
+                ui.label(words.moment(one.ended)).classes("oarsman-note oarsman-figures")
                 said(say, one.cause)
         if len(failures) > _MOST_FAILURES:
             ui.link(say("and {count} more", count=len(failures) - _MOST_FAILURES), jobs_in("Failed"))
 
 
-def _title(words: str) -> None:
-    ui.label(words).classes("text-subtitle1").props('role="heading" aria-level="2"')
+def _title(text: str) -> None:
+    ui.label(text).classes("text-subtitle1").props('role="heading" aria-level="2"')
 
 
 class _Resource(NamedTuple):
@@ -162,7 +153,7 @@ def _resources(
     say: Words, engine: str, total: AmountsView, held: AmountsView, used: AmountsView | None
 ) -> list[_Resource]:
     shown: tuple[tuple[str, str, Callable[[float], str]], ...] = (
-        (amounts.unit(say, engine), "cpus", units.number),
+        (words.unit(say, engine), "cpus", units.number),
         (say("Memory"), "memory_bytes", units.size),
         (say("GPU"), "gpus", units.number),
     )
@@ -173,13 +164,13 @@ def _resources(
             continue
         has = float(getattr(held, field))
         uses = float(getattr(used, field)) if used is not None else None
-        words = say(
+        text = say(
             "{held} of {total} held, {free} free", held=told(has), total=told(all_), free=told(max(0, all_ - has))
         )
         if uses is not None:
-            words += amounts.really(say, engine, field, told(uses))
-            words += say(", {idle} held but idle", idle=told(max(0.0, has - uses)))
-        found.append(_Resource(name, _percent(has, all_), None if uses is None else _percent(uses, all_), words))
+            text += words.really(say, engine, field, told(uses))
+            text += say(", {idle} held but idle", idle=told(max(0.0, has - uses)))
+        found.append(_Resource(name, _percent(has, all_), None if uses is None else _percent(uses, all_), text))
     return found
 
 

@@ -4,45 +4,35 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 from pydantic import ValidationError
 
 from oarsman.console.api import accounts as actions
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts
+from oarsman.console.pages.context import PageContext
+from oarsman.console.parts import words
 from oarsman.console.parts.widgets import answered, sure
 from oarsman.console.security.gate import Caller
-from oarsman.errors import UnauthenticatedError
 from oarsman.service.models import Account, AccountChange, AccountRole, NewAccount, Role
 from oarsman.service.rights import Action, may
 from oarsman.text.catalogue import N_
-
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
 
 _ROLES: dict[str, AccountRole] = {role.value: role for role in get_args(AccountRole)}
 _ENTRIES = 50  # of the audit log, at a time
 
 
 def register(console: Console) -> None:
-    @ui.page("/people")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/people")
-        with shell.frame(context, "/people", context.say("Accounts and audit log")):
-            caller = context.request_context.caller
-            if not may(caller.identity, Action.ADMINISTER):
-                ui.label(context.say("This page is for admins.")).classes("oarsman-card")
-                return None
-            await _People(context, caller).show()
-        return None
+    @shell.page(console, "/people", N_("Accounts and audit log"))
+    async def page(context: PageContext, _: Request) -> None:
+        caller = context.request_context.caller
+        if not may(caller.identity, Action.ADMINISTER):
+            ui.label(context.say("This page is for admins.")).classes("oarsman-card")
+            return
+        await _People(context, caller).show()
 
 
 class _People:
@@ -110,7 +100,7 @@ class _People:
         with ui.row().classes("items-center w-full").props("role=group") as row:
             row.props["aria-label"] = account.name
             ui.label(account.name)
-            ui.label(amounts.moment(account.created)).classes("oarsman-note")
+            ui.label(words.moment(account.created)).classes("oarsman-note")
             if account.disabled:
                 ui.label(say("disabled")).classes("is-wait")
             ui.space()
@@ -168,7 +158,7 @@ class _People:
         first = len(self.entries.rows)
         self.entries.add_rows(
             [
-                {**one.model_dump(mode="json"), "time": amounts.moment(one.time), "id": first + position}
+                {**one.model_dump(mode="json"), "time": words.moment(one.time), "id": first + position}
                 for position, one in enumerate(found.items)
             ]
         )

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from urllib.parse import quote
 
+from fastapi import Request
+from fastapi.responses import RedirectResponse
 from nicegui import ui
 
-from oarsman.console.pages.context import PageContext
-from oarsman.console.parts import style
-from oarsman.console.words import COOKIE, Words
+from oarsman.console.console import Console
+from oarsman.console.pages.context import PageContext, welcome
+from oarsman.console.parts import widgets
+from oarsman.console.parts.words import COOKIE, Words
+from oarsman.errors import UnauthenticatedError
 from oarsman.text.catalogue import LANGUAGES, N_
 
+Drawn = Callable[[PageContext, Request], Awaitable[None]]
 ICON = (
     "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><rect width='32' height='32' rx='7' fill='#0b6e99'/>"
     "<path d='M7 25 22 8' stroke='#fff' stroke-width='3' stroke-linecap='round'/>"
@@ -28,8 +34,38 @@ _PATHS = (
 )
 
 
+def page(console: Console, path: str, title: str = "", *, with_query: bool = False) -> Callable[[Drawn], Drawn]:
+    """A page for those who are in; others go to the login page first, and come back, `with_query` to what they asked.
+
+    `title` is in the catalogue. Without one, the page is about one thing and has its name.
+    """
+
+    def register(draw: Drawn) -> Drawn:
+        @ui.page(path)
+        async def shown(request: Request) -> RedirectResponse | None:
+            try:
+                context = welcome(console, request)
+            except UnauthenticatedError:
+                query = f"?{request.url.query}" if with_query and request.url.query else ""
+                back = quote(f"{request.scope['path']}{query}", safe="/")
+                return RedirectResponse("/login" + (f"?to={back}" if back != "/" else ""))
+            name = context.say(title) if title else request.path_params["name"]
+            with _frame(context, path.partition("/{")[0], name):
+                await draw(context, request)
+            return None
+
+        return draw
+
+    return register
+
+
+def key_of(request: Request) -> str:
+    """Of the thing that a page is about."""
+    return "{namespace}/{name}".format(**request.path_params)
+
+
 @contextmanager
-def frame(context: PageContext, place: str, title: str) -> Iterator[None]:
+def _frame(context: PageContext, place: str, title: str) -> Iterator[None]:
     say = context.say
     _basics(say, title)
     with ui.header().classes("oarsman-header items-center"):
@@ -64,8 +100,8 @@ def bare(say: Words, title: str) -> Iterator[None]:
 
 def _basics(say: Words, title: str) -> None:
     ui.page_title(f"{title} · Oarsman")
-    ui.colors(primary=style.PRIMARY)
-    ui.add_css(style.CSS)
+    ui.colors(primary=widgets.PRIMARY)
+    ui.add_css(widgets.CSS)
     ui.run_javascript(f"document.documentElement.lang = '{'zh-CN' if say.language == 'zh' else 'en'}'")
 
 

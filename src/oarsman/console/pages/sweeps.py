@@ -1,26 +1,154 @@
-"""Sweeps: how far each is, and of one the table of its points, what was found, and what can be done."""
+"""Sweeps: how far each is, and of one the table of its points, what was found, and what can be done.
+
+Values are only ever interpolated as text, bound as attributes, or drawn on a canvas.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from fastapi import Request
-from fastapi.responses import RedirectResponse
 from nicegui import ui
 
 from oarsman.console.api import PREFIX
+from oarsman.console.console import Console
 from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, welcome
-from oarsman.console.parts import amounts, job_rows, sweep_rows, widgets
-from oarsman.console.parts.widgets import sure
-from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError, UnauthenticatedError
-from oarsman.service.models import SweepView
+from oarsman.console.pages.context import PageContext
+from oarsman.console.parts import job_rows, widgets, words
+from oarsman.console.parts.widgets import BADGES, sure
+from oarsman.console.parts.words import Words
+from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
+from oarsman.service.models import SweepPoint, SweepView
+from oarsman.text.catalogue import N_
 
-if TYPE_CHECKING:
-    from oarsman.console.console import Console
+_DONE = (("Succeeded", "is-good"), ("Failed", "is-bad"), ("Stopped", "is-idle"))
+_STATES = {**BADGES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
+_WAITING = ("NotSubmitted", "Queued", "Pending")
+_LABELS = "#7d8a97"  # readable on light and on dark
+_DOTS = "#2f8fbf"
+
+POINT = """<q-td :props="props">
+  <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{ props.row.point }}</a>
+  <span v-else>{{ props.row.point }}</span>
+</q-td>"""
+STATE = """<q-td :props="props"><span class="oarsman-state" :class="props.row.colour">
+  <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}
+</span></q-td>"""
+CARD = """<div class="col-12 oarsman-row-card">
+  <div class="row items-center no-wrap" style="gap: 8px">
+    <a v-if="props.row.href" class="oarsman-link" :href="props.row.href">{{ props.row.point }}</a>
+    <span v-else>{{ props.row.point }}</span><q-space />
+    <span class="oarsman-state" :class="props.row.colour">
+      <q-icon :name="props.row.icon" aria-hidden="true" />{{ props.row.state }}</span>
+  </div>
+  <dl class="oarsman-facts"><template v-for="col in props.cols.filter((col) =>
+      !['point', 'state'].includes(col.name) && col.value !== '' && col.value != null)" :key="col.name">
+    <dt>{{ col.label }}</dt><dd>{{ col.value }}</dd></template></dl>
+</div>"""
+
+
+def badge(say: Words, state: str) -> None:
+    """Of a sweep or a point, which know more states than jobs do."""
+    icon, colour = _STATES.get(state, ("help", "is-idle"))
+    with ui.element("span").classes(f"oarsman-state {colour}"):
+        ui.icon(icon).props('aria-hidden="true"')
+        ui.label(say(state))
+
+
+def ended(view: SweepView) -> int:
+    return sum(view.states.get(state, 0) for state in ("Succeeded", "Failed"))
+
+
+def progress(say: Words, view: SweepView) -> None:
+    """A bar with a piece per outcome, and the same in words."""
+    text = say(
+        "{ended} of {total} ended, {failed} failed",
+        ended=ended(view),
+        total=view.total,
+        failed=view.states.get("Failed", 0),
+    )
+    known = sum(view.states.get(state, 0) for state in (*(name for name, _ in _DONE), *_WAITING))
+    pieces = [(view.states.get(name, 0), colour) for name, colour in _DONE]
+    pieces.append((view.total - known, "is-busy"))
+    bar = ui.element("div").classes("oarsman-sweep-bar").props("role=progressbar aria-valuemin=0")
+    bar.props(f"aria-valuemax={view.total} aria-valuenow={ended(view)}").props["aria-label"] = text
+    with bar:
+        for count, colour in pieces:
+            if count > 0:
+                ui.element("div").classes(colour).style(f"width: {100 * count / max(view.total, 1):.3f}%")
+    ui.label(text).classes("oarsman-note")
+
+
+def columns(say: Words, view: SweepView) -> dict[str, str]:
+    """Parameters have names of their own choice: their fields are numbered."""
+    return {
+        "point": say("Point"),
+        **{f"p{number}": name for number, name in enumerate(view.parameters)},
+        "state": say("State"),
+        **({"metric": say("Metric")} if view.metric else {}),
+        "duration": say("Duration"),
+        "cause": say("Why"),
+    }
+
+
+def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
+    icon, colour = _STATES.get(point.state, ("help", "is-idle"))
+    return {
+        "point": point.index,
+        "href": job_rows.address(point.key) if point.state != "NotSubmitted" else "",
+        **{f"p{number}": point.parameters.get(name, "") for number, name in enumerate(view.parameters)},
+        "state": say(point.state),
+        "icon": icon,
+        "colour": colour,
+        "metric": point.metric,
+        "duration": words.duration(point.started, point.ended) if point.ended is not None else "",
+        "cause": point.cause,
+    }
+
+
+def scatter(view: SweepView, parameter: str) -> dict[str, Any]:
+    """The metric of each point against one parameter: along a number line, or, for texts, by name."""
+    found = [(point.parameters.get(parameter, ""), point.metric) for point in view.points if point.metric is not None]
+    numbers = [_number(value) for value, _ in found]
+    numeric = all(number is not None for number in numbers)
+    x: dict[str, Any] = (
+        {"type": "value", "scale": True}
+        if numeric
+        else {"type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))}
+    )
+    positive = [number for number in numbers if number is not None and number > 0]
+    if numeric and len(positive) == len(numbers) and positive and max(positive) / min(positive) > 50:
+        x = {"type": "log"}
+    quiet = {
+        "nameLocation": "middle",
+        "nameTextStyle": {"color": _LABELS},
+        "axisLabel": {"color": _LABELS},
+        "splitLine": {"lineStyle": {"color": _LABELS, "opacity": 0.25}},
+    }
+    data = [[number if numeric else str(value), metric] for number, (value, metric) in zip(numbers, found, strict=True)]
+    return {
+        "animation": False,
+        "grid": {"left": 70, "right": 24, "top": 20, "bottom": 50},
+        "xAxis": {**x, **quiet, "name": parameter, "nameGap": 30},
+        "yAxis": {"type": "value", "scale": True, **quiet},
+        "tooltip": {"trigger": "item", "renderMode": "richText"},
+        "series": [{"type": "scatter", "symbolSize": 11, "data": data, "itemStyle": {"color": _DOTS, "opacity": 0.8}}],
+    }
+
+
+def _number(value: object) -> float | None:
+    if isinstance(value, bool):
+        return None
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) else None
+
 
 _FIRST = "oarsman sweep run --name rates --grid lr=0.1,0.01 -n 2 -- ./train --lr {{lr}}"
 _POINTS_PER_SECOND = 400  # that a page is sent anew; a large sweep is drawn less often
@@ -32,31 +160,18 @@ def address(key: str) -> str:
 
 
 def register(console: Console) -> None:
-    @ui.page("/sweeps")
-    async def page(request: Request) -> RedirectResponse | None:
-        try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=/sweeps")
-        with shell.frame(context, "/sweeps", context.say("Sweeps")):
-            await _Sweeps(context).show()
-        return None
+    @shell.page(console, "/sweeps", N_("Sweeps"))
+    async def page(context: PageContext, _: Request) -> None:
+        await _Sweeps(context).show()
 
-    @ui.page("/sweeps/{namespace}/{name}")
-    async def one(request: Request, namespace: str, name: str) -> RedirectResponse | None:
-        key = f"{namespace}/{name}"
+    @shell.page(console, "/sweeps/{namespace}/{name}")
+    async def one(context: PageContext, request: Request) -> None:
         try:
-            context = welcome(console, request)
-        except UnauthenticatedError:
-            return RedirectResponse("/login?to=" + quote(address(key), safe="/"))
-        with shell.frame(context, "/sweeps", name):
-            try:
-                view = await context.ask(context.request_context.service.sweep, key)
-            except (NotFoundError, ForbiddenError) as error:
-                ui.label(error.message).classes("oarsman-card")
-                return None
-            _Sweep(context, view).show()
-        return None
+            view = await context.ask(context.request_context.service.sweep, shell.key_of(request))
+        except (NotFoundError, ForbiddenError) as error:
+            ui.label(error.message).classes("oarsman-card")
+            return
+        _Sweep(context, view).show()
 
 
 # -- all of them ----------------------------------------------------------------------------------------
@@ -97,11 +212,11 @@ class _Sweeps:
                 card.props["aria-label"] = view.name
                 with ui.row().classes("items-center w-full"):
                     ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
-                    sweep_rows.badge(say, view.state)
+                    badge(say, view.state)
                     ui.space()
-                    for fact in (", ".join(view.parameters), view.owner, amounts.moment(view.created)):
+                    for fact in (", ".join(view.parameters), view.owner, words.moment(view.created)):
                         ui.label(fact).classes("oarsman-note")
-                sweep_rows.progress(say, view)
+                progress(say, view)
 
 
 # -- one of them ----------------------------------------------------------------------------------------
@@ -130,12 +245,12 @@ class _Sweep:
                 self.axis.props(f'outlined dense aria-label="{say("Parameter")}"').on_value_change(self._draw_chart)
             self.chart = ui.echart({}).classes("oarsman-sweep-chart")
             self.chart.props(f'role=img aria-label="{say("Metric by parameter")}"')
-        self.table = widgets.table("point", sweep_rows.columns(say, view))
+        self.table = widgets.table("point", columns(say, view))
         self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
         for slot, template in (
-            ("body-cell-point", sweep_rows.POINT),
-            ("body-cell-state", sweep_rows.STATE),
-            ("item", sweep_rows.CARD),
+            ("body-cell-point", POINT),
+            ("body-cell-state", STATE),
+            ("item", CARD),
         ):
             self.table.add_slot(slot, template)
         self._draw()
@@ -167,7 +282,7 @@ class _Sweep:
     # -- what is shown -----------------------------------------------------------------------------------
     def _draw(self) -> None:
         say, view = self.context.say, self.view
-        widgets.fill(self.table, [sweep_rows.row(say, view, point) for point in view.points])
+        widgets.fill(self.table, [row(say, view, point) for point in view.points])
         self._draw_chart()
         now = (view.state, dict(view.states))
         if now == self.drawn:
@@ -176,16 +291,16 @@ class _Sweep:
         for place in (self.state, self.bar, self.buttons):
             place.clear()
         with self.state:
-            sweep_rows.badge(say, view.state)
+            badge(say, view.state)
         with self.bar:
-            sweep_rows.progress(say, view)
+            progress(say, view)
         with self.buttons:
             self._buttons()
 
     def _draw_chart(self) -> None:
         shown = bool(self.axis.value) and any(point.metric is not None for point in self.view.points)
         self.figure.set_visibility(shown)
-        options = sweep_rows.scatter(self.view, self.axis.value) if shown else {}
+        options = scatter(self.view, self.axis.value) if shown else {}
         if shown and options != self.chart.options:
             self.chart.options.clear()
             self.chart.options.update(options)

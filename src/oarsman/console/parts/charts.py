@@ -13,8 +13,8 @@ import nicegui.elements.echart  # noqa: F401  (pages know its drawing library fr
 from nicegui import events, ui
 from nicegui.element import Element
 
-from oarsman.console.parts import amounts
-from oarsman.console.words import Words
+from oarsman.console.parts import words
+from oarsman.console.parts.words import Words
 from oarsman.service.models import RankProgress, Step
 from oarsman.text.catalogue import N_
 
@@ -81,7 +81,7 @@ def marks(steps: Sequence[Step]) -> Iterator[Mark]:
     before: datetime | None = None
     for name in STEPS:
         time = reached.get(name)
-        yield Mark(name, time, amounts.duration(before, time) if before is not None and time is not None else "")
+        yield Mark(name, time, words.duration(before, time) if before is not None and time is not None else "")
         before = time or before
 
 
@@ -94,7 +94,7 @@ def timeline(say: Words, steps: Sequence[Step], *, ending: str = "is-reached") -
                 ui.label(mark.took or "\u00a0").classes("oarsman-step-took")
                 ui.element("span").classes("oarsman-step-dot").props('aria-hidden="true"')
                 ui.label(say(STEPS[mark.name])).classes("oarsman-step-name")
-                ui.label(amounts.moment(mark.time) or "–").classes("oarsman-note")
+                ui.label(words.moment(mark.time) or "–").classes("oarsman-note")
 
 
 class RankGrid(Element, component="rank_grid.js"):

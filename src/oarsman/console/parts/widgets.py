@@ -1,19 +1,42 @@
-"""Small things several pages show: sentences, states, questions, tables that refresh, durations that count up."""
+"""Small things several pages show: sentences, states, logs, questions, tables that refresh, durations that count up."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib import resources
 from typing import Any
+from urllib.parse import urlencode
 
 from nicegui import ui
 from nicegui.element import Element
 
-from oarsman.console.parts.style import BADGES
-from oarsman.console.security import gate, passwords, throttle
-from oarsman.console.words import Words
+from oarsman.console.parts.words import Words
+from oarsman.console.security import accounts, gate, throttle
 from oarsman.text import units
+from oarsman.text.catalogue import N_
+
+PRIMARY = "#0b6e99"
+
+# state -> (icon, class of its colour); the words say it too, nobody has to know the colours
+STATES = {
+    N_("Pending"): ("schedule", "is-idle"),
+    N_("Queued"): ("hourglass_empty", "is-wait"),
+    N_("Running"): ("play_circle", "is-busy"),
+    N_("Restarting"): ("restart_alt", "is-wait"),
+    N_("Suspended"): ("pause_circle", "is-idle"),
+    N_("Stopping"): ("stop_circle", "is-wait"),
+    N_("Deleting"): ("delete", "is-idle"),
+    N_("Succeeded"): ("check_circle", "is-good"),
+    N_("Failed"): ("error", "is-bad"),
+}
+
+# Those that only people see: programs are told that a stopped job failed
+BADGES = {**STATES, N_("Stopped"): ("stop_circle", "is-idle")}
+
+CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
+
 
 _AT_THE_DOOR = (
     gate.WRONG_PASSWORD,
@@ -22,8 +45,8 @@ _AT_THE_DOOR = (
     gate.TOKEN_REFUSED,
     gate.NOBODY,
     gate.STRANGE_PAGE,
-    passwords.TOO_MANY,
-    passwords.LENGTH,
+    accounts.TOO_MANY,
+    accounts.LENGTH,
     throttle.TOO_MANY,
 )
 
@@ -99,3 +122,38 @@ class Ticking(Element, component="ticking.js"):
 
 def milliseconds(moment: datetime) -> int:
     return int(moment.timestamp() * 1000)
+
+
+class LogView(Element, component="log_view.js"):
+    def __init__(self, say: Words, key: str, run: str = "") -> None:
+        super().__init__()
+        self._props.update({"url": f"/api/v1/jobs/{key}/log", "filter": {}, "run": run, "wrap": True, "stamps": False})
+        self._props["words"] = {
+            "label": say("Log"),
+            "older": say("Older lines…"),
+            "empty": say("Nothing was written yet."),
+            "latest": say("To the newest line"),
+            "reconnecting": say("The connection is lost; trying again…"),
+        }
+
+    def only(self, **filter_: Any) -> None:
+        """Which lines to show: rank, worker, launcher, stream, search, attempt."""
+        self._props["filter"] = {name: value for name, value in filter_.items() if value not in (None, "", [], False)}
+        self.update()
+
+    @property
+    def download(self) -> str:
+        """The address of a file with the lines that are shown, and all those before them."""
+        asked = {name: "true" if value is True else value for name, value in self._props["filter"].items()}
+        return f"{self._props['url']}/download" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
+
+    def look(self, *, wrap: bool | None = None, stamps: bool | None = None) -> None:
+        """How lines are shown; what is None stays as it is."""
+        self._props.update({name: on for name, on in (("wrap", wrap), ("stamps", stamps)) if on is not None})
+        self.update()
+
+    def reads(self, run: str) -> None:
+        """Another run of the job, or another attempt: the newest lines are elsewhere now."""
+        if run != self._props["run"]:
+            self._props["run"] = run
+            self.update()

@@ -5,15 +5,21 @@ All are 256 random bits, and only their SHA-256 is kept: whoever reads the file 
 
 from __future__ import annotations
 
+import hmac
+import os
 import secrets
 import sqlite3
+import threading
+import time
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from oarsman.console.security.audit import plain
 from oarsman.console.security.database import Database, hashed, moment, text
-from oarsman.errors import ConflictError, NotFoundError
+from oarsman.errors import ConflictError, NotFoundError, UnauthenticatedError
 from oarsman.service.models import Identity, Role, Token
 from oarsman.text.sentence import Text
 
@@ -192,3 +198,169 @@ def _token(row: sqlite3.Row) -> Token:
         expires=moment(row["expires"]) if row["expires"] else None,
         last_used=moment(row["last_used"]) if row["last_used"] else None,
     )
+
+
+_NONCE = 12
+_EACH = 50
+_NOTED_EVERY_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    name: str
+    token: bytes
+
+    def open(self, secret: str) -> str:
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        nonce, inner = self.token[:_NONCE], self.token[_NONCE:]
+        try:
+            return AESGCM(_key(secret)).decrypt(nonce, inner, self.name.encode()).decode()
+        except InvalidTag as error:
+            raise UnauthenticatedError(Text("this session is not known, or no longer")) from error
+
+
+def seal(secret: str, name: str, token: str) -> bytes:
+    """Bound to the name: nobody can move a token into the session of somebody else."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    nonce = os.urandom(_NONCE)
+    return nonce + AESGCM(_key(secret)).encrypt(nonce, token.encode(), name.encode())
+
+
+def _key(secret: str) -> bytes:
+    """Not the hash that the file has."""
+    return hmac.digest(secret.encode(), b"oarsman: the token of a cluster session", "sha256")
+
+
+class ClusterSessions:
+    """Of people whom only a cluster knows. Each keeps the token that it acts with, sealed.
+
+    The key is made of the cookie's value, of which the file has only a hash. Neither the file nor, once the session is
+    gone from it, the cookie is enough to get the token; and a server that starts anew still knows its sessions.
+    """
+
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._now = now
+
+    def open(self, name: str, token: str, expires: datetime | None) -> str:
+        secret = secrets.token_urlsafe(32)
+        now = text(self._now())
+        with self._database.transaction() as db:
+            db.execute(
+                "DELETE FROM cluster_sessions WHERE seen <= ? OR opened <= ? OR expires <= ?",
+                (text(self._now() - IDLE), text(self._now() - LONGEST), now),
+            )
+            db.execute(
+                "INSERT INTO cluster_sessions (hash, name, sealed, opened, seen, expires) VALUES (?, ?, ?, ?, ?, ?)",
+                (hashed(secret), name, seal(secret, name, token), now, now, text(expires) if expires else None),
+            )
+            db.execute(
+                "DELETE FROM cluster_sessions WHERE name = ?1 AND rowid NOT IN"
+                " (SELECT rowid FROM cluster_sessions WHERE name = ?1 ORDER BY opened DESC, rowid DESC LIMIT ?2)",
+                (name, _EACH),
+            )
+        return secret
+
+    def find(self, hash: bytes, *, note: bool = True) -> Sealed | None:
+        """`note`: this is a use, which keeps the session from ending of idleness."""
+        row = self._database.row("SELECT * FROM cluster_sessions WHERE hash = ?", (hash,))
+        now = self._now()
+        if row is None or now >= moment(row["seen"]) + IDLE or now >= moment(row["opened"]) + LONGEST:
+            return None
+        if row["expires"] is not None and now >= moment(row["expires"]):
+            return None
+        if note and (now - moment(row["seen"])).total_seconds() >= _NOTED_EVERY_SECONDS:
+            with self._database.transaction() as db:
+                db.execute("UPDATE cluster_sessions SET seen = ? WHERE hash = ?", (text(now), hash))
+        return Sealed(row["name"], row["sealed"])
+
+    def close(self, hash: bytes) -> None:
+        with self._database.transaction() as db:
+            db.execute("DELETE FROM cluster_sessions WHERE hash = ?", (hash,))
+
+
+GOOD_SECONDS = 60.0
+BAD_SECONDS = 10.0  # one that has just been made may be known to the cluster in a moment
+_BOUND = 4_096
+
+
+class KnownToken(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def expires(self) -> datetime | None: ...
+
+
+@dataclass(slots=True)
+class _Verdict:
+    # a page asks many things at once, the cluster only one
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    known: KnownToken | None = None
+    asked: float | None = None
+
+
+class ClusterTokens:
+    """Whose a token of the cluster is: what the cluster said of it, remembered for a minute.
+
+    A token that was taken back is refused a minute later at the latest. The same wrong token again is no new guess: it
+    is answered from memory, and not counted, so a program that forgot to renew its token keeps nobody else out.
+    `ask` asks the cluster: somebody, or None for a token that it does not accept.
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[str], KnownToken | None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        bound: int = _BOUND,
+    ) -> None:
+        self._ask = ask
+        self._clock = clock
+        self._now = now
+        self._bound = bound
+        self._lock = threading.Lock()
+        self._verdicts: OrderedDict[bytes, _Verdict] = OrderedDict()  # by the token's hash; the oldest first
+
+    def known(self, token: str, *, count: Callable[[], None], uncount: Callable[[], None]) -> KnownToken | None:
+        """`count` is called before a token is looked at for the first time, and may refuse; `uncount` if it is good."""
+        verdict = self._of(hashed(token))
+        with verdict.lock:
+            if not self._is_fresh(verdict):
+                first = verdict.asked is None
+                if first:
+                    count()
+                try:
+                    verdict.known = self._ask(token)
+                except BaseException:
+                    if first:
+                        uncount()
+                    raise
+                if first and verdict.known is not None:
+                    uncount()
+                verdict.asked = self._clock()
+            found = verdict.known
+        return found if found is None or found.expires is None or self._now() < found.expires else None
+
+    def doubt(self, token: str) -> None:
+        """The cluster has refused it elsewhere: what it said before is not believed any longer."""
+        verdict = self._of(hashed(token))
+        with verdict.lock:
+            verdict.asked = float("-inf")
+
+    def _is_fresh(self, verdict: _Verdict) -> bool:
+        if verdict.asked is None:
+            return False
+        lasts = GOOD_SECONDS if verdict.known is not None else BAD_SECONDS
+        return self._clock() - verdict.asked < lasts
+
+    def _of(self, hash: bytes) -> _Verdict:
+        with self._lock:
+            found = self._verdicts.setdefault(hash, _Verdict())
+            self._verdicts.move_to_end(hash)
+            while len(self._verdicts) > self._bound:
+                self._verdicts.popitem(last=False)
+            return found

@@ -10,12 +10,11 @@ from typing import Literal
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from oarsman.console.security.cluster_tokens import ClusterTokens, KnownToken
-from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, Holder
+from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder, KnownToken
 from oarsman.console.security.database import hashed
-from oarsman.console.security.site import Site, is_loopback
 from oarsman.console.security.store import ConsoleStore, link, machine_owner
 from oarsman.console.security.throttle import Throttle
+from oarsman.console.settings import Site, is_loopback
 from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
 from oarsman.service.models import Account, Identity, Role
 from oarsman.text.sentence import Text

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from oarsman.console.security.site import Site
+from oarsman.console.settings import Site
 from oarsman.service.models import ProblemDetails
 from oarsman.text.sentence import Text
 

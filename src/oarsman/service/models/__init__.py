@@ -5,7 +5,6 @@ the service from what the engines know, and never changed.
 """
 
 from oarsman.service.models.base import Label, Name, Value
-from oarsman.service.models.environments import BuildLogView, EnvironmentSpec, EnvironmentView
 from oarsman.service.models.jobs import (
     AttemptView,
     Attention,
@@ -25,16 +24,23 @@ from oarsman.service.models.jobs import (
     LogPageView,
     MetricPoint,
     MetricSeries,
+    Parameter,
     Progress,
     RankProgress,
     RankView,
     Scale,
     Step,
+    SweepPoint,
+    SweepSpec,
+    SweepView,
 )
 from oarsman.service.models.place import (
     AmountsView,
+    BuildLogView,
     Convert,
     Converted,
+    EnvironmentSpec,
+    EnvironmentView,
     FindingView,
     FitView,
     HoldingView,
@@ -66,7 +72,6 @@ from oarsman.service.models.server import (
     ServerInfo,
     Token,
 )
-from oarsman.service.models.sweeps import Parameter, SweepPoint, SweepSpec, SweepView
 
 __all__ = [
     "Account",

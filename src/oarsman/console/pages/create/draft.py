@@ -1,11 +1,22 @@
-"""What is being written: the text is the truth, the form reads it and edits it."""
+"""What is being written: the text is the truth, the form reads it and edits it.
+
+It starts from a template, an earlier job or a file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
-from oarsman.errors import ManifestError, UserError
-from oarsman.manifest import form
+from nicegui import ui
+
+from oarsman.console.pages.context import PageContext
+from oarsman.errors import ManifestError, NotFoundError, OarsmanError, UserError
+from oarsman.manifest import documents, form, to_yaml
+from oarsman.service import JobService
+from oarsman.service.documents import for_another_run
+from oarsman.service.models import JobQuery
+from oarsman.service.preview import copies
 from oarsman.text.sentence import Text
 
 UNREADABLE = Text("the YAML cannot be read; mend it first")
@@ -45,3 +56,81 @@ def with_change(text: str, field: str, value: Any) -> str:
     draft = Draft(text)
     draft.change(field, value)
     return draft.text
+
+
+_OFFERED = 200  # earlier jobs, the newest
+_LARGEST = 1_000_000  # characters of a file
+_CHOOSE_FILE = f"""() => {{
+    const input = document.createElement('input');
+    input.type = 'file';
+    input.accept = '.yaml,.yml,.json';
+    input.onchange = async () => {{
+        const file = input.files[0];
+        if (file && file.size <= {_LARGEST}) emitEvent('oarsman-file', await file.text());
+        else if (file) emitEvent('oarsman-file', '');
+    }};
+    input.click();
+}}"""
+
+
+async def template(service: JobService, name: str) -> str:
+    found = next((one for one in await service.templates() if one.name == name), None)
+    if found is None:
+        raise NotFoundError(Text("there is no template '{name}'", name=name))
+    return found.manifest
+
+
+async def like(service: JobService, key: str, name: str | None = None) -> str:
+    """The manifest of an earlier job, under that name or one that is free."""
+    document = for_another_run(documents((await service.job(key)).manifest, key)[0])
+    metadata = document["metadata"]
+    metadata["name"] = name or await anext(_free(service, key, copies(metadata["name"])))
+    return to_yaml([document])
+
+
+async def _free(service: JobService, key: str, copies: Iterable[str]) -> AsyncIterator[str]:
+    for name in copies:
+        try:
+            await service.job(f"{key.partition('/')[0]}/{name}")
+        except NotFoundError:
+            yield name
+
+
+async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
+    say, service = context.say, context.request_context.service
+    templates = {one.name: one for one in await context.ask(service.templates)}
+    jobs = await context.ask(service.jobs, JobQuery(limit=_OFFERED))
+
+    def from_template(name: str | None) -> None:
+        if name in templates:
+            begin_with(templates[name].manifest)
+
+    async def from_job(key: str | None) -> None:
+        if key:
+            try:
+                begin_with(await context.ask(like, service, key))
+            except OarsmanError as error:
+                ui.notify(say.of(error.message), type="negative")
+
+    def from_file(text: str) -> None:
+        if text:
+            begin_with(text)
+        else:
+            ui.notify(say("The file is empty, or too large for a manifest."), type="warning")
+
+    with ui.row().classes("items-center w-full q-gutter-sm"):
+        ui.label(say("Start from"))
+        ui.select(
+            {name: say(one.title) for name, one in templates.items()},
+            label=say("Template"),
+            on_change=lambda event: from_template(event.value),
+        ).props("outlined dense options-dense").classes("w-64")
+        ui.select(
+            [one.key for one in jobs.items],
+            label=say("Earlier job"),
+            with_input=True,
+            clearable=True,
+            on_change=lambda event: from_job(event.value),
+        ).props("outlined dense options-dense").classes("w-64")
+        ui.button(say("File"), icon="upload_file").props("outline no-caps").on("click", js_handler=_CHOOSE_FILE)
+        ui.on("oarsman-file", lambda event: from_file(str(event.args or "")))

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from oarsman.console.parts.fields import YamlEditor
 from oarsman.console.parts.widgets import said
-from oarsman.console.words import Words
+from oarsman.console.parts.words import Words
 from oarsman.service.models import FitView, PreviewView, ProblemView
 from oarsman.text import units
 from oarsman.text.catalogue import N_

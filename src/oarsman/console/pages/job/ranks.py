@@ -9,7 +9,7 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.pages.job.tabs import Tab
-from oarsman.console.parts import amounts, widgets
+from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import RankGrid, condition
 from oarsman.service.models import JobView, RankProgress, UsagePoint
 from oarsman.text import units
@@ -58,7 +58,7 @@ class RanksTab(Tab):
     def _legend(self) -> None:
         say = self.context.say
         with ui.row().classes("items-center oarsman-note"):
-            for colour, words in (
+            for colour, text in (
                 ("is-running", say("running")),
                 ("is-done", say("exited with 0")),
                 ("is-failed", say("failed")),
@@ -67,7 +67,7 @@ class RanksTab(Tab):
             ):
                 with ui.row().classes("items-center no-wrap gap-1"):
                     ui.element("span").classes(f"oarsman-cell oarsman-cell-small {colour}").props('aria-hidden="true"')
-                    ui.label(words)
+                    ui.label(text)
             ui.space()
             ui.label(say("A click on a rank shows its log."))
 
@@ -95,7 +95,7 @@ class RanksTab(Tab):
             "exit": _code(one.exit_code),
             "step": "" if one.step is None else f"{one.step:g}",
             "lines": one.lines,
-            "last": amounts.moment(one.last_output),
+            "last": words.moment(one.last_output),
             "behind": one.behind,
         }
 

@@ -11,10 +11,10 @@ from typing import Any, Literal
 from nicegui import ui
 
 from oarsman.console.pages.context import PageContext
-from oarsman.console.parts import amounts, widgets
+from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import Charts, Panel
-from oarsman.console.parts.log_view import LogView
-from oarsman.console.words import Words
+from oarsman.console.parts.widgets import LogView
+from oarsman.console.parts.words import Words
 from oarsman.service.models import AttemptView, JobView, MetricSeries, Progress, UsagePoint
 from oarsman.text.catalogue import N_
 
@@ -68,7 +68,7 @@ class Events(Tab):
         rows = [
             {
                 "id": number,
-                "time": amounts.moment(event.time),
+                "time": words.moment(event.time),
                 "reason": say.of(event.reason),
                 "count": event.count,
                 "message": say.of(event.message),
