@@ -21,8 +21,8 @@ from oarsman.backends.base import LogLine
 from oarsman.client import http, log_lines
 from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
-from oarsman.service.contract import ALL_LINES, Service, operations
-from oarsman.service.models import LogFilter
+from oarsman.service.contract import Service, operations
+from oarsman.service.models import ALL_LINES, LogFilter
 from oarsman.service.operations import Arguments, Operation, Request
 
 

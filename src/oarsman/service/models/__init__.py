@@ -4,9 +4,11 @@ In JSON the names are camelCase, times RFC 3339 in UTC. Everything here is a val
 the service from what the engines know, and never changed.
 """
 
-from oarsman.service.models.base import Label, Name, Value
+from oarsman.service.models.base import Label, Name, Value, build_all
 from oarsman.service.models.environments import BuildLogView, EnvironmentSpec, EnvironmentView
 from oarsman.service.models.jobs import (
+    ALL_JOBS,
+    ALL_LINES,
     AttemptView,
     Attention,
     CauseView,
@@ -69,6 +71,8 @@ from oarsman.service.models.server import (
 from oarsman.service.models.sweeps import Parameter, SweepPoint, SweepSpec, SweepView
 
 __all__ = [
+    "ALL_JOBS",
+    "ALL_LINES",
     "Account",
     "AccountChange",
     "AccountRole",
@@ -133,4 +137,5 @@ __all__ = [
     "Token",
     "UsagePoint",
     "Value",
+    "build_all",
 ]
