@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.cli import messages
+from oarsman.cli.text import t
 
 from .fakes import MANIFEST, FakeJobs
 
 
 @pytest.fixture(autouse=True)
 def _english(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages.t, "language", "en")
+    monkeypatch.setattr(t, "language", "en")
     for name in ("NO_COLOR", "OARSMAN_ON", "OARSMAN_LANG", "OARSMAN_SERVER", "OARSMAN_TOKEN"):
         monkeypatch.delenv(name, raising=False)
 

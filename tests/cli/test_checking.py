@@ -120,7 +120,7 @@ def test_even_a_fault_of_ours_is_a_problem_not_a_traceback(
     def broken(path: str) -> None:
         raise error
 
-    monkeypatch.setattr(validate.files, "load", broken)
+    monkeypatch.setattr(validate.inputs, "load", broken)
     result = oarsman(jobs, "validate", manifest)
     assert result.exit_code == 2
     assert "cannot be understood" in result.stdout

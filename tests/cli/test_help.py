@@ -13,9 +13,9 @@ import pytest
 from click.shell_completion import ShellComplete
 from for_every import for_every
 
-from oarsman.cli import main, messages
+from oarsman.cli import main
 from oarsman.cli.session import Session
-from oarsman.cli.text import width
+from oarsman.cli.text import t, width
 from oarsman.cli.verbs import Verb
 
 from .fakes import FAILED, FakeJobs, oarsman
@@ -86,7 +86,7 @@ def test_a_mistyped_verb_or_option_brings_the_right_one(jobs: FakeJobs) -> None:
 
 
 def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages.t, "language", "zh")
+    monkeypatch.setattr(t, "language", "zh")
     jobs.add("pi")
     lines = oarsman(jobs, "list").stdout.splitlines()
     assert lines[0].split() == ["名称", "状态", "WORKER", "时间", "用时", "原因"]
@@ -96,7 +96,7 @@ def test_results_and_errors_are_chinese_for_chinese_readers(jobs: FakeJobs, monk
 
 
 def test_what_engines_say_is_chinese_for_chinese_readers(jobs: FakeJobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages.t, "language", "zh")
+    monkeypatch.setattr(t, "language", "zh")
     jobs.add("pi", FAILED)
     shown = oarsman(jobs, "describe", "pi").stdout
     assert "原因： pi-worker-0 上的 rank 1 以退出码 3 结束" in shown

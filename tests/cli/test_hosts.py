@@ -16,9 +16,8 @@ from click.testing import Result
 from waiting import waiting
 
 from oarsman.backends.ssh.backend import SshBackend
-from oarsman.cli import messages
 from oarsman.cli.hosts_check import folded
-from oarsman.cli.times import rfc3339
+from oarsman.cli.text import rfc3339, t
 from oarsman.control import host_state
 from oarsman.engines.hosts.ssh import inventory_file
 from oarsman.engines.hosts.ssh.diagnose import FAIL, WARN, Finding, HostSeen
@@ -164,7 +163,7 @@ def test_what_a_host_said_before_it_vanished_is_still_shown(rack: Inventory) -> 
 
 
 def test_a_list_is_chinese_for_chinese_readers(rack: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages.t, "language", "zh")
+    monkeypatch.setattr(t, "language", "zh")
     know(rack)
     text = call("list").stdout
     assert text.split()[:4] == ["名称", "状态", "槽位", "空闲"]
@@ -263,7 +262,7 @@ def test_a_mistyped_host_brings_the_right_one(rack: Inventory) -> None:
 
 
 def test_a_check_is_chinese_for_chinese_readers(rack: Inventory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages.t, "language", "zh")
+    monkeypatch.setattr(t, "language", "zh")
     text = call("check").stdout
     assert "dead1：端口 22 没有程序在监听" in text
     assert "提示： 请在那里启动 sshd，或更正端口" in text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from oarsman.cli import messages
+from oarsman.cli.text import t
 
 from .fakes import FakeJobs, oarsman
 
@@ -65,7 +65,7 @@ def test_hosts_that_cannot_be_reached_are_named_and_nothing_is_made_here(tmp_pat
 
 
 def test_it_speaks_chinese(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages.t, "language", "zh")
+    monkeypatch.setattr(t, "language", "zh")
     done = trust("--yes")
     assert "无需改动" in done.stdout
     assert "修复后再次运行" in done.stderr

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.cli.sweep_points import grid_of, points_of, typed
+from oarsman.cli.sweep_run import grid_of, points_of, typed
 from oarsman.errors import ManifestError, UsageError
 from oarsman.job.sweep import text_of
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from oarsman.cli import messages
+from oarsman.cli.text import t
 from oarsman.console.security.store import ConsoleStore
 from oarsman.service.models import Role
 
@@ -172,7 +172,7 @@ def test_a_link_leads_to_the_server_and_is_good_once(store: ConsoleStore) -> Non
 
 
 def test_results_are_chinese_for_chinese_readers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages.t, "language", "zh")
+    monkeypatch.setattr(t, "language", "zh")
     assert add("ann", "admin").stdout == "ann 可以登录，角色为 admin\n"
 
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from oarsman.cli.text import pad, ranges, safe, width, wrap
-from oarsman.cli.times import parse_duration, parse_moment, rfc3339
+from oarsman.cli.text import pad, parse_duration, parse_moment, ranges, rfc3339, safe, width, wrap
 from oarsman.errors import UsageError
 from oarsman.manifest import job_from_document
 from oarsman.manifest.builder import JobSettings, Shape, document, name_stem

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 from oarsman import names
 from oarsman.backends.base import JobRecord
 from oarsman.cli.main import cli
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session
+from oarsman.cli.text import t
 from oarsman.client.job_view import Seen, SeenJob
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.words import Words

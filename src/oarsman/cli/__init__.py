@@ -1,1 +1,1 @@
-"""The command `oarsman`: one file per verb, and the few things that all verbs share."""
+"""The command `oarsman`: a file for each verb or a few of a kind, and the few things that all verbs share."""

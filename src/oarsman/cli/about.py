@@ -6,7 +6,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from oarsman.cli import documents, options
-from oarsman.cli.messages import t
+from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
 from oarsman.errors import UnsupportedError
 from oarsman.version import __version__

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oarsman.cli import documents, failures, options
-from oarsman.cli.messages import t
 from oarsman.cli.render import shown
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.text import t
 from oarsman.cli.verbs import PlainVerb, Verb, verb
 from oarsman.errors import NotFoundError, UsageError
 from oarsman.status.words import DELETING

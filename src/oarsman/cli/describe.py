@@ -12,11 +12,9 @@ import click
 from oarsman import names as words
 from oarsman.cli import options, render
 from oarsman.cli.look import events_of
-from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.text import ranges
-from oarsman.cli.times import local
+from oarsman.cli.text import local, of, ranges, t
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import never_started
 from oarsman.text import units

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman.cli import documents, options, render
-from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import of, t
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:

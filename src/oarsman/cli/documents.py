@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from oarsman.cli.session import short
-from oarsman.cli.times import rfc3339
+from oarsman.cli.text import rfc3339
 from oarsman.text import sentence
 
 if TYPE_CHECKING:

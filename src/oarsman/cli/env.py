@@ -11,9 +11,8 @@ from click.shell_completion import CompletionItem
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
-from oarsman.cli.times import local
+from oarsman.cli.text import local, of, t
 from oarsman.cli.verbs import family
 from oarsman.errors import OarsmanError
 from oarsman.text import units

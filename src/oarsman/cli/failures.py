@@ -13,9 +13,8 @@ from dataclasses import replace
 
 import click
 
-from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session
-from oarsman.cli.text import safe
+from oarsman.cli.text import of, safe, t
 from oarsman.errors import ManifestError, NotFoundError, OarsmanError, Problem
 
 INTERRUPTED = 130

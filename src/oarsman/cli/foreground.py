@@ -20,11 +20,10 @@ from typing import Any
 from oarsman import names
 from oarsman.cli.failures import note
 from oarsman.cli.logview import Printer
-from oarsman.cli.messages import t
-from oarsman.cli.progress import StatusLine, waiting_for
 from oarsman.cli.session import Session, short
 from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens, waits_for_hosts
+from oarsman.cli.text import t
+from oarsman.cli.waiting import Reasons, StatusLine, controller, told_if_nothing_happens, waiting_for, waits_for_hosts
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

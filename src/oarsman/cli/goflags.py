@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from oarsman.cli.messages import t
+from oarsman.cli.text import t
 from oarsman.cli.verbs import Verb
 from oarsman.errors import UsageError
 

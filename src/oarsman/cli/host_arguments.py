@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session
+from oarsman.cli.text import t
 from oarsman.cli.verbs import Common, remember
 from oarsman.errors import NotFoundError, OarsmanError
 

@@ -13,11 +13,10 @@ import click
 
 from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.messages import of, t
-from oarsman.cli.progress import StatusLine
 from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import pad, safe
+from oarsman.cli.text import of, pad, safe, t
 from oarsman.cli.verbs import verb
+from oarsman.cli.waiting import StatusLine
 from oarsman.text import units
 
 if TYPE_CHECKING:

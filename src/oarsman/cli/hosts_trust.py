@@ -13,8 +13,8 @@ import click
 
 from oarsman.cli import documents, host_arguments, options, render
 from oarsman.cli.failures import INTERRUPTED, note
-from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import of, t
 from oarsman.cli.verbs import verb
 from oarsman.errors import UsageError, UserError
 

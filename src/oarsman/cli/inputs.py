@@ -1,12 +1,13 @@
 """The job that `run`, `submit` and `plan` are asked for: a manifest, or a command with `-n`.
 
 The options are the same for the three verbs. Those of `JobSettings` also change a manifest's job; those of
-`Shape` make a job where there is no manifest.
+`Shape` make a job where there is no manifest. Below: reading the files that are named, or what is piped in.
 """
 
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from oarsman.cli import files, options
-from oarsman.cli.messages import t
+from oarsman.cli import options
 from oarsman.cli.session import Session
+from oarsman.cli.text import t
 from oarsman.cli.verbs import Verb
 from oarsman.errors import ConflictError, UsageError, UserError
 from oarsman.manifest import builder
@@ -25,6 +26,7 @@ from oarsman.manifest.fields import FIELDS
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from oarsman.job.job import Job
     from oarsman.service.models import JobView
 
 
@@ -37,8 +39,8 @@ class JobInput:
     def documents(self, session: Session) -> list[dict[str, Any]]:
         """Every document asked for, valid and in its namespace."""
         if self.shape is None:
-            jobs = [job for path in self.words for job in files.load(path)]
-            return [files.placed(builder.apply(job.document, self.settings), session) for job in jobs]
+            jobs = [job for path in self.words for job in load(path)]
+            return [placed(builder.apply(job.document, self.settings), session) for job in jobs]
         if not self.words:
             raise UsageError(t("-n was given but no program"), hint="oarsman run -n 4 -- python3 -m mpi4py train.py")
         if session.place == "kube" and not self.shape.image:
@@ -48,7 +50,7 @@ class JobInput:
             )
         shape = builder.for_ssh_hosts(self.shape) if session.place == "ssh" else self.shape
         made = builder.document(self.words, shape, self.settings, suffix=builder.new_suffix())
-        return [files.placed(made, session)]
+        return [placed(made, session)]
 
     def document(self, session: Session, purpose: str) -> dict[str, Any]:
         """The one document of a verb that takes only one."""
@@ -210,3 +212,53 @@ def _asked(words: tuple[str, ...], shape: dict[str, Any], settings: builder.JobS
             hint=t("oarsman run job.yaml, or oarsman run -n 4 -- python3 -m mpi4py train.py"),
         )
     return JobInput(words=words, settings=settings, shape=None)
+
+
+LARGEST = 16 * 1024 * 1024  # no manifest is this long; a device or a mistaken data file is
+
+
+def read(path: str) -> tuple[bytes, str]:
+    """The bytes, and the name to call them by in messages. What they mean is for `manifest` to find out."""
+    source = "<stdin>" if path == "-" else path
+    try:
+        if path == "-":
+            raw = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            with open(path, "rb") as stream:
+                raw = stream.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(t("cannot read {source}: {reason}", source=source, reason=reason)) from error
+    if len(raw) > LARGEST:
+        raise UserError(t("{source} is too large to be a manifest", source=source))
+    if raw.startswith((b"\x7fELF", b"#!")):
+        raise UsageError(
+            t("{source} is a program, not a manifest", source=source),
+            hint=t("to run it in four ranks: oarsman run -n 4 -- {source}", source=source),
+        )
+    return raw, source
+
+
+def load(path: str) -> list[Job]:
+    """The jobs of a manifest, all valid; otherwise ManifestError with every problem."""
+    from oarsman import manifest
+
+    return manifest.load(*read(path))
+
+
+def placed(document: dict[str, Any], session: Session) -> dict[str, Any]:
+    """The document in the namespace that was asked for."""
+    wanted = session.namespace
+    metadata = dict(document.get("metadata") or {})
+    if wanted is None or metadata.get("namespace") == wanted:
+        return document
+    if metadata.get("namespace"):
+        raise UsageError(
+            t(
+                "the manifest says namespace '{theirs}', --namespace says '{ours}'",
+                theirs=metadata["namespace"],
+                ours=wanted,
+            ),
+            field="metadata.namespace",
+        )
+    return {**document, "metadata": {**metadata, "namespace": wanted}}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman.cli import documents, options
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
 from oarsman.errors import UsageError
 

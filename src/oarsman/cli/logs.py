@@ -10,10 +10,9 @@ import click
 
 from oarsman.cli import options, render
 from oarsman.cli.failures import note
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.shown_job import ShownJob
-from oarsman.cli.times import parse_moment
+from oarsman.cli.text import parse_moment, t
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import Reasons, never_started
 from oarsman.errors import NotFoundError, UsageError

@@ -15,8 +15,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from oarsman.cli.render import coloured
-from oarsman.cli.text import safe
-from oarsman.cli.times import rfc3339
+from oarsman.cli.text import rfc3339, safe
 
 if TYPE_CHECKING:
     from oarsman.backends.base import LogLine

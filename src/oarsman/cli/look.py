@@ -8,8 +8,8 @@ import click
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import click
 
 from oarsman.cli import failures, options
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session
+from oarsman.cli.text import t
 from oarsman.cli.verbs import HelpPage, PlainVerb, Verb, everywhere, section
 from oarsman.errors import UsageError
 from oarsman.text.catalogue import N_
@@ -61,7 +61,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
 }
 VERBS = tuple(name for names in SECTIONS.values() for name in names)
 # Verbs that share a module, in which each is called NAME_verb; any other is the `command` of its own module.
-_TOGETHER = {"about": "version completion supervisor", "change": "scale delete", "look": "list get events top"}
+_TOGETHER = {
+    "about": "version completion supervisor",
+    "change": "scale delete",
+    "look": "list get events top",
+    "run": "run submit",
+    "users": "users tokens",
+    "validate": "validate convert",
+}
 _MODULES = {name: module for module, names in _TOGETHER.items() for name in names.split()} | {"uninstall": "install"}
 
 

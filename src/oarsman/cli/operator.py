@@ -12,8 +12,8 @@ import click
 
 from oarsman.cli import failures, options
 from oarsman.cli.goflags import KLOG, GoVerb
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
 from oarsman.errors import OarsmanError, UsageError
 

@@ -10,9 +10,8 @@ from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from oarsman import names
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, short
-from oarsman.cli.times import parse_duration
+from oarsman.cli.text import parse_duration, t
 from oarsman.cli.verbs import Common, remember
 from oarsman.errors import OarsmanError
 

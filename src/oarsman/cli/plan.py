@@ -8,9 +8,8 @@ import click
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
-from oarsman.cli.messages import of, t
 from oarsman.cli.session import Session, pass_session
-from oarsman.cli.text import ranges
+from oarsman.cli.text import of, ranges, t
 from oarsman.cli.verbs import verb
 
 if TYPE_CHECKING:

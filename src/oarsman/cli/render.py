@@ -14,9 +14,8 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from oarsman import names
-from oarsman.cli.messages import of, t
 from oarsman.cli.session import short
-from oarsman.cli.text import pad, safe, width
+from oarsman.cli.text import of, pad, safe, t, width
 from oarsman.status import words
 from oarsman.text import units
 

@@ -1,4 +1,4 @@
-"""`oarsman run`: a job in the foreground, from the first word to the exit code."""
+"""`oarsman run`: a job in the foreground, from the first word to the exit code; `oarsman submit`: jobs handed over."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from typing import TYPE_CHECKING
 import click
 
 from oarsman import names
-from oarsman.cli import options, render
+from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
 from oarsman.cli.inputs import JobInput, WithCommand, hand_in, job_asked_for
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.shown_job import ShownJob
+from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
-from oarsman.cli.waiting import controller
+from oarsman.cli.waiting import Reasons, controller, told_if_nothing_happens
 from oarsman.errors import NotFoundError
 
 if TYPE_CHECKING:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.shown_job import ShownJob
+    from oarsman.service.models import JobView
 
 
 @verb(
@@ -45,10 +47,10 @@ if TYPE_CHECKING:
 @click.option("--rm", "remove", is_flag=True, help=t("Delete the job, with its logs, after it has ended."))
 @options.place_long
 @pass_session
-def command(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
+def run_verb(session: Session, asked: JobInput, no_tags: bool, timestamps: bool, replace: bool, remove: bool) -> int:
     from oarsman.cli.foreground import Foreground
     from oarsman.cli.logview import Printer
-    from oarsman.cli.progress import StatusLine
+    from oarsman.cli.waiting import StatusLine
 
     document = asked.document(session, "run")
     printer = Printer(tags=not no_tags, split=True, timestamps=timestamps)
@@ -123,3 +125,53 @@ def exit_code(shown: ShownJob) -> int:
     if cause is not None and cause.signal:
         return 128 + cause.signal
     return 1
+
+
+@verb(
+    "submit",
+    cls=WithCommand,
+    help=t(
+        "Submit jobs and return at once. The supervisor runs them whether or not this terminal stays open; "
+        "the names of the jobs are printed. Give manifests, - for standard input, or -n and a command."
+    ),
+    examples=[
+        ("oarsman submit job.yaml other.yaml", t("every job of both files, or none if one has a mistake")),
+        ("oarsman submit -n 4 --name night-run -- python3 -m mpi4py train.py", t("a command, without a manifest")),
+        ("sed s/SEED/7/ job.yaml | oarsman submit -", t("a manifest from a pipe")),
+        ("oarsman submit --wait job.yaml", t("return when it has ended, with its exit code")),
+    ],
+)
+@job_asked_for
+@click.option("--wait", is_flag=True, help=t("Return when the jobs have ended; the exit code is the first failure's."))
+@click.option("--replace", is_flag=True, help=t("Take the place of an ended job of the same name."))
+@options.output("json", "yaml", "name")
+@options.place_long
+@pass_session
+def submit_verb(session: Session, asked: JobInput, wait: bool, replace: bool, output: str | None) -> int:
+    wanted = asked.documents(session)  # all are read and checked before the first is submitted
+    views = []
+    for document in wanted:
+        view = hand_in(session, document, replace=replace)
+        views.append(view)
+        if output in (None, "name"):
+            click.echo(documents.reference(view.summary.key) if output else short(view.summary.key))
+    if wait:
+        views = [_ended(session, view) for view in views]
+    if output in ("json", "yaml"):
+        documents.emit_views(views, output)
+    return next(filter(None, (exit_code(ShownJob.of(view)) for view in views)), 0) if wait else 0
+
+
+def _ended(session: Session, view: JobView) -> JobView:
+    key, reasons = view.summary.key, Reasons()
+    with told_if_nothing_happens(session, key, note):
+        for view in session.iterate(session.service.watch(key)):
+            shown = ShownJob.of(view)
+            for text in [] if session.quiet else reasons.news(shown):
+                note(text)
+            if shown.status.finished:
+                if exit_code(shown):
+                    note(t("{name} failed", name=short(key)))
+                    show_failure(shown)
+                break
+    return view

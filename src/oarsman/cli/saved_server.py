@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from oarsman.cli.messages import t
+from oarsman.cli.text import t
 from oarsman.errors import UserError
 
 

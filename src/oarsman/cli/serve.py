@@ -9,8 +9,8 @@ import click
 
 from oarsman.cli import options
 from oarsman.cli.failures import note
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
 from oarsman.errors import UsageError
 

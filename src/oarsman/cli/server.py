@@ -7,8 +7,8 @@ import os
 import click
 
 from oarsman.cli import render, saved_server
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
+from oarsman.cli.text import t
 from oarsman.cli.verbs import family
 
 command = family(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from oarsman import names
-from oarsman.cli.messages import t
+from oarsman.cli.text import t
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:

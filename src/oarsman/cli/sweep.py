@@ -11,8 +11,8 @@ from click.shell_completion import CompletionItem
 from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
 from oarsman.cli.inputs import JobInput, WithCommand, job_asked_for
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.text import t
 from oarsman.cli.verbs import family, verb
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.text import units
@@ -129,7 +129,7 @@ def run(
     wait: bool,
     output: str | None,
 ) -> int:
-    from oarsman.cli import sweep_points, sweep_run
+    from oarsman.cli import sweep_run
     from oarsman.client.inputs import sweep_spec
 
     if not asked.settings.name:
@@ -137,9 +137,9 @@ def run(
     spec = sweep_spec(
         name=asked.settings.name,
         namespace=session.namespace,
-        manifest=sweep_points.manifest_of(asked, session),
-        grid=sweep_points.grid_of(grid) or None,
-        points=sweep_points.points_of(file) if file else None,
+        manifest=sweep_run.manifest_of(asked, session),
+        grid=sweep_run.grid_of(grid) or None,
+        points=sweep_run.points_of(file) if file else None,
         metric=metric,
         retries=retries,
         at_once=at_once,

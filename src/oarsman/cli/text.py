@@ -1,4 +1,4 @@
-"""Text that meets a terminal: harmless, measured in columns.
+"""What the command says, in the reader's language: `t("text {x}", x=1)`; and text that meets a terminal.
 
 What jobs write and what users name things is data. On a terminal, a control character in it could move the
 cursor, retitle the window or rewrite a line already read, so there it is shown, not obeyed. Into a file or
@@ -9,7 +9,20 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import UTC, datetime, timedelta
 
+from oarsman.errors import UsageError
+from oarsman.text.catalogue import Translator, of_environment
+
+t = Translator(of_environment())
+
+
+def of(sentence: str) -> str:
+    """What somebody else said: an engine, a backend, a manifest's reader."""
+    return t.of(sentence)
+
+
+# -- on a terminal -------------------------------------------------------------------------------------
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")  # plain decoration: dropped, since tags have colours of their own
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -60,3 +73,45 @@ def ranges(numbers: list[int]) -> str:
         else:
             groups.append([number])
     return ", ".join(str(g[0]) if len(g) == 1 else f"{g[0]}-{g[-1]}" for g in groups)
+
+
+# -- times and durations, as people write and read them ------------------------------------------------
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+_LONGEST = 100 * 366 * 86400.0  # beyond this, date arithmetic would overflow before anybody cared
+
+
+def parse_duration(text: str) -> float:
+    """Seconds: "90", "90s", "1m30s", "2h", "1.5d", "500ms"."""
+    plain = text.strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", plain):
+        seconds = float(plain)
+    elif re.fullmatch(f"(?:{_PART.pattern})+", plain):
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(plain))
+    else:
+        raise UsageError(t("'{text}' is not a duration", text=text), hint=t("write 30s, 5m, 2h or 1m30s"))
+    if seconds > _LONGEST:
+        raise UsageError(t("'{text}' is too long a time", text=text))
+    return seconds
+
+
+def parse_moment(text: str, now: datetime) -> datetime:
+    """A moment: how long ago ("5m"), or RFC 3339. A time without a zone is local."""
+    if re.match(r"\d{4}-\d\d-\d\d", text.strip()):
+        try:
+            return datetime.fromisoformat(text.strip()).astimezone(UTC)
+        except (ValueError, OverflowError) as error:
+            raise UsageError(
+                t("'{text}' is not a time", text=text), hint=t("write 5m (ago) or 2026-01-31T08:00:00Z")
+            ) from error
+    return now - timedelta(seconds=parse_duration(text))
+
+
+def local(moment: datetime | None) -> str:
+    """For people: their own zone, to the second."""
+    return "-" if moment is None else moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def rfc3339(moment: datetime) -> str:
+    """For programs."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""`oarsman users`: who may log in to the console of this machine."""
+"""`oarsman users` and `tokens`: who may log in to the console of this machine, and what programs show to it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import click
 
 from oarsman.cli import documents, options, render
 from oarsman.cli.failures import note
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session
-from oarsman.cli.times import local
+from oarsman.cli.text import local, t
 from oarsman.cli.verbs import family
 from oarsman.errors import UsageError
 
@@ -57,7 +56,7 @@ def audited(store: ConsoleStore, what: str, about: str) -> None:
     store.audit.note(machine_owner(), HERE, what, about)
 
 
-command = family(
+users_verb = family(
     "users",
     of_place=True,
     help=t(
@@ -76,7 +75,7 @@ command = family(
 )
 
 
-@command.verb(
+@users_verb.verb(
     "add",
     help=t("Make an account. The password is asked for twice, and not shown."),
     examples=[
@@ -105,7 +104,7 @@ def add(session: Session, name: str, role: str, password_stdin: bool) -> None:
     _say(session, t("{name} can log in, as {role}", name=made.name, role=role))
 
 
-@command.verb(
+@users_verb.verb(
     "list",
     help=t("List the accounts with their roles."),
     examples=[("oarsman users list", ""), ("oarsman users list -o json", t("for programs"))],
@@ -126,7 +125,7 @@ def list_(session: Session, output: str | None) -> None:
         note(t("no accounts: the console is opened by a link, which `oarsman tokens link` prints"))
 
 
-@command.verb(
+@users_verb.verb(
     "remove",
     help=t("Remove an account with its sessions and tokens. Its jobs stay; the last admin cannot be removed."),
     examples=[("oarsman users remove ben", "")],
@@ -140,7 +139,7 @@ def remove(session: Session, name: str) -> None:
     _say(session, t("{name} is removed", name=name))
 
 
-@command.verb(
+@users_verb.verb(
     "passwd",
     help=t("Give an account a new password. Whoever is logged in to it is logged out; its tokens stay."),
     examples=[
@@ -159,7 +158,7 @@ def passwd(session: Session, name: str, password_stdin: bool) -> None:
     _say(session, t("{name} has a new password", name=name))
 
 
-@command.verb(
+@users_verb.verb(
     "role",
     help=t("Give an account another role, from its next request on."),
     examples=[("oarsman users role ben viewer", t("sees all jobs, changes nothing"))],
@@ -175,7 +174,7 @@ def role_(session: Session, name: str, role: str) -> None:
     _say(session, t("{name} has the role {role}", name=name, role=role))
 
 
-@command.verb(
+@users_verb.verb(
     "disable",
     help=t("Keep an account from coming in. Its sessions end; its tokens do nothing until it is enabled again."),
     examples=[("oarsman users disable ben", t("until `oarsman users enable ben`"))],
@@ -188,7 +187,7 @@ def disable(session: Session, name: str) -> None:
     _say(session, t("{name} is disabled", name=name))
 
 
-@command.verb(
+@users_verb.verb(
     "enable",
     help=t("Let a disabled account come in again, with its old password and tokens."),
     examples=[("oarsman users enable ben", "")],
@@ -227,3 +226,107 @@ def _plain(value: Any) -> dict[str, Any]:
 def _say(session: Session, text: str) -> None:
     if not session.quiet:
         click.echo(text)
+
+
+tokens_verb = family(
+    "tokens",
+    of_place=True,
+    help=t(
+        "Make and revoke API tokens of the console of this machine, and print links that open it once. A token may "
+        "do what its owner may; without --user that is everything, as this machine is yours."
+    ),
+    examples=[
+        ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
+        ("oarsman tokens list", ""),
+        ("oarsman tokens revoke oar_AbCd1234", t("from now on it is refused")),
+        ("oarsman tokens link", t("to open in a browser within ten minutes")),
+    ],
+)
+
+
+@tokens_verb.verb(
+    "add",
+    help=t("Make a token and print its secret. It is kept nowhere: what is lost has to be made anew."),
+    examples=[
+        ("oarsman tokens add --note nightly --days 90", t("for a program; the secret is printed once")),
+        ("oarsman tokens add --user ben", t("that may do what ben may")),
+    ],
+)
+@click.option("--note", "remark", default="", metavar="TEXT", help=t("What it is for, to recognise it in the list."))
+@click.option("--days", type=click.IntRange(1, 3650), metavar="N", help=t("Valid for so many days; default: for ever."))
+@click.option("--user", metavar="NAME", help=t("Whose it is: an account; default: you, as the owner of this machine."))
+@options.output("json")
+@pass_session
+def add_token(session: Session, remark: str, days: int | None, user: str | None, output: str | None) -> None:
+    from oarsman.console.security.store import machine_owner
+    from oarsman.service.models import MadeToken
+
+    if len(remark) > 200:
+        raise UsageError(t("a note has at most {n} characters", n=200), field="--note")
+    with opened(session) as store, store.together():
+        account = store.accounts.get(user).name if user is not None else None
+        token, secret = store.tokens.make(account or machine_owner(), account, note=remark, days=days)
+        audited(store, "make token", f"{token.id} of {token.owner}")
+    if output:
+        documents.emit(MadeToken(token=token, secret=secret).model_dump(mode="json", by_alias=True), output)
+        return
+    click.echo(secret)
+    if not session.quiet:
+        note(t("It is shown only now. Programs send it as: Authorization: Bearer {begin}...", begin=token.id))
+
+
+@tokens_verb.verb(
+    "list",
+    help=t("List the tokens; their secrets are not known any more."),
+    examples=[("oarsman tokens list", ""), ("oarsman tokens list -o json", t("for programs"))],
+)
+@options.output("json", "yaml")
+@pass_session
+def list_tokens(session: Session, output: str | None) -> None:
+    with opened(session) as store:
+        found = store.tokens.all()
+    if output:
+        documents.emit([token.model_dump(mode="json", by_alias=True) for token in found], output)
+    elif found:
+        render.table(
+            ["ID", t("OWNER"), t("NOTE"), t("CREATED"), t("EXPIRES"), t("LAST USED")],
+            [[x.id, x.owner, x.note, local(x.created), local(x.expires), local(x.last_used)] for x in found],
+        )
+    elif not session.quiet:
+        note(t("no tokens"))
+
+
+@tokens_verb.verb(
+    "revoke",
+    help=t("Revoke tokens: from their next request on they are refused."),
+    examples=[("oarsman tokens revoke oar_AbCd1234", "")],
+)
+@click.argument("ids", metavar="ID...", nargs=-1, required=True)
+@pass_session
+def revoke(session: Session, ids: tuple[str, ...]) -> None:
+    with opened(session) as store:
+        for id in ids:
+            with store.together():
+                token = store.tokens.revoke(id)
+                audited(store, "revoke token", f"{token.id} of {token.owner}")
+            if not session.quiet:
+                click.echo(t("{id} is revoked", id=token.id))
+
+
+@tokens_verb.verb(
+    "link",
+    help=t("Print a link that opens the console once, as the owner of this machine. It is good for ten minutes."),
+    examples=[("oarsman tokens link", t("to open in a browser within ten minutes"))],
+)
+@pass_session
+def link_(session: Session) -> None:
+    from oarsman.console.security.store import link, machine_owner
+
+    with opened(session) as store:
+        address = store.links.address
+        if address is None:
+            raise UsageError(t("no console was ever started here"), hint=t("start it with: oarsman serve"))
+        with store.together():
+            key = store.links.make(machine_owner())
+            audited(store, "make link", "")
+    click.echo(link(address, key))

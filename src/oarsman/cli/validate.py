@@ -1,4 +1,7 @@
-"""`oarsman validate`: every mistake of a manifest at once, and never a traceback, whatever it is fed."""
+"""`oarsman validate`: every mistake of a manifest at once, and never a traceback, whatever it is fed.
+
+`oarsman convert`: the same manifest in the other version.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ from dataclasses import asdict, dataclass
 
 import click
 
-from oarsman.cli import documents, files, options, render
-from oarsman.cli.failures import explained
-from oarsman.cli.messages import t
+from oarsman.cli import documents, inputs, options, render
+from oarsman.cli.failures import explained, note
 from oarsman.cli.session import Session, pass_session, short
+from oarsman.cli.text import of, safe, t
 from oarsman.cli.verbs import verb
 from oarsman.errors import ManifestError, OarsmanError, Problem
 
@@ -38,7 +41,7 @@ class Verdict:
 @options.files
 @options.output("json", "yaml")
 @pass_session
-def command(session: Session, files: tuple[str, ...], output: str | None) -> int:
+def validate_verb(session: Session, files: tuple[str, ...], output: str | None) -> int:
     verdicts = [examine(path) for path in files]
     if output:
         documents.emit(
@@ -61,7 +64,7 @@ def examine(path: str) -> Verdict:
     """The verdict on one file. What cannot even be read is a problem like any other."""
     source = "<stdin>" if path == "-" else path
     try:
-        return Verdict(source, jobs=tuple(job.key for job in files.load(path)))
+        return Verdict(source, jobs=tuple(job.key for job in inputs.load(path)))
     except ManifestError as error:
         return Verdict(source, problems=error.problems)
     except OarsmanError as error:
@@ -79,3 +82,27 @@ def _show(verdict: Verdict, session: Session) -> None:
     elif not session.quiet:
         jobs = ", ".join(map(short, verdict.jobs))
         click.echo(t("{source}: valid ({jobs})", source=render.shown(verdict.source), jobs=render.shown(jobs)))
+
+
+@verb(
+    "convert",
+    help=t(
+        "Write a manifest in another version of the MPIJob API. The result goes to standard output; "
+        "what the other version cannot say is named on standard error."
+    ),
+    examples=[
+        ("oarsman convert old.yaml --to v2beta1 > new.yaml", ""),
+        ("cat new.yaml | oarsman convert - --to v1", t("the other way, from a pipe")),
+    ],
+)
+@options.file
+@click.option("--to", "target", required=True, type=click.Choice(["v1", "v2beta1"]), help=t("The version to write."))
+def convert_verb(file: str, target: str) -> None:
+    from oarsman import manifest
+    from oarsman.job.job import ApiVersion
+
+    raw, source = inputs.read(file)
+    converted = manifest.convert(raw, source, ApiVersion[target.upper()])
+    click.echo(converted.text.rstrip("\n"))
+    for loss in converted.losses:
+        note(t("not kept: {loss}", loss=safe(of(loss))))

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from oarsman.cli import text
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session
+from oarsman.cli.text import t
 from oarsman.errors import UsageError
 
 if TYPE_CHECKING:

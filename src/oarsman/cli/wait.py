@@ -11,9 +11,9 @@ import click
 from oarsman import names as words
 from oarsman.cli import options
 from oarsman.cli.failures import note
-from oarsman.cli.messages import t
 from oarsman.cli.session import Session, pass_session, short
 from oarsman.cli.shown_job import ShownJob
+from oarsman.cli.text import t
 from oarsman.cli.verbs import verb
 from oarsman.cli.waiting import Reasons, told_if_nothing_happens
 from oarsman.errors import NotFoundError

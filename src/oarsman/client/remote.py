@@ -21,8 +21,8 @@ from httpx_sse import aconnect_sse
 from oarsman.client import http
 from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
-from oarsman.service.contract import ALL_LINES, Service, operations
-from oarsman.service.models import LogFilter, LogPageView
+from oarsman.service.contract import Service, operations
+from oarsman.service.models import ALL_LINES, LogFilter, LogPageView
 from oarsman.service.operations import Arguments, Operation, Request
 from oarsman.store.logs import LogLine, parse, stamp
 

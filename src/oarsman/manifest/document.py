@@ -41,7 +41,8 @@ CleanPods = Literal["None", "Running", "All"]
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel)
+    # defer_build: a call of the command needs few of these models, and most calls none.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, alias_generator=to_camel, defer_build=True)
 
 
 class Metadata(Strict):

@@ -15,6 +15,8 @@ from pydantic import Field
 
 from oarsman.backends.base import LogLine
 from oarsman.service.models import (
+    ALL_JOBS,
+    ALL_LINES,
     Attention,
     BuildLogView,
     Clone,
@@ -45,9 +47,6 @@ from oarsman.service.models import (
     UsagePoint,
 )
 from oarsman.service.operations import Arguments, Key, Operation, operation, operations_of
-
-ALL_JOBS = JobQuery()
-ALL_LINES = LogFilter()
 
 _DOTTED = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 _LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from oarsman.backends.base import Backend, HasOperator, JobRecord, KeepsWorkers, LogLine
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.service import views
-from oarsman.service.contract import ALL_LINES
 from oarsman.service.models import (
+    ALL_LINES,
     Attention,
     EventView,
     HostUsageView,
@@ -21,15 +21,17 @@ from oarsman.service.models import (
     Progress,
     UsagePoint,
 )
-from oarsman.service.progress import ProgressKept
 from oarsman.text.sentence import Text
+
+if TYPE_CHECKING:
+    from oarsman.service.progress import ProgressKept
 
 T = TypeVar("T")
 
 
 class OutputService:
     _jobs: Backend
-    _progress: ProgressKept
+    _progress: ProgressKept | None
     _now: Callable[[], datetime]
 
     if TYPE_CHECKING:  # what the rest of the service has
@@ -109,6 +111,10 @@ class OutputService:
         return Attention(silence=await _if_known(jobs.silence(key)), served=served)
 
     async def progress(self, key: str) -> Progress:
+        if self._progress is None:
+            from oarsman.service.progress import ProgressKept  # late: it looks for many things in a log
+
+            self._progress = ProgressKept()
         return await self._progress.of(self._jobs, await self._seen(key), self._now())
 
 

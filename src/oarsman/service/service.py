@@ -12,7 +12,7 @@ from contextlib import aclosing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman import names
 from oarsman.backends.base import Backend, HasNamespaces, JobRecord, StartsInFolder
@@ -21,12 +21,12 @@ from oarsman.job.job import ApiVersion
 from oarsman.manifest import convert as convert_manifest
 from oarsman.manifest import job_from_document, to_yaml
 from oarsman.service import documents, listing, preview, views
-from oarsman.service.contract import ALL_JOBS
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
 from oarsman.service.job_index import JobIndex, Rows, RowsRead
 from oarsman.service.listing import ToldJobs, glance
 from oarsman.service.models import (
+    ALL_JOBS,
     Clone,
     Converted,
     Create,
@@ -46,11 +46,13 @@ from oarsman.service.models import (
 )
 from oarsman.service.output import OutputService
 from oarsman.service.preview import copies
-from oarsman.service.progress import ProgressKept
 from oarsman.service.rights import Action, may, require
 from oarsman.service.sweeps import Sweeping, SweepService
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
+
+if TYPE_CHECKING:
+    from oarsman.service.progress import ProgressKept
 
 T = TypeVar("T")
 _LATELY = timedelta(days=1)
@@ -82,7 +84,7 @@ class JobService(OutputService, EnvironmentService, SweepService):
         self._folder = folder
         self._environment = environment
         self._now = now
-        self._progress = progress or ProgressKept()
+        self._progress = progress
         self._sweeping = sweeping or Sweeping()
         self._read: RowsRead | None = None
 

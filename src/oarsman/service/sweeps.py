@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,12 @@ from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
 from oarsman.service.job_index import IndexEntry, JobIndex, Rows
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
-from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, SweepRunner, spec_of
 from oarsman.status.words import STOPPED, for_people
 from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
     from oarsman.service.listing import Visible
+    from oarsman.service.sweep_runs import Drive, Handing, MetricsKept, SweepRunner
 
 log = logging.getLogger("oarsman.sweeps")
 _AGAIN_AFTER_SECONDS = 5.0
@@ -37,10 +38,15 @@ class Sweeping:
     """`at_first`: how many points are handed in before whoever asked gets an answer; None: all that may be now."""
 
     def __init__(self, at_first: int | None = None) -> None:
-        self.metrics = MetricsKept()
         self._at_first = at_first
         self._drives: dict[str, tuple[Drive, asyncio.Task[None]]] = {}
         self._known: OrderedDict[str, Sweep | None] = OrderedDict()
+
+    @cached_property
+    def metrics(self) -> MetricsKept:
+        from oarsman.service.sweep_runs import MetricsKept  # late, here and below: most calls run no sweep
+
+        return MetricsKept()
 
     # -- what a sweep is -----------------------------------------------------------------------------
     async def spec(self, jobs: Backend, key: str, uid: str) -> Sweep | None:
@@ -51,6 +57,8 @@ class Sweeping:
             record = await jobs.get(key)
         except NotFoundError:
             return None
+        from oarsman.service.sweep_runs import spec_of
+
         found = self._known[uid] = spec_of(record)
         while len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
@@ -124,6 +132,12 @@ class SweepService:
         def _surroundings(self) -> Mapping[str, str]: ...
         async def _chosen_folder(self, asked: str | None) -> Path: ...
 
+    @property
+    def _runner(self) -> SweepRunner:
+        from oarsman.service.sweep_runs import SweepRunner
+
+        return SweepRunner(self._jobs)
+
     # -- looking -------------------------------------------------------------------------------------
     async def sweeps(self, namespace: str | None = None) -> Sequence[SweepView]:
         """The newest first, without their points."""
@@ -188,7 +202,7 @@ class SweepService:
             await self._groups()  # a job index that has begun to read must not miss what comes
         sweep = sweep_of_spec(wanted)
         handing = self._handing(await self._chosen_folder(None), self.identity.name)
-        drive = await SweepRunner(self._jobs).begin(sweep, handing)
+        drive = await self._runner.begin(sweep, handing)
         await self._not_anothers(drive.sweep.key)
         await self._sweeping.start(drive)
         return await self.sweep(drive.sweep.key)
@@ -208,7 +222,7 @@ class SweepService:
     async def driven_sweep(self, wanted: SweepSpec | str) -> Drive:
         """For whoever hands in the points itself and waits: a sweep to begin, or the key of one to go on with."""
         require(self.identity, Action.CREATE)
-        runner = SweepRunner(self._jobs)
+        runner = self._runner
         handing = self._handing(await self._chosen_folder(None), self.identity.name)
         if isinstance(wanted, str):
             return await runner.resume(wanted, handing)
@@ -218,7 +232,7 @@ class SweepService:
         """Hand in the points that have no job, and those that were stopped; what has ended is not repeated."""
         first = await self._first(key)
         folder = first.folder or await self._chosen_folder(None)
-        drive = await SweepRunner(self._jobs).resume(key, self._handing(folder, first.owner))
+        drive = await self._runner.resume(key, self._handing(folder, first.owner))
         await self._sweeping.start(drive)
         return await self.sweep(key)
 
@@ -226,14 +240,14 @@ class SweepService:
         """End whatever has not ended, and hand in nothing more."""
         await self._first(key)
         await self._sweeping.end(key)
-        await SweepRunner(self._jobs).stop(key, self._mine, self._learn)
+        await self._runner.stop(key, self._mine, self._learn)
         return await self.sweep(key)
 
     async def delete_sweep(self, key: str) -> None:
         """All its jobs with their logs; those that run are stopped first."""
         await self._first(key)
         await self._sweeping.end(key)
-        await SweepRunner(self._jobs).delete(key, self._mine)
+        await self._runner.delete(key, self._mine)
 
     async def close(self) -> None:
         """Hand in nothing more, and let go of the backend."""
@@ -256,6 +270,8 @@ class SweepService:
         return may(self.identity, Action.CHANGE, record.owner)
 
     def _handing(self, folder: Path, owner: str) -> Handing:
+        from oarsman.service.sweep_runs import Handing
+
         return Handing(environment=self._surroundings(), folder=folder, owner=owner, told=self._learn, mine=self._mine)
 
     def _learn(self, record: JobRecord) -> None:

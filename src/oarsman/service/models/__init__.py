@@ -4,8 +4,10 @@ In JSON the names are camelCase, times RFC 3339 in UTC. Everything here is a val
 the service from what the engines know, and never changed.
 """
 
-from oarsman.service.models.base import Label, Name, Value
+from oarsman.service.models.base import Label, Name, Value, build_all
 from oarsman.service.models.jobs import (
+    ALL_JOBS,
+    ALL_LINES,
     AttemptView,
     Attention,
     CauseView,
@@ -74,6 +76,8 @@ from oarsman.service.models.server import (
 )
 
 __all__ = [
+    "ALL_JOBS",
+    "ALL_LINES",
     "Account",
     "AccountChange",
     "AccountRole",
@@ -138,4 +142,5 @@ __all__ = [
     "Token",
     "UsagePoint",
     "Value",
+    "build_all",
 ]

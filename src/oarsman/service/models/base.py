@@ -25,12 +25,23 @@ Sentence = Annotated[str, WrapValidator(_kept)]
 
 
 class Value(BaseModel):
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
+    # Built when first used: a call of the command imports all models, and uses a few.
+    model_config = ConfigDict(
+        frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid", defer_build=True
+    )
 
     @classmethod
     def of(cls, found: object) -> Self:
         """Of something that has attributes with the names of the fields."""
         return cls.model_validate(found, from_attributes=True)
+
+
+def build_all(cls: type[Value] = Value) -> None:
+    """Now, and whatever is made of them at once, too: FastAPI counts on it."""
+    for model in cls.__subclasses__():
+        model.model_config["defer_build"] = False
+        model.model_rebuild()
+        build_all(model)
 
 
 def derived(name: str, cls: type, models: Mapping[type, type[Value]], *, module: str) -> Any:

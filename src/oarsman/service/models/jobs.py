@@ -118,6 +118,9 @@ class JobQuery(Value):
     documents: bool = False  # whole jobs as well, as Kubernetes would print them
 
 
+ALL_JOBS = JobQuery.model_construct()  # does not build the model
+
+
 class Create(Value):
     """A job to run: YAML text or a document, one of the two."""
 
@@ -199,6 +202,9 @@ class LogFilter(Value):
     stream: Literal["out", "err"] | None = None
     search: Annotated[str | None, Field(max_length=1000)] = None
     attempt: Annotated[int | None, Field(ge=1)] = None
+
+
+ALL_LINES = LogFilter.model_construct()
 
 
 class MetricPoint(Value):
