@@ -78,7 +78,11 @@ class _Work(Generic[T]):
 
     def _begin(self) -> None:
         self._task = self._loop.create_task(self._carry_out())
-        self._task.add_done_callback(lambda _: self._ended.set())
+        self._task.add_done_callback(self._end)
+
+    def _end(self, _: asyncio.Task[T]) -> None:
+        self._work.close()  # a task that is cancelled before its first step never looks at its work
+        self._ended.set()
 
     async def _carry_out(self) -> T:
         """What is meant to end the program ends the caller, not the loop that others wait for, too."""

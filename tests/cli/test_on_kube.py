@@ -29,17 +29,17 @@ class ClusterFake(FakeJobs):
 
     home: str = "lab"
 
-    def silence(self, key: str) -> str | None:
+    async def silence(self, key: str) -> str | None:
         return f"no operator for {key}"
 
-    def served(self, namespace: str) -> bool | None:
+    async def served(self, namespace: str) -> bool | None:
         return False
 
-    def workers_left(self, job: Job) -> int:
+    async def workers_left(self, job: Job) -> int:
         return 0
 
-    def check_namespace(self, namespace: str) -> None:
-        return None
+    async def lacks_namespace(self, namespace: str) -> bool:
+        return False
 
 
 def on_kube(jobs: FakeJobs, *words: str, stdin: str | None = None) -> Result:

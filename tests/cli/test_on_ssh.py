@@ -198,7 +198,7 @@ def a_preview(fit: Fit) -> Preview:
 
 def planned(fit: Fit, *words: str) -> str:
     class Rack(FakeJobs):
-        def preview(self, document: Any, *, environment: Any, folder: Any) -> Preview:
+        async def preview(self, document: Any, *, environment: Any, folder: Any) -> Preview:
             return a_preview(fit)
 
     session = Session(factory=lambda engine: Rack(), now=lambda: NOW)

@@ -19,7 +19,7 @@ import pytest
 from oarsman import __version__
 from oarsman.cli import operator
 from oarsman.control import process as log_lines
-from oarsman.control.operator import OperatorSettings
+from oarsman.control.operator_settings import OperatorSettings
 from oarsman.engines.kube.client import Access
 from oarsman.errors import ClusterError, UsageError
 

@@ -14,7 +14,8 @@ from engines.kube.memory_kube import MemoryKube, bring_up_to_date
 
 from oarsman.control.health import Turns
 from oarsman.control.metrics import Metrics
-from oarsman.control.operator import Operator, OperatorSettings
+from oarsman.control.operator import Operator
+from oarsman.control.operator_settings import OperatorSettings
 from oarsman.control.reconciler import in_steps, so_far
 from oarsman.engines.kube.client import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, Unavailable
 from oarsman.engines.kube.client import resources as kinds

@@ -18,7 +18,7 @@ from oarsman.cli.verbs import verb
 from oarsman.errors import OarsmanError, UsageError
 
 if TYPE_CHECKING:
-    from oarsman.control.operator import OperatorSettings
+    from oarsman.control.operator_settings import OperatorSettings
     from oarsman.engines.kube.client import Access
 
 _PORT = click.IntRange(0, 65535)
@@ -203,7 +203,7 @@ def settings_from(
     given: Mapping[str, Any], environment: Mapping[str, str], *, namespace: str | None = None
 ) -> OperatorSettings:
     """The settings that flags and variables ask for."""
-    from oarsman.control.operator import OperatorSettings
+    from oarsman.control.operator_settings import OperatorSettings
 
     asked = given["namespaces"] or [namespace or environment.get("KUBEFLOW_NAMESPACE", "")]
     return OperatorSettings(
@@ -228,7 +228,7 @@ def settings_from(
 
 def own_namespace(account: Path | None = None) -> str:
     """The namespace of the pod this runs in; elsewhere, the one upstream uses."""
-    from oarsman.control.operator import LOCK_NAMESPACE
+    from oarsman.control.operator_settings import LOCK_NAMESPACE
     from oarsman.engines.kube.client.access import SERVICE_ACCOUNT
 
     try:

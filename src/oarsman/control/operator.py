@@ -7,7 +7,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -15,6 +14,7 @@ from oarsman import names
 from oarsman.control.health import HealthServer, Reachable, Turns, lease_is_renewed
 from oarsman.control.kube_records import KubeRecords
 from oarsman.control.metrics import Metrics
+from oarsman.control.operator_settings import OperatorSettings
 from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler, Tried, utc_now
 from oarsman.engines.contract import Assignment
@@ -26,50 +26,6 @@ from oarsman.engines.kube.lease import Election
 from oarsman.engines.kube.objects.common import KubeOptions
 from oarsman.errors import RetryableError
 from oarsman.job.job import Job
-
-LEASE_NAME = "mpi-operator"  # as upstream's, so that the two never act at the same time
-LOCK_NAMESPACE = "mpi-operator"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperatorSettings:
-    # -- what is looked after --------------------------------------------------------------------------
-    namespaces: tuple[str, ...] = ()  # none: all of them
-    gang_scheduling: str = ""  # volcano, or the name of a scheduler that knows scheduler-plugins' PodGroups
-    cluster_domain: str = ""  # suffix of host names, such as cluster.local; empty: none
-    kubectl_delivery_image: str = ""  # brings kubectl to the launchers of v1 jobs; empty: the built-in way
-    start_barrier_seconds: float = 300.0  # how long a launcher may wait for its workers
-
-    # -- who acts ----------------------------------------------------------------------------------------
-    leader_elect: bool = True
-    lock_namespace: str = LOCK_NAMESPACE
-    lease_name: str = LEASE_NAME
-    lease_seconds: float = 15.0
-    renew_deadline_seconds: float = 10.0
-    retry_seconds: float = 2.0
-
-    # -- how fast ----------------------------------------------------------------------------------------
-    threadiness: int = 16  # jobs that have their turn at the same time
-    qps: float | None = None  # requests per second to the API server; None: no limit
-    burst: int | None = None
-
-    # -- what others see ---------------------------------------------------------------------------------
-    bind_address: str = ""  # empty: every address
-    health_port: int = 8080  # 0: off
-    monitoring_port: int = 8081  # 0: off
-    log_level: str = "info"
-    json_logs: bool = False
-
-    # -- the end -----------------------------------------------------------------------------------------
-    shutdown_seconds: float = 10.0  # for the turns under way
-
-    @property
-    def rate(self) -> tuple[float, int] | None:
-        """(requests per second, burst) as the client takes it. A burst alone limits nothing."""
-        if self.qps is None:
-            return None
-        return self.qps, self.burst if self.burst is not None else max(int(self.qps * 2), 1)
-
 
 log = logging.getLogger("oarsman")
 _CONCURRENT_REQUESTS: Final = 64

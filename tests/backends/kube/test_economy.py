@@ -15,7 +15,8 @@ from cluster.pretend import SCHEDULER, Pretended, has_job_controller
 from oarsman import names
 from oarsman.control.health import Turns
 from oarsman.control.metrics import Metrics
-from oarsman.control.operator import Operator, OperatorSettings
+from oarsman.control.operator import Operator
+from oarsman.control.operator_settings import OperatorSettings
 from oarsman.engines.kube import views
 from oarsman.engines.kube.client import Informer, Kube, load_access
 from oarsman.engines.kube.client.resources import MPIJOBS

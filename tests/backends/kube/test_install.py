@@ -16,7 +16,7 @@ from oarsman.backends.kube import doctor, install, lookups
 from oarsman.backends.kube.backend import KubeBackend
 from oarsman.backends.kube.install import Document, InstallSettings, InstallStep, documents
 from oarsman.backends.local.doctor import DoctorFinding
-from oarsman.control.operator import LEASE_NAME
+from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, Resource, load_access, resources
 from oarsman.engines.kube.lease import micro_time, utc_now
 from oarsman.errors import ConflictError, RetryableError

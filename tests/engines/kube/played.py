@@ -13,7 +13,8 @@ from cluster.cluster import Cluster
 
 from oarsman.control.health import Turns
 from oarsman.control.metrics import Metrics
-from oarsman.control.operator import Operator, OperatorSettings
+from oarsman.control.operator import Operator
+from oarsman.control.operator_settings import OperatorSettings
 from oarsman.engines.kube.client import AlreadyExists, Kube, NotFound, load_access
 from oarsman.engines.kube.client import resources as kinds
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import yaml
 
 from oarsman.backends.kube import follow
-from oarsman.control.operator import LEASE_NAME
+from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import Kube, NotFound, Resource, resources
 from oarsman.errors import ConflictError, RetryableError, TerminalError, UnsupportedError
 from oarsman.text.sentence import Text

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from oarsman import names
-from oarsman.control.operator import LEASE_NAME
+from oarsman.control.operator_settings import LEASE_NAME
 from oarsman.engines.kube.client import (
     Access,
     AlreadyExists,
