@@ -84,10 +84,11 @@ class Session:
 
     def here(self, *, namespace: str | None = None) -> JobService:
         """The service in this process, on the jobs of this user, who may do whatever the place allows."""
+        from oarsman.backends.base import current_user
         from oarsman.service import JobService
         from oarsman.service.models import Identity, Role
 
-        return JobService(self._backend(namespace), Identity(name=_user(), role=Role.ADMIN), now=self.now)
+        return JobService(self._backend(namespace), Identity(name=current_user(), role=Role.ADMIN), now=self.now)
 
     def _backend(self, namespace: str | None) -> Backend:
         if self.engine != "kube":
@@ -233,15 +234,6 @@ def short(key: str) -> str:
     session = ctx.find_object(Session) if ctx is not None else None
     home = session.opened_home if session is not None else names.DEFAULT_NAMESPACE
     return key.removeprefix(f"{home}/")
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name, as containers have them
-        return str(os.getuid())
 
 
 def _alike(key: str, known: Sequence[str]) -> list[str]:

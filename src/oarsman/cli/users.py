@@ -51,9 +51,9 @@ def opened(session: Session) -> Iterator[ConsoleStore]:
 
 
 def audited(store: ConsoleStore, what: str, about: str) -> None:
-    from oarsman.console.security.store import machine_owner
+    from oarsman.backends.base import current_user
 
-    store.audit.note(machine_owner(), HERE, what, about)
+    store.audit.note(current_user(), HERE, what, about)
 
 
 users_verb = family(
@@ -258,14 +258,14 @@ tokens_verb = family(
 @options.output("json")
 @pass_session
 def add_token(session: Session, remark: str, days: int | None, user: str | None, output: str | None) -> None:
-    from oarsman.console.security.store import machine_owner
+    from oarsman.backends.base import current_user
     from oarsman.service.models import MadeToken
 
     if len(remark) > 200:
         raise UsageError(t("a note has at most {n} characters", n=200), field="--note")
     with opened(session) as store, store.together():
         account = store.accounts.get(user).name if user is not None else None
-        token, secret = store.tokens.make(account or machine_owner(), account, note=remark, days=days)
+        token, secret = store.tokens.make(account or current_user(), account, note=remark, days=days)
         audited(store, "make token", f"{token.id} of {token.owner}")
     if output:
         documents.emit(MadeToken(token=token, secret=secret).model_dump(mode="json", by_alias=True), output)
@@ -320,13 +320,14 @@ def revoke(session: Session, ids: tuple[str, ...]) -> None:
 )
 @pass_session
 def link_(session: Session) -> None:
-    from oarsman.console.security.store import link, machine_owner
+    from oarsman.backends.base import current_user
+    from oarsman.console.security.store import link
 
     with opened(session) as store:
         address = store.links.address
         if address is None:
             raise UsageError(t("no console was ever started here"), hint=t("start it with: oarsman serve"))
         with store.together():
-            key = store.links.make(machine_owner())
+            key = store.links.make(current_user())
             audited(store, "make link", "")
     click.echo(link(address, key))

@@ -28,9 +28,8 @@ def in_this_process(
     hosts: str | os.PathLike[str] | None = None,
 ) -> Service:
     """The service on the jobs of this user, who may do here whatever the engine allows."""
-    import getpass
-
     from oarsman.backends import open_backend
+    from oarsman.backends.base import current_user
     from oarsman.service import JobService
     from oarsman.service.models import Identity, Role
 
@@ -38,7 +37,7 @@ def in_this_process(
         raise UsageError('hosts are for on="ssh"', field="hosts")
     file = os.fspath(hosts) if hosts is not None else None
     jobs = open_backend(on, context=context, kubeconfig=kubeconfig, namespace=namespace, hosts=file)
-    return JobService(jobs, Identity(name=getpass.getuser(), role=Role.ADMIN))
+    return JobService(jobs, Identity(name=current_user(), role=Role.ADMIN))
 
 
 def at_server(address: str, token: str | None, verify: str | os.PathLike[str] | ssl.SSLContext | bool) -> Service:

@@ -55,7 +55,7 @@ Namespace = Annotated[str, Field(min_length=1, max_length=63, pattern=_LABEL, ex
 JobKey = Annotated[str, Key("job", Field(min_length=1, max_length=253, pattern=_DOTTED, examples=["pi"]))]
 SweepKey = Annotated[str, Key("sweep", Field(min_length=1, max_length=40, pattern=_LABEL, examples=["rates"]))]
 EnvironmentName = Annotated[str, Field(min_length=1, max_length=63, pattern=_LABEL, examples=["torch"])]
-Text = Annotated[str | None, Field(max_length=253)]
+Word = Annotated[str | None, Field(max_length=253)]
 Place = Annotated[str | None, Field(max_length=200, description="As an earlier answer gave it.")]
 Offset = Annotated[int, Field(ge=0, le=_FARTHEST, description="`after` of the piece before.")]
 Limit = Annotated[int, Field(ge=1, le=10_000)]
@@ -297,7 +297,7 @@ class Service(Protocol):
 
     # -- sweeps --------------------------------------------------------------------------------------
     @operation("GET", "/sweeps", "listSweeps", tag="sweeps")
-    async def sweeps(self, namespace: Text = None) -> Sequence[SweepView]:
+    async def sweeps(self, namespace: Word = None) -> Sequence[SweepView]:
         """Those you may see, the newest first, without their points."""
 
     @operation("GET", "/sweeps/{namespace}/{name}", "getSweep", tag="sweeps", refuses=(404,))

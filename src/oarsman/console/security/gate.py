@@ -10,9 +10,10 @@ from typing import Literal
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from oarsman.backends.base import current_user
 from oarsman.console.security.credentials import LONGEST, TOKEN_PREFIX, ClusterTokens, Holder, KnownToken
 from oarsman.console.security.database import hashed
-from oarsman.console.security.store import ConsoleStore, link, machine_owner
+from oarsman.console.security.store import ConsoleStore, link
 from oarsman.console.security.throttle import Throttle
 from oarsman.console.settings import Site, is_loopback
 from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError, UnsupportedError
@@ -266,7 +267,7 @@ class Gate:
 
     def new_link(self) -> str:
         """An address that opens the console once, as the owner of this machine; for the terminal alone."""
-        return link(self.site.address, self.store.links.make(machine_owner()))
+        return link(self.site.address, self.store.links.make(current_user()))
 
     # -- the cookie ----------------------------------------------------------------------------------
     def give_cookie(self, response: Response, secret: str) -> None:

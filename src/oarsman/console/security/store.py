@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -98,13 +96,6 @@ class ConsoleStore:
 
     def close(self) -> None:
         self._database.close()
-
-
-def machine_owner() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name, as containers have them
-        return str(os.getuid())
 
 
 def link(server: str, key: str) -> str:
