@@ -23,7 +23,7 @@ from oarsman.client.http import Again, Patience, ServerAddress
 from oarsman.errors import RetryableError
 from oarsman.service.contract import Service, operations
 from oarsman.service.models import ALL_LINES, LogFilter, LogPageView
-from oarsman.service.operations import Arguments, Operation, Request
+from oarsman.service.operations import Arguments, Operation, OperationRequest
 from oarsman.store.logs import LogLine, parse, stamp
 
 
@@ -54,7 +54,7 @@ class RemoteService:
             except Again as again:
                 await asyncio.sleep(patience.delay(again))
 
-    async def _send(self, request: Request) -> httpx.Response:
+    async def _send(self, request: OperationRequest) -> httpx.Response:
         try:
             return await self._http.request(request.method, request.path, params=request.parameters, json=request.body)
         except httpx.HTTPError as error:

@@ -36,7 +36,7 @@ class Key:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class OperationRequest:
     method: str
     path: str
     parameters: Mapping[str, Any]
@@ -132,7 +132,7 @@ class Operation:
         return self._adapter.validate_json(data, extra="ignore") if self.answer is not type(None) else None
 
     # -- over HTTP -----------------------------------------------------------------------------------
-    def request(self, given: Arguments) -> Request:
+    def request(self, given: Arguments) -> OperationRequest:
         words = dict(given)
         body: Any = None
         if self.body is not None:
@@ -146,7 +146,7 @@ class Operation:
         parameters: dict[str, Any] = {}
         for one in self.query:
             parameters.update(_parameters(one.name, given[one.name]))
-        return Request(self.method, self.path.format(**named), parameters, body, self.unsure.format(**given))
+        return OperationRequest(self.method, self.path.format(**named), parameters, body, self.unsure.format(**given))
 
 
 def operation(
