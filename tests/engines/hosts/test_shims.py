@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+import oarsman
 from oarsman.engines.hosts.core import host_specs, installed_mpi, process, shims
 from oarsman.engines.hosts.core.shims import mpirun, rank, ssh
 from oarsman.job.mpi import Family
@@ -154,3 +157,13 @@ def test_a_dead_process_is_not_alive() -> None:
 
 def test_stand_ins_start_without_site_packages() -> None:
     assert shims.starter()[1:3] == ["-I", "-S"]
+
+
+@pytest.mark.parametrize(
+    "module", ["core.shims.rank", "core.shims.mpirun", "core.shims.ssh", "daemon", "local.host", "ssh.host"]
+)
+def test_what_a_bare_interpreter_starts_needs_no_package(module: str) -> None:
+    source = str(Path(oarsman.__file__).parents[1])
+    program = f"import sys; sys.path.insert(0, {source!r}); import oarsman.engines.hosts.{module}"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from oarsman.engines.hosts.ssh import inventory as words
-from oarsman.engines.hosts.ssh.inventory import MOST_SLOTS, Inventory, SshHost, Unfit, read_hostfile, read_line
+from oarsman.engines.hosts.ssh import inventory_hostfile as words
+from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
+from oarsman.engines.hosts.ssh.inventory_hostfile import MOST_SLOTS, Unfit, read_hostfile, read_line
 from oarsman.errors import ManifestError, Problem, UsageError, UserError
 from oarsman.manifest import quantity
 from oarsman.manifest.problems import Path as FieldPath
