@@ -122,13 +122,14 @@ class PortalIterator(Iterator[T]):
         self._portal, self._source = portal, source
         self._lock = threading.Lock()
         self._work: _Work[T] | None = None
+        self._task: asyncio.Task[Any] | None = None  # in the loop: whoever asks for the next thing
         self._over = False
 
     def __next__(self) -> T:
         with self._lock:
             if self._over or not self._portal.open:
                 raise StopIteration
-            self._work = self._portal._start(_next(self._source))
+            self._work = self._portal._start(self._next())
         try:
             item = self._work.wait()
             if item is not _END:
@@ -149,11 +150,18 @@ class PortalIterator(Iterator[T]):
         if work is not None:
             work.end()
         if self._portal.open:
-            self._portal.run(self._source.aclose())
+            self._portal.run(self._close())
 
+    async def _next(self) -> T:
+        self._task = asyncio.current_task()
+        return await anext(self._source, _END)
 
-async def _next(source: AsyncGenerator[T, None]) -> T:
-    return await anext(source, _END)
+    async def _close(self) -> None:
+        """An interruption may come before the one who waits knows what it waits for; the loop does."""
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            await asyncio.wait([self._task], timeout=_LAST_WORDS_SECONDS)
+        await self._source.aclose()
 
 
 _shared: Portal | None = None

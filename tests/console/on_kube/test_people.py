@@ -82,8 +82,11 @@ def test_nobody_from_the_cluster_administers_the_console(people: Office, way: st
         ("PUT", "/me/password"): {"current": "x", "new": "correct horse"},
     }
     asked = [
-        (method, route.path.removeprefix("/api/v1")) for route in accounts.router.routes for method in route.methods
-    ]  # type: ignore[attr-defined]
+        (method, route.path.removeprefix("/api/v1"))  # type: ignore[attr-defined]
+        for route in accounts.router.routes
+        if "session" not in route.tags  # type: ignore[attr-defined]
+        for method in route.methods  # type: ignore[attr-defined]
+    ]
     assert len(asked) >= 8
     for method, path in [*asked, ("PUT", "/me/password")]:
         place = path.replace("{name}", "root").replace("{id}", token.id)
