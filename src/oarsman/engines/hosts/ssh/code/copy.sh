@@ -26,7 +26,7 @@ fail() { echo "$*" >&2; exit 1; }
 # shellcheck disable=SC2329 # called by the trap
 leave() {
     trap '' HUP INT TERM PIPE
-    [ -z "$beats" ] || { kill "$beats" && wait "$beats"; } 2>/dev/null
+    [ -z "$beats" ] || kill "$beats" 2>/dev/null # not waited for: if it has only just begun, this may be lost on it
     [ -f "$lock/$me" ] && rm -rf "$new" && rm "$lock/$me" && rmdir "$lock"
 }
 
