@@ -155,7 +155,7 @@ def test_a_dead_process_is_not_alive() -> None:
     os.waitpid(pid, 0)
 
 
-def test_stand_ins_start_without_site_packages() -> None:
+def test_shims_start_without_site_packages() -> None:
     assert shims.starter()[1:3] == ["-I", "-S"]
 
 

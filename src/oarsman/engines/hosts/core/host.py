@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
@@ -61,7 +62,7 @@ class RunningHost:
         return bool(poll.poll(0))
 
 
-class HostNetwork:
+class HostNetwork(ABC):
     """The hosts of one job and what connects them. Where they are, those that derive from it know."""
 
     elsewhere = False  # whether its hosts are other machines
@@ -98,11 +99,11 @@ class HostNetwork:
         identity = (process.identify(pid) if pid else None) or process.ProcessId(0, "")
         return RunningHost(name, spec, identity, ours, group, last_seen=now), unset
 
+    @abstractmethod
     def _start(
         self, name: str, spec: HostSpec, channel: socket.socket, group: cgroups.Group, close: Sequence[int]
     ) -> int:
         """Its first process, in which `close` is closed; 0 if there is none."""
-        raise NotImplementedError
 
     def publish(self, files: Mapping[str, str], _hosts: Iterable[RunningHost]) -> None:
         """Replace the files under /etc/mpi that hosts see. Each is seen whole, as it was or as it is now."""
@@ -151,7 +152,7 @@ C = TypeVar("C", bound=Command)
 
 
 @dataclass(kw_only=True)
-class Host(Generic[C]):
+class Host(ABC, Generic[C]):
     name: str
     socket_path: str
     agent: socket.socket  # end of file here means the job agent is dead
@@ -260,31 +261,31 @@ class Host(Generic[C]):
             self._end_now()
 
     # -- what differs --------------------------------------------------------------------------------------------
-    def _begin(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _begin(self) -> None: ...
 
+    @abstractmethod
     def _take(self, caller: socket.socket, command: RunCommand, fds: list[int]) -> None:
         """Start the command, now or later; `fds` are closed then."""
-        raise NotImplementedError
 
-    def _signal(self, command: C, number: signal.Signals) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _signal(self, command: C, number: signal.Signals) -> None: ...
 
+    @abstractmethod
     def _reap(self) -> None:
         """Tell whose commands have ended."""
-        raise NotImplementedError
 
-    def _pong(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _pong(self) -> None: ...
 
     def _take_files(self) -> None:
         """Those that were published are where they are seen, unless the host is elsewhere."""
 
-    def _sweep(self, number: int) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _sweep(self, number: int) -> None: ...
 
-    def _end(self, grace: float) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _end(self, grace: float) -> None: ...
 
-    def _end_now(self) -> NoReturn:
-        raise NotImplementedError
+    @abstractmethod
+    def _end_now(self) -> NoReturn: ...

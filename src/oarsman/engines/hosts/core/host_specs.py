@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -29,7 +30,7 @@ def role_of(job: Job, member: str) -> Role:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HostSpecs:
+class HostSpecs(ABC):
     silence: ClassVar[str]  # seconds after which a host that says nothing is lost
 
     job: Job
@@ -136,28 +137,28 @@ class HostSpecs:
 
     # -- what differs --------------------------------------------------------------------------------------
     @property
+    @abstractmethod
     def _etc(self) -> str:
         """Where the launcher finds the files of /etc/mpi."""
-        raise NotImplementedError
 
-    def address(self, member: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def address(self, member: str) -> str: ...
 
-    def _node(self, member: str) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def _node(self, member: str) -> str: ...
 
-    def _host(self, member: str) -> HostSpec:
-        raise NotImplementedError
+    @abstractmethod
+    def _host(self, member: str) -> HostSpec: ...
 
+    @abstractmethod
     def _launched(self, argv: list[str]) -> list[str]:
         """The same with a shim before it: its launcher is named by a path, and would not be found on PATH."""
-        raise NotImplementedError
 
-    def _users(self, member: str) -> dict[str, str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _users(self, member: str) -> dict[str, str]: ...
 
-    def _ours(self, member: str) -> dict[str, str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _ours(self, member: str) -> dict[str, str]: ...
 
 
 def expand(text: str, environment: Mapping[str, str]) -> str:
