@@ -15,12 +15,12 @@ from oarsman.client.mpijob import MPIJob
 from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
 from oarsman.job.state import Cause
 from oarsman.service.models import CauseView, Clone, JobSummary, JobView, LogFilter, LogLineView, LogPageView
+from oarsman.status.words import ENDED, STOPPED
 from oarsman.text import units
 
 Until = Literal["finished", "succeeded", "failed", "running", "suspended", "deleted"]
 Wish = Until | Callable[[JobSummary], bool]
 _CONDITIONS = {"succeeded": names.SUCCEEDED, "failed": names.FAILED, "suspended": names.SUSPENDED}
-_ENDS = (names.SUCCEEDED, names.FAILED)
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class SeenJob:
 
     @property
     def state(self) -> str:
-        """Pending, Queued, Running, Suspended, Restarting, Succeeded, Failed; Stopping or Deleting on the way."""
+        """Pending, Queued, Running, Suspended, Restarting, Stopping or Deleting; then Succeeded, Failed or Stopped."""
         return self.summary.state
 
     @property
@@ -80,7 +80,7 @@ class SeenJob:
 
     @property
     def finished(self) -> bool:
-        return (self._seen.job is not None and ended(self._seen.job)) or self.state in _ENDS
+        return (self._seen.job is not None and ended(self._seen.job)) or self.state in ENDED
 
     def _details(self) -> JobView:
         if self._seen.job is None:
@@ -106,7 +106,7 @@ class SeenJob:
 
 # -- waiting ----------------------------------------------------------------------------------------
 def ended(job: JobView) -> bool:
-    return _holds(job, names.SUCCEEDED) or _holds(job, names.FAILED)
+    return job.summary.state in ENDED or _holds(job, names.SUCCEEDED) or _holds(job, names.FAILED)
 
 
 def _holds(job: JobView, condition: str) -> bool:
@@ -153,17 +153,18 @@ def gone(key: str, wish: Wish, *, check: bool) -> None:
 
 def failure(job: JobView) -> JobFailed:
     """The cause in one line: which rank, where, why."""
-    cause, name = job.cause, job.summary.name
+    cause = job.cause
+    head = f"{job.summary.name} {'stopped' if job.summary.state == STOPPED else 'failed'}"
     why = cause.summary if cause is not None else job.summary.cause or job.summary.message or "nobody knows why"
     if cause is None:
-        return JobFailed(f"{name} failed: {why}")
+        return JobFailed(f"{head}: {why}")
     who = ""
     if cause.rank is not None and f"rank {cause.rank}" not in why:
         who = f"rank {cause.rank}"
     if cause.host and cause.host not in why:
         who = f"{who} on {cause.host}".strip()
     return JobFailed(
-        f"{name} failed: {who}: {why}" if who else f"{name} failed: {why}",
+        f"{head}: {who}: {why}" if who else f"{head}: {why}",
         hint=cause.hint,
         rank=cause.rank,
         host=cause.host,
@@ -176,11 +177,10 @@ def failure(job: JobView) -> JobFailed:
 def happening(job: JobView) -> str:
     """One line about what the job does now."""
     summary, steps = job.summary, {step.name for step in job.timeline}
-    if ended(job):
+    if summary.state in ENDED:
         took = units.took(summary.started or summary.created, summary.ended, datetime.now(UTC))
-        if _holds(job, names.SUCCEEDED):
-            return f"{summary.name}: succeeded after {took}"
-        return f"{summary.name}: failed after {took}" + (f": {summary.cause}" if summary.cause else "")
+        why = f": {summary.cause}" if summary.cause and summary.state != names.SUCCEEDED else ""
+        return f"{summary.name}: {summary.state.lower()} after {took}{why}"
     if summary.state in ("Stopping", "Deleting", "Suspended", "Restarting"):
         return f"{summary.name}: {summary.state.lower()}" + (f": {summary.message}" if summary.message else "")
     if summary.queue_position is not None:

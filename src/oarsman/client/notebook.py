@@ -16,7 +16,6 @@ from typing import Any, TypeVar, overload
 
 from oarsman.manifest.problems import visible
 from oarsman.service.models import CauseView, HostView, JobSummary, JobView, QueueEntry, SweepPoint, SweepView
-from oarsman.status.words import for_people
 from oarsman.text import units
 
 T = TypeVar("T")
@@ -29,10 +28,6 @@ def _took(summary: JobSummary) -> str:
     return units.took(summary.started, summary.ended, datetime.now(UTC))
 
 
-def _word(summary: JobSummary) -> str:
-    return for_people(summary.state, summary.reason)
-
-
 def _shape(summary: JobSummary) -> str:
     ranks = f", {summary.ranks} ranks" if summary.ranks is not None else ""
     return f"{summary.workers_ready}/{summary.workers} workers{ranks}"
@@ -41,7 +36,7 @@ def _shape(summary: JobSummary) -> str:
 def job_text(key: str, summary: JobSummary | None) -> str:
     if summary is None:
         return f"<job {visible(key)}>"
-    parts = [f"<job {visible(key)} {_word(summary)}", _shape(summary), _took(summary)]
+    parts = [f"<job {visible(key)} {summary.state}", _shape(summary), _took(summary)]
     if summary.cause or (summary.reason and summary.state not in ("Running", "Succeeded")):
         parts.append(visible(summary.cause or summary.message or summary.reason))
     return ", ".join(part for part in parts if part) + ">"
@@ -78,7 +73,7 @@ def jobs_html(rows: Sequence[JobSummary], total: int) -> str:
 def _row(row: JobSummary) -> Sequence[str]:
     return (
         escape(row.key),
-        _state(_word(row)),
+        _state(row.state),
         f"{row.workers_ready}/{row.workers}",
         "" if row.ranks is None else str(row.ranks),
         escape(row.owner),
@@ -92,7 +87,7 @@ def job_html(key: str, summary: JobSummary | None, job: JobView | None) -> str:
     if summary is None:
         return f"<p>{escape(key)}</p>"
     facts = [_shape(summary), summary.implementation, summary.engine, _took(summary)]
-    head = f"<p><b>{escape(key)}</b> {_state(_word(summary))} {escape(', '.join(f for f in facts if f))}</p>"
+    head = f"<p><b>{escape(key)}</b> {_state(summary.state)} {escape(', '.join(f for f in facts if f))}</p>"
     if job is not None and job.cause is not None:
         return head + cause_html(job.cause)
     why = summary.cause or summary.message

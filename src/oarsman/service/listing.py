@@ -151,14 +151,9 @@ def glance(rows: Rows, visible: Visible, viewer: Hashable) -> Glance:
     return rows.once(("glance", viewer), lambda: _counted(rows, visible))
 
 
-def _failed(row: JobSummary) -> bool:
-    """What somebody stopped is no failure that anybody has to look into."""
-    return row.state == names.FAILED and row.reason != names.REASON_STOPPED
-
-
 def _counted(rows: Rows, visible: Visible) -> Glance:
     seen = [entry.summary for entry in rows.entries() if visible(entry)]
-    failed = ((row.ended, row.key, row) for row in seen if _failed(row) and row.ended is not None)
+    failed = ((row.ended, row.key, row) for row in seen if row.state == names.FAILED and row.ended is not None)
     newest = nlargest(_MOST_FAILURES, failed, key=lambda found: found[:2])
     return Glance(
         Counter(row.state for row in seen),

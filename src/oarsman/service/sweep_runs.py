@@ -23,7 +23,7 @@ from oarsman.errors import ConflictError, ManifestError, NotFoundError, OarsmanE
 from oarsman.job.sweep import Parameters, Sweep, check, document_of, index_of, number_in, sweep_of
 from oarsman.manifest import job_from_document
 from oarsman.manifest.source import read
-from oarsman.status.words import STOPPED, for_people, reason, state
+from oarsman.status.words import ENDED, STOPPED, state
 from oarsman.text.sentence import Text
 
 _ROUNDS = 10  # of looking for points that somebody else handed in while they were being stopped
@@ -298,20 +298,14 @@ class Drive:
             self._waiting.cancel()
 
 
-ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
-
-
 def word(record: JobRecord) -> str:
     """The state of a point."""
-    return for_people(state(record.status), reason(record.status))
+    return state(record.status)
 
 
 def was_stopped(record: JobRecord) -> bool:
     """By somebody, or is about to be: it has not come to an end of its own."""
-    failed = record.status.condition(names.FAILED)
-    if record.status.finished:
-        return failed is not None and failed.status and failed.reason == names.REASON_STOPPED
-    return record.stop_requested
+    return state(record.status) == STOPPED if record.status.finished else record.stop_requested
 
 
 def spec_of(record: JobRecord) -> Sweep | None:

@@ -21,7 +21,7 @@ from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
 from oarsman.service.job_index import IndexEntry, JobIndex, Rows
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
-from oarsman.status.words import STOPPED, for_people
+from oarsman.status.words import ENDED, STOPPED
 from oarsman.text.sentence import Text
 
 if TYPE_CHECKING:
@@ -111,7 +111,6 @@ class Sweeping:
             await self.end(key)
 
 
-_ENDED = (names.SUCCEEDED, names.FAILED, STOPPED)
 _WRITING = (names.RUNNING, names.RESTARTING)
 
 
@@ -168,7 +167,7 @@ class SweepService:
         pattern = pattern_of(spec.metric) if points and spec is not None and spec.metric else None
 
         async def metric(job: JobSummary | None) -> float | None:
-            if pattern is None or job is None or point_state(job) not in (*_ENDED, *_WRITING):
+            if pattern is None or job is None or point_state(job) not in (*ENDED, *_WRITING):
                 return None
             ended = job.ended is not None
             return await self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
@@ -304,16 +303,13 @@ def _grouped(entries: Sequence[IndexEntry], sees: Visible) -> Mapping[str, Mappi
 
 
 def point_state(job: JobSummary | None) -> str:
-    """That of its job; one that was stopped did not fail."""
-    if job is None:
-        return NOT_SUBMITTED
-    return for_people(job.state, job.reason)
+    return NOT_SUBMITTED if job is None else job.state
 
 
 def state_of(words: Mapping[str, int], *, driven: bool) -> str:
     """Of a sweep whose points have these states. `driven`: somebody here hands in those that have no job."""
     waiting = words.get(NOT_SUBMITTED, 0) + words.get(STOPPED, 0)
-    if any(word not in (NOT_SUBMITTED, *_ENDED) for word in words) or (driven and words.get(NOT_SUBMITTED)):
+    if any(word not in (NOT_SUBMITTED, *ENDED) for word in words) or (driven and words.get(NOT_SUBMITTED)):
         return names.RUNNING
     if waiting:
         return STOPPED
