@@ -82,7 +82,7 @@ class Service(Protocol):
     async def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
         """One page of the jobs you may see."""
 
-    @operation("GET", "/jobs/{namespace}/{name}", "getJob", tag="jobs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}", "getJob", tag="jobs")
     async def job(self, key: JobKey) -> JobView:
         """All that is known of a job, but for its log, its events and its usage."""
 
@@ -92,7 +92,6 @@ class Service(Protocol):
         "createJob",
         tag="jobs",
         status=201,
-        refuses=(404, 409, 413),
         noted="submit",
         about="{answer.summary.key}",
         location="/jobs/{answer.summary.key}",
@@ -102,13 +101,7 @@ class Service(Protocol):
         """Submit one job, as YAML text or as a document. It belongs to you."""
 
     @operation(
-        "DELETE",
-        "/jobs/{namespace}/{name}",
-        "deleteJob",
-        tag="jobs",
-        refuses=(404, 409),
-        noted="delete",
-        unsure="{key} was deleted",
+        "DELETE", "/jobs/{namespace}/{name}", "deleteJob", tag="jobs", noted="delete", unsure="{key} was deleted"
     )
     async def delete(self, key: JobKey) -> None:
         """End the job if it runs, and remove it with its log. It is gone when its stream ends."""
@@ -118,7 +111,6 @@ class Service(Protocol):
         "/jobs/{namespace}/{name}/scale",
         "scaleJob",
         tag="jobs",
-        refuses=(404, 409, 413),
         noted="scale",
         about="{key} to {workers}",
         body=Scale,
@@ -126,24 +118,16 @@ class Service(Protocol):
     async def scale(self, key: JobKey, workers: int) -> JobView:
         """Change the number of workers."""
 
-    @operation(
-        "POST", "/jobs/{namespace}/{name}/suspend", "suspendJob", tag="jobs", refuses=(404, 409), noted="suspend"
-    )
+    @operation("POST", "/jobs/{namespace}/{name}/suspend", "suspendJob", tag="jobs", noted="suspend")
     async def suspend(self, key: JobKey) -> JobView:
         """End its processes and keep the job, to be resumed."""
 
-    @operation("POST", "/jobs/{namespace}/{name}/resume", "resumeJob", tag="jobs", refuses=(404, 409), noted="resume")
+    @operation("POST", "/jobs/{namespace}/{name}/resume", "resumeJob", tag="jobs", noted="resume")
     async def resume(self, key: JobKey) -> JobView:
         """Let a suspended job start again."""
 
     @operation(
-        "POST",
-        "/jobs/{namespace}/{name}/stop",
-        "stopJob",
-        tag="jobs",
-        refuses=(404, 409),
-        noted="stop",
-        unsure="'stop' reached {key}",
+        "POST", "/jobs/{namespace}/{name}/stop", "stopJob", tag="jobs", noted="stop", unsure="'stop' reached {key}"
     )
     async def stop(self, key: JobKey) -> JobView:
         """End the job for good; its log and its record stay."""
@@ -154,7 +138,6 @@ class Service(Protocol):
         "rerunJob",
         tag="jobs",
         status=201,
-        refuses=(404, 409),
         noted="rerun",
         unsure="'rerun' reached {key}",
     )
@@ -167,7 +150,6 @@ class Service(Protocol):
         "cloneJob",
         tag="jobs",
         status=201,
-        refuses=(404, 409, 413),
         noted="clone",
         about="{key} as {answer.summary.key}",
         location="/jobs/{answer.summary.key}",
@@ -180,16 +162,16 @@ class Service(Protocol):
     def changes(self, query: JobQuery = ALL_JOBS) -> AsyncGenerator[JobChange, None]:
         """A reset and every job that matches, then what changes. Whoever comes back gets a reset again."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/watch", "watchJob", tag="jobs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/watch", "watchJob", tag="jobs")
     def watch(self, key: JobKey) -> AsyncGenerator[JobView, None]:
         """The job now and after each change, until it is gone."""
 
     # -- what a job said and did ---------------------------------------------------------------------
-    @operation("GET", "/jobs/{namespace}/{name}/events", "listEvents", tag="jobs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/events", "listEvents", tag="jobs")
     async def events(self, key: JobKey) -> Sequence[EventView]:
         """What happened to the job, oldest first."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/log", "readLog", tag="logs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/log", "readLog", tag="logs")
     async def log(
         self,
         key: JobKey,
@@ -201,7 +183,7 @@ class Service(Protocol):
     ) -> LogPageView:
         """Lines after a place, before one, or (neither) the last ones. Its cost does not grow with the log."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/log/stream", "followLog", tag="logs", refuses=(404,), resumed=_behind)
+    @operation("GET", "/jobs/{namespace}/{name}/log/stream", "followLog", tag="logs", resumed=_behind)
     def follow_log(
         self, key: JobKey, only: LogFilter = ALL_LINES, *, after: Place = None
     ) -> AsyncGenerator[LogPageView, None]:
@@ -210,32 +192,32 @@ class Service(Protocol):
         The id of an event is the place behind it: whoever comes back with Last-Event-ID goes on there.
         """
 
-    @operation("GET", "/jobs/{namespace}/{name}/log/download", "downloadLog", tag="logs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/log/download", "downloadLog", tag="logs")
     def download_log(self, key: JobKey, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
         """The whole log as a file."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/usage", "getUsage", tag="jobs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/usage", "getUsage", tag="jobs")
     async def usage(self, key: JobKey, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow", tag="jobs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow", tag="jobs")
     async def usage_now(self, key: JobKey) -> Sequence[HostUsageView]:
         """Processes, CPU, memory and GPUs of each of its hosts at this moment."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/attention", "getAttention", tag="jobs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/attention", "getAttention", tag="jobs")
     async def attention(self, key: JobKey) -> Attention:
         """Who looks after the job, and what stays after its end, where that can be asked."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress", tag="jobs", refuses=(404,))
+    @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress", tag="jobs")
     async def progress(self, key: JobKey) -> Progress:
         """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
 
     # -- before it runs ------------------------------------------------------------------------------
-    @operation("POST", "/preview", "previewJob", tag="before it runs", title="Preview", refuses=(413,))
+    @operation("POST", "/preview", "previewJob", tag="before it runs", title="Preview")
     async def preview(self, wanted: Create) -> PreviewView:
         """What a manifest would become and whether it fits, or its mistakes with their places. Changes nothing."""
 
-    @operation("POST", "/plan", "planJob", tag="before it runs", title="Plan", refuses=(413,))
+    @operation("POST", "/plan", "planJob", tag="before it runs", title="Plan")
     async def plan(self, wanted: Create) -> PlanView:
         """Everything a job would be: hosts, ranks, files, variables, launch line and objects. Changes nothing."""
 
@@ -243,7 +225,7 @@ class Service(Protocol):
     async def templates(self) -> Sequence[Template]:
         """Manifests to start from."""
 
-    @operation("POST", "/convert", "convertJob", tag="before it runs", title="Convert", refuses=(413,), body=Convert)
+    @operation("POST", "/convert", "convertJob", tag="before it runs", title="Convert", body=Convert)
     async def convert(self, document: Mapping[str, Any], api_version: str) -> Converted:
         """The same job in the other version of the API, and what that version cannot say."""
 
@@ -261,7 +243,7 @@ class Service(Protocol):
     async def environments(self) -> Sequence[EnvironmentView]:
         """All of them, by name, each with its state."""
 
-    @operation("GET", "/environments/{name}", "getEnvironment", tag="environments", refuses=(404,))
+    @operation("GET", "/environments/{name}", "getEnvironment", tag="environments")
     async def environment(self, name: EnvironmentName) -> EnvironmentView:
         """What is in it, how its build went, and which jobs use it."""
 
@@ -270,7 +252,6 @@ class Service(Protocol):
         "/environments/{name}",
         "putEnvironment",
         tag="environments",
-        refuses=(409, 413),
         noted="build environment",
         about="{wanted.name}",
         at={"name": EnvironmentName},
@@ -283,7 +264,6 @@ class Service(Protocol):
         "/environments/{name}",
         "deleteEnvironment",
         tag="environments",
-        refuses=(404, 409),
         noted="delete environment",
         about="{name}",
         unsure="environment {name} was deleted",
@@ -291,7 +271,7 @@ class Service(Protocol):
     async def delete_environment(self, name: EnvironmentName) -> None:
         """Delete it with its files, unless a job that has not ended uses it."""
 
-    @operation("GET", "/environments/{name}/log", "readBuildLog", tag="environments", title="Build Log", refuses=(404,))
+    @operation("GET", "/environments/{name}/log", "readBuildLog", tag="environments", title="Build Log")
     async def environment_log(self, name: EnvironmentName, after: Offset = 0) -> BuildLogView:
         """A piece of the newest build's log, from that place on; read on until it has ended."""
 
@@ -300,7 +280,7 @@ class Service(Protocol):
     async def sweeps(self, namespace: Word = None) -> Sequence[SweepView]:
         """Those you may see, the newest first, without their points."""
 
-    @operation("GET", "/sweeps/{namespace}/{name}", "getSweep", tag="sweeps", refuses=(404,))
+    @operation("GET", "/sweeps/{namespace}/{name}", "getSweep", tag="sweeps")
     async def sweep(self, key: SweepKey) -> SweepView:
         """Every point with its parameters, its state, why it failed, and the number found in its log."""
 
@@ -310,7 +290,6 @@ class Service(Protocol):
         "createSweep",
         tag="sweeps",
         status=201,
-        refuses=(404, 409, 413),
         noted="begin sweep",
         about="{answer.key}",
         location="/sweeps/{answer.key}",
@@ -318,20 +297,11 @@ class Service(Protocol):
     async def create_sweep(self, wanted: SweepSpec) -> SweepView:
         """Begin a sweep; the same one again goes on with it. Nothing is submitted if any of its points is wrong."""
 
-    @operation(
-        "POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", tag="sweeps", refuses=(404, 409), noted="stop sweep"
-    )
+    @operation("POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", tag="sweeps", noted="stop sweep")
     async def stop_sweep(self, key: SweepKey) -> SweepView:
         """End what runs and hand in nothing more; results stay."""
 
-    @operation(
-        "POST",
-        "/sweeps/{namespace}/{name}/resume",
-        "resumeSweep",
-        tag="sweeps",
-        refuses=(404, 409),
-        noted="resume sweep",
-    )
+    @operation("POST", "/sweeps/{namespace}/{name}/resume", "resumeSweep", tag="sweeps", noted="resume sweep")
     async def resume_sweep(self, key: SweepKey) -> SweepView:
         """Go on: points that have no job, or were stopped, are run; those that ended are not repeated."""
 
@@ -340,7 +310,6 @@ class Service(Protocol):
         "/sweeps/{namespace}/{name}",
         "deleteSweep",
         tag="sweeps",
-        refuses=(404, 409),
         noted="delete sweep",
         unsure="sweep {key} was deleted",
     )

@@ -55,7 +55,6 @@ class Operation:
     tag: str
     title: str = ""  # in OpenAPI; empty: made from the id
     status: int = 200
-    refuses: tuple[int, ...] = ()  # with which other statuses than those of every route
     noted: str = ""  # in the audit log, as this; empty: it changes nothing
     about: str = "{key}"
     unsure: str = ""  # asking twice may do it twice; the words say what nobody knows after a break
@@ -111,6 +110,13 @@ class Operation:
         return [one for name, one in self.arguments.items() if name not in carried and f"{{{name}}}" not in self.path]
 
     # -- what is answered ----------------------------------------------------------------------------
+    @property
+    def refuses(self) -> Sequence[int]:
+        """With which other statuses than those of every route: not there, not now, too much."""
+        absent = self.method != "PUT" and ("{" in self.path or self.noted)  # what is put need not be there
+        asked = {404: absent, 409: self.noted, 413: self.body is not None or self.whole_body}
+        return [status for status, possible in asked.items() if possible]
+
     @property
     def answer(self) -> Any:
         """The type of the answer, or of one answer of a stream."""
