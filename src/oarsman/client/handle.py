@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from oarsman.client import job_view
-from oarsman.client.face import Face, becomes, itself, waits
+from oarsman.client.face import Face, becomes, itself, like, waits
 from oarsman.client.job_view import Seen, SeenJob, Wish
 from oarsman.errors import ConflictError, NotFoundError, UnsupportedError
 from oarsman.portal import shared
@@ -67,16 +67,22 @@ class AsyncJobHandle(SeenJob):
                 seeing(job)
         return self
 
-    async def _becoming(self, seconds: float | None, until: Wish, *, check: bool) -> AsyncGenerator[JobView, None]:
+    async def _becoming(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109
+        until: Wish = "finished",
+        *,
+        check: bool = True,
+    ) -> AsyncGenerator[JobView, None]:
         """Each state on the way to the wish; ends when it has come true."""
         job_view.check_wish(until)
-        async with aclosing(within(self._service.watch(self.key), seconds)) as states:
+        async with aclosing(within(self._service.watch(self.key), timeout)) as states:
             while True:
                 try:
                     job = await anext(states, None)
                 except TimeoutError:
                     state = self._seen.summary.state if self._seen.summary is not None else "not there"
-                    raise TimeoutError(f"{self.key} is {state} after {seconds:g} seconds") from None
+                    raise TimeoutError(f"{self.key} is {state} after {timeout:g} seconds") from None
                 except NotFoundError:
                     if until != "deleted":
                         raise
@@ -113,7 +119,8 @@ class AsyncJobHandle(SeenJob):
         All that were written until now, or the last `tail` of them; with `follow` also those that come, until the
         attempt is over. `search` keeps lines that contain it, `stream` is "out" or "err".
         """
-        return self._lines(job_view.log_filter(rank, worker, launcher, stream, search, attempt), follow, tail)
+        only = job_view.log_filter(rank, worker, launcher=launcher, stream=stream, search=search, attempt=attempt)
+        return self._lines(only, follow, tail)
 
     async def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> AsyncGenerator[LogLineView, None]:
         async with aclosing(self._blocks(only, follow, tail)) as blocks:
@@ -241,41 +248,31 @@ class JobHandle(Face[AsyncJobHandle], SeenJob):
             self.refresh()
         return super()._details()
 
-    def wait(
-        self,
-        timeout: float | None = None,
-        until: Wish = "finished",
-        *,
-        check: bool = True,
-        seeing: Seeing = lambda _: None,
-    ) -> JobHandle:
-        with closing(shared().iterate(self._of._becoming(timeout, until, check=check))) as states:
+    @like(AsyncJobHandle.wait)
+    def wait(self, *args: Any, seeing: Seeing = lambda _: None, **kwargs: Any) -> JobHandle:
+        with closing(shared().iterate(self._of._becoming(*args, **kwargs))) as states:
             for job in states:
                 seeing(job)
         return self
 
     stop_and_wait = waits(AsyncJobHandle.stop_and_wait)
 
+    @like(AsyncJobHandle.logs)
     def logs(
         self,
         rank: int | Sequence[int] | None = None,
         follow: bool = False,
         search: str | None = None,
         tail: int | None = None,
-        *,
-        worker: int | Sequence[int] | None = None,
-        launcher: bool = False,
-        stream: str | None = None,
-        attempt: int | None = None,
+        **more: Any,
     ) -> Iterator[LogLineView]:
-        return self._lines(job_view.log_filter(rank, worker, launcher, stream, search, attempt), follow, tail)
+        return self._lines(job_view.log_filter(rank, search=search, **more), follow, tail)
 
     def _lines(self, only: LogFilter, follow: bool, tail: int | None) -> Iterator[LogLineView]:
         with closing(shared().iterate(self._of._blocks(only, follow, tail))) as blocks:
             for lines in blocks:
                 yield from lines
 
-    wait.__doc__, logs.__doc__ = AsyncJobHandle.wait.__doc__, AsyncJobHandle.logs.__doc__
     events = waits(AsyncJobHandle.events)
     usage = waits(AsyncJobHandle.usage)
     usage_frame = waits(AsyncJobHandle.usage_frame)

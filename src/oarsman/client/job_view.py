@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
 
-from pydantic import ValidationError
-
 from oarsman import names
-from oarsman.client import notebook
+from oarsman.client import inputs, notebook
 from oarsman.client.mpijob import MPIJob
 from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
 from oarsman.job.state import Cause
@@ -192,30 +190,11 @@ def happening(job: JobView) -> str:
 
 
 # -- what is asked for --------------------------------------------------------------------------------
-def log_filter(
-    rank: int | Sequence[int] | None,
-    worker: int | Sequence[int] | None,
-    launcher: bool,
-    stream: str | None,
-    search: str | None,
-    attempt: int | None,
-) -> LogFilter:
+def log_filter(rank: int | Sequence[int] | None, worker: int | Sequence[int] | None = None, **more: Any) -> LogFilter:
     def several(given: int | Sequence[int] | None) -> Sequence[int]:
         return () if given is None else (given,) if isinstance(given, int) else tuple(given)
 
-    wanted = {
-        "ranks": several(rank),
-        "workers": several(worker),
-        "launcher": launcher,
-        "stream": stream,
-        "search": search,
-        "attempt": attempt,
-    }
-    try:
-        return LogFilter.model_validate(wanted)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise UsageError(f"{first['loc'][0]}: {first['msg']}", field=str(first["loc"][0])) from error
+    return inputs.valid(LogFilter, {"ranks": several(rank), "workers": several(worker), **more}, depth=1)
 
 
 def last_lines(pages: Sequence[LogPageView], count: int) -> Sequence[LogLineView]:
