@@ -22,8 +22,8 @@ from oarsman.console.parts.words import Words
 from oarsman.job.state import QueuePlace, Status
 from oarsman.service import views
 from oarsman.service.models import JobSummary
-from oarsman.service.sweep_runs import word
 from oarsman.service.sweeps import point_state
+from oarsman.status.words import state
 
 # What has not ended is asked for at several moments: far from the next minute, they all say the same.
 RUNS = timedelta(hours=2, minutes=5, seconds=20)
@@ -184,4 +184,4 @@ def test_the_console_has_a_row_of_it(case: Case, record: JobRecord, summary: Job
 def test_a_sweep_says_the_same_of_its_point(case: Case, record: JobRecord, summary: JobSummary) -> None:
     assert point_state(summary) == case.state
     if not case.asked:
-        assert word(record) == point_state(summary)
+        assert state(record.status) == case.state

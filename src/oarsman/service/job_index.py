@@ -11,12 +11,12 @@ import logging
 import time
 from bisect import bisect_left, insort
 from collections.abc import AsyncGenerator, Callable, Hashable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from oarsman.backends.base import Backend, Batch, JobRecord
-from oarsman.errors import OarsmanError, RetryableError
+from oarsman.errors import NotFoundError, OarsmanError, RetryableError
 from oarsman.service import views
 from oarsman.service.models import JobSummary, QueueEntry
 from oarsman.text.sentence import Text
@@ -28,6 +28,13 @@ _MOST_PENDING = 2_000  # keys a subscriber may be behind before it is told to st
 _MOST_MENDED = 200  # changes at once that an order is mended for; with more it is cheaper to sort again
 _MOST_MADE = 256
 T = TypeVar("T")
+
+
+async def job_there(jobs: Backend, key: str) -> JobRecord | None:
+    """The job; None: there is none of that name."""
+    with suppress(NotFoundError):
+        return await jobs.get(key)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

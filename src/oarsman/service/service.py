@@ -23,7 +23,7 @@ from oarsman.manifest import job_from_document, to_yaml
 from oarsman.service import documents, listing, preview, views
 from oarsman.service.documents import for_another_run, merged
 from oarsman.service.environments import EnvironmentService
-from oarsman.service.job_index import JobIndex, Rows, RowsRead
+from oarsman.service.job_index import JobIndex, Rows, RowsRead, job_there
 from oarsman.service.listing import ToldJobs, glance
 from oarsman.service.models import (
     ALL_JOBS,
@@ -213,11 +213,8 @@ class JobService(OutputService, EnvironmentService, SweepService):
 
     async def _may_replace(self, document: Mapping[str, Any]) -> None:
         key = self._key_of(document)
-        try:
-            record = await self._jobs.get(key)
-        except NotFoundError:
-            return
-        if not may(self.identity, Action.CHANGE, record.owner):
+        there = await job_there(self._jobs, key)
+        if there is not None and not may(self.identity, Action.CHANGE, there.owner):
             raise ConflictError(
                 Text("there is a job {key} already", key=key),
                 field="metadata.name",
@@ -319,20 +316,13 @@ class JobService(OutputService, EnvironmentService, SweepService):
         """Somebody may be quicker; then the next name is tried."""
         for copy in copies(name):
             document["metadata"]["name"] = copy
-            if await self._taken(self._key_of(document)):
+            if await job_there(self._jobs, self._key_of(document)) is not None:
                 continue
             with suppress(ConflictError):
                 return await self._submit(document, folder=folder)
         raise ConflictError(
             Text("there are too many copies of {name}", name=name), field="name", hint=Text("choose a name")
         )
-
-    async def _taken(self, key: str) -> bool:
-        try:
-            await self._jobs.get(key)
-        except NotFoundError:
-            return False
-        return True
 
     # -- as they change ------------------------------------------------------------------------------
     def wanted(self, query: JobQuery) -> listing.Visible:

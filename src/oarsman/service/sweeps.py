@@ -18,7 +18,7 @@ from oarsman import names
 from oarsman.backends.base import Backend, JobRecord
 from oarsman.errors import ConflictError, NotFoundError, OarsmanError, RetryableError
 from oarsman.job.sweep import NOT_SUBMITTED, Sweep, index_of, pattern_of
-from oarsman.service.job_index import IndexEntry, JobIndex, Rows
+from oarsman.service.job_index import IndexEntry, JobIndex, Rows, job_there
 from oarsman.service.models import Identity, JobSummary, SweepPoint, SweepSpec, SweepView
 from oarsman.service.rights import Action, may, require
 from oarsman.status.words import ENDED, STOPPED
@@ -53,9 +53,7 @@ class Sweeping:
         """Of the sweep whose first job this is. Read once: it never changes."""
         if uid in self._known:
             return self._known[uid]
-        try:
-            record = await jobs.get(key)
-        except NotFoundError:
+        if (record := await job_there(jobs, key)) is None:
             return None
         from oarsman.service.sweep_runs import spec_of
 
@@ -111,9 +109,6 @@ class Sweeping:
             await self.end(key)
 
 
-_WRITING = (names.RUNNING, names.RESTARTING)
-
-
 class SweepService:
     _jobs: Backend
     identity: Identity
@@ -127,7 +122,7 @@ class SweepService:
         @property
         def _viewer(self) -> Identity | None: ...
         async def _rows(self, namespace: str | None = None) -> Rows: ...
-        async def _seen(self, key: str) -> JobRecord: ...
+        async def _changing(self, key: str) -> JobRecord: ...
         def _surroundings(self) -> Mapping[str, str]: ...
         async def _chosen_folder(self, asked: str | None) -> Path: ...
 
@@ -146,12 +141,15 @@ class SweepService:
         return sorted(found, key=lambda view: (view.created, view.key), reverse=True)
 
     async def sweep(self, key: str) -> SweepView:
-        jobs = (await self._groups(key.partition("/")[0])).get(key)
-        if not jobs:
-            raise NotFoundError(
-                Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
-            )
-        return await self._sweep_view(key, jobs, points=True)
+        return await self._sweep_view(key, await self._jobs_of(key), points=True)
+
+    async def _jobs_of(self, key: str) -> Mapping[int, JobSummary]:
+        """By their points; at least one."""
+        if jobs := (await self._groups(key.partition("/")[0])).get(key):
+            return jobs
+        raise NotFoundError(
+            Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
+        )
 
     async def _groups(self, namespace: str | None = None) -> Mapping[str, Mapping[int, JobSummary]]:
         """The jobs of each sweep, found once for all who see the same. Not everybody may look at every namespace."""
@@ -166,11 +164,24 @@ class SweepService:
         words = Counter(point_state(jobs.get(index)) for index in range(len(parameters)))
         pattern = pattern_of(spec.metric) if points and spec is not None and spec.metric else None
 
-        async def metric(job: JobSummary | None) -> float | None:
-            if pattern is None or job is None or point_state(job) not in (*ENDED, *_WRITING):
-                return None
-            ended = job.ended is not None
-            return await self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
+        async def point(index: int) -> SweepPoint:
+            job, key, values, metric = jobs.get(index), sweep.job_key(index), parameters[index], None
+            if job is None:
+                return SweepPoint(index=index, parameters=values, key=key, state=NOT_SUBMITTED)
+            if pattern is not None and job.state in (*ENDED, names.RUNNING, names.RESTARTING):
+                ended = job.ended is not None
+                metric = await self._sweeping.metrics.of(self._jobs, job.key, job.uid, pattern, ended=ended)
+            return SweepPoint(
+                index=index,
+                parameters=values,
+                key=key,
+                state=job.state,
+                cause=job.cause,
+                started=job.started,
+                ended=job.ended,
+                attempts=job.attempt,
+                metric=metric,
+            )
 
         sweep = spec or Sweep(name=name, namespace=namespace, manifest="")
         oldest = first or min(jobs.values(), key=lambda job: job.created)
@@ -185,12 +196,7 @@ class SweepService:
             states=dict(words),
             parameters=sweep.parameters,
             metric=sweep.metric,
-            points=[
-                _point(sweep.job_key(index), index, values, jobs.get(index), await metric(jobs.get(index)))
-                for index, values in enumerate(parameters)
-            ]
-            if points
-            else (),
+            points=[await point(index) for index in range(len(parameters))] if points else (),
         )
 
     # -- changing ------------------------------------------------------------------------------------
@@ -208,12 +214,10 @@ class SweepService:
 
     async def _not_anothers(self, key: str) -> None:
         """A sweep is what its first job says: nobody gets at one by a job that only calls itself a point of it."""
-        namespace, _, name = key.partition("/")
-        try:
-            first = await self._jobs.get(Sweep(name=name, namespace=namespace, manifest="").job_key(0))
-        except NotFoundError:
-            return
-        if not may(self.identity, Action.CHANGE, first.owner):
+        from oarsman.service.sweep_runs import first_job
+
+        first = await job_there(self._jobs, first_job(key))
+        if first is not None and not may(self.identity, Action.CHANGE, first.owner):
             raise ConflictError(
                 Text("there is a sweep {key} already", key=key), field="name", hint=Text("give this one another name")
             )
@@ -255,13 +259,8 @@ class SweepService:
 
     async def _first(self, key: str) -> JobRecord:
         """Its first job that is there, which the caller may change."""
-        jobs = (await self._groups(key.partition("/")[0])).get(key)
-        if not jobs:
-            raise NotFoundError(
-                Text("there is no sweep {key}", key=key), hint=Text("`oarsman sweep list` shows those there are")
-            )
-        record = await self._seen(jobs[min(jobs)].key)
-        require(self.identity, Action.CHANGE, record.owner)
+        jobs = await self._jobs_of(key)
+        record = await self._changing(jobs[min(jobs)].key)
         await self._not_anothers(key)
         return record
 
@@ -314,25 +313,3 @@ def state_of(words: Mapping[str, int], *, driven: bool) -> str:
     if waiting:
         return STOPPED
     return names.FAILED if words.get(names.FAILED) else names.SUCCEEDED
-
-
-def _point(
-    key: str,
-    index: int,
-    parameters: Mapping[str, str | int | float | bool],
-    job: JobSummary | None,
-    metric: float | None,
-) -> SweepPoint:
-    if job is None:
-        return SweepPoint(index=index, parameters=parameters, key=key, state=NOT_SUBMITTED)
-    return SweepPoint(
-        index=index,
-        parameters=parameters,
-        key=key,
-        state=point_state(job),
-        cause=job.cause,
-        started=job.started,
-        ended=job.ended,
-        attempts=job.attempt,
-        metric=metric,
-    )
