@@ -146,9 +146,10 @@ class JobService(OutputService, EnvironmentService, SweepService):
         found = glance(await self._rows(), self.sees, self._viewer)
         hosts = [HostView.of(host) for host in await self._jobs.hosts()]
         used = [host.used for host in hosts if host.used is not None]
+        room = [host.total if host.state == "ready" else host.held for host in hosts]  # one that gets no more jobs
         return Overview(
             states=found.states,
-            total=views.summed([views.room_of(host) for host in hosts]),
+            total=views.summed(room),
             held=views.summed([host.held for host in hosts]),
             used=views.summed(used) if used else None,
             failures=found.lately(self._now() - _LATELY),

@@ -33,7 +33,6 @@ from oarsman.status import words
 from oarsman.status.codec import to_wire
 from oarsman.store.logs import stamp
 
-QUEUED_STEP = "queued"
 _MOST_MACHINES = 4  # named in a row
 _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
 
@@ -42,8 +41,7 @@ _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
 def summary(record: backend.JobRecord) -> JobSummary:
     """A row of the jobs page. Cheap: ten thousand of them are made when a server starts."""
     job, status = record.job, record.status
-    asked = asked_by(job)
-    attempt = status.attempt
+    asked, attempt, scheduling = asked_by(job), status.attempt, job.run_policy.scheduling
     return JobSummary(
         key=job.key,
         name=job.name,
@@ -59,7 +57,7 @@ def summary(record: backend.JobRecord) -> JobSummary:
         sweep=sweep_of(job),
         api_version=job.api_version.value,
         implementation=job.implementation.value,
-        queue=_queue(job),
+        queue=scheduling.queue if scheduling is not None else "",
         priority=priority_of(job),
         queue_position=status.queue.position if status.queue is not None else None,
         workers=job.workers,
@@ -91,11 +89,6 @@ def ranks_asked_for(job: Job) -> int | None:
         return None
     hosts = job.workers + 1 if job.run_launcher_as_worker or not job.workers else job.workers
     return hosts * (line.per_node or job.slots_per_worker)
-
-
-def _queue(job: Job) -> str:
-    scheduling = job.run_policy.scheduling
-    return scheduling.queue if scheduling is not None else ""
 
 
 def waiting(record: backend.JobRecord) -> QueueEntry | None:
@@ -176,7 +169,7 @@ def _timeline(status: domain.Status) -> list[Step]:
     steps = dict(status.timeline)
     queued = status.condition(names.QUEUED)
     if queued is not None and queued.status:
-        steps.setdefault(QUEUED_STEP, queued.since)
+        steps.setdefault("queued", queued.since)
     return [Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
 
 
@@ -184,7 +177,7 @@ def ranks(record: backend.JobRecord) -> Iterator[RankView]:
     """Every rank that was seen or is planned. What is not known of one is left empty, not guessed."""
     job, status = record.job, record.status
     seen = status.placement
-    planned = planned_ranks(job, status.machines)
+    planned = placement.planned(job, status.machines)
     culprit = status.cause.rank if status.cause is not None else None
     for rank in range(min(max(len(planned), max(seen, default=-1) + 1), _MOST_RANKS)):
         meant = planned[rank] if rank < len(planned) else None
@@ -195,11 +188,6 @@ def ranks(record: backend.JobRecord) -> Iterator[RankView]:
             state=_rank_state(status, rank in seen),
             exit_code=_rank_exit(status, rank, culprit),
         )
-
-
-def planned_ranks(job: Job, machines: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """Host of each rank, where the launch line says enough to know."""
-    return placement.planned(job, machines)
 
 
 def _rank_state(status: domain.Status, seen: bool) -> str:
@@ -216,21 +204,18 @@ def _rank_exit(status: domain.Status, rank: int, culprit: int | None) -> int | N
 
 # -- what a job said and did --------------------------------------------------------------------------
 def log_page(page: backend.LogPage) -> LogPageView:
-    return LogPageView(
-        lines=[_line(placed) for placed in page.lines], before=page.before, after=page.after, attempt=page.attempt
-    )
-
-
-def _line(placed: backend.PlacedLine) -> LogLineView:
-    line = placed.line
-    return LogLineView(
-        after=placed.after,
-        time=line.time,
-        rank=line.rank,
-        host=line.host,
-        stream="err" if line.stream == "err" else "out",
-        text=encodable(line.text),
-    )
+    lines = [
+        LogLineView(
+            after=placed.after,
+            time=placed.line.time,
+            rank=placed.line.rank,
+            host=placed.line.host,
+            stream="err" if placed.line.stream == "err" else "out",
+            text=encodable(placed.line.text),
+        )
+        for placed in page.lines
+    ]
+    return LogPageView(lines=lines, before=page.before, after=page.after, attempt=page.attempt)
 
 
 def encodable(text: str) -> str:
@@ -258,18 +243,10 @@ def hosts_with_ranks(ranks: Mapping[int, str]) -> dict[str, list[int]]:
 
 
 # -- the place -----------------------------------------------------------------------------------------
-NOBODYS = ""  # the key of a holding that is somebody else's
-
-
 def discreet(host: HostView, mine: set[str]) -> HostView:
     """What others hold stays visible as an amount, whose it is does not."""
-    holdings = [held if held.key in mine else held.model_copy(update={"key": NOBODYS}) for held in host.holdings]
+    holdings = [held if held.key in mine else held.model_copy(update={"key": ""}) for held in host.holdings]
     return host.model_copy(update={"holdings": holdings})
-
-
-def room_of(host: HostView) -> AmountsView:
-    """Of a host that gets no jobs, no more than what they have of it."""
-    return host.total if host.state == "ready" else host.held
 
 
 def summed(found: Sequence[AmountsView]) -> AmountsView:
