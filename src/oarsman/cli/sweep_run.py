@@ -256,12 +256,12 @@ class ServerDrive:
 
 # -- results ------------------------------------------------------------------------------------------
 def show_results(view: SweepView, output: str | None) -> None:
-    from oarsman.service import sweep_results
+    from oarsman.service.sweeps import csv_text
 
     if output == "json":
         documents.emit(view.model_dump(mode="json", by_alias=True), "json")
     elif output == "csv":
-        click.echo(sweep_results.csv_text(view), nl=False)
+        click.echo(csv_text(view), nl=False)
     else:
         metric = [t("METRIC")] if view.metric else []
         headers = [t("POINT"), *view.parameters, t("STATE"), t("TOOK"), *metric, t("CAUSE")]
@@ -270,7 +270,7 @@ def show_results(view: SweepView, output: str | None) -> None:
 
 def _point_row(view: SweepView, point: SweepPoint) -> list[str]:
     from oarsman.job.sweep import text_of
-    from oarsman.service.sweep_results import seconds
+    from oarsman.service.sweeps import seconds
 
     took = seconds(point)
     metric = ["" if point.metric is None else f"{point.metric:g}"] if view.metric else []

@@ -88,7 +88,8 @@ class AsyncJobHandle(SeenJob):
                         raise
                     return
                 if job is None or self._is_another(job):
-                    job_view.gone(self.key, until, check=check)
+                    if check and until != "deleted":
+                        raise NotFoundError(f"{self.key} was deleted")
                     return
                 self._see(job)
                 yield job
@@ -146,9 +147,10 @@ class AsyncJobHandle(SeenJob):
         async with aclosing(self._pages_upwards(only, min(max(count, 1), _PAGE))) as upwards:
             async for page in upwards:
                 pages.append(page)
-                if sum(len(found.lines) for found in pages) >= count:
+                if sum(len(read.lines) for read in pages) >= count:
                     break
-        yield job_view.last_lines(pages, count)
+        found = [line for page in reversed(pages) for line in page.lines]
+        yield found[max(len(found) - count, 0) :]
         if follow:
             async with aclosing(self._followed(job_view.pinned(only, pages[0]), pages[0].after)) as blocks:
                 async for lines in blocks:

@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 from oarsman import names
 from oarsman.client import inputs, notebook
 from oarsman.client.mpijob import MPIJob
-from oarsman.errors import ConflictError, JobFailed, NotFoundError, UsageError
+from oarsman.errors import ConflictError, JobFailed, UsageError
 from oarsman.job.state import Cause
-from oarsman.service.models import CauseView, Clone, JobSummary, JobView, LogFilter, LogLineView, LogPageView
+from oarsman.service.models import CauseView, Clone, JobSummary, JobView, LogFilter, LogPageView
 from oarsman.status.words import ENDED, STOPPED
 from oarsman.text import units
 
@@ -143,12 +143,6 @@ def settled(job: JobView, wish: Wish, *, check: bool) -> bool:
     return True
 
 
-def gone(key: str, wish: Wish, *, check: bool) -> None:
-    """The job is no more. What was waited for decides whether that is good."""
-    if check and wish != "deleted":
-        raise NotFoundError(f"{key} was deleted")
-
-
 def failure(job: JobView) -> JobFailed:
     """The cause in one line: which rank, where, why."""
     cause = job.cause
@@ -195,12 +189,6 @@ def log_filter(rank: int | Sequence[int] | None, worker: int | Sequence[int] | N
         return () if given is None else (given,) if isinstance(given, int) else tuple(given)
 
     return inputs.valid(LogFilter, {"ranks": several(rank), "workers": several(worker), **more}, depth=1)
-
-
-def last_lines(pages: Sequence[LogPageView], count: int) -> Sequence[LogLineView]:
-    """The last lines of pages that were read upwards."""
-    lines = [line for page in reversed(pages) for line in page.lines]
-    return lines[max(len(lines) - count, 0) :]
 
 
 def pinned(only: LogFilter, page: LogPageView) -> LogFilter:

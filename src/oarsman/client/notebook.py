@@ -244,56 +244,52 @@ def in_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def _way() -> _HtmlPage | _Terminal | _Lines:
+def _way() -> _Lines:
     if in_notebook():
         return _HtmlPage()
     return _Terminal() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
 
 
-class _HtmlPage:
-    """A line of the page that is rewritten in place."""
+class _Lines:
+    """Each is written when it is news."""
 
     def __init__(self) -> None:
-        self._handle: Any = None
+        self._shown: Any = None  # what is rewritten in place
 
     def line(self, text: str) -> None:
-        from IPython import display
-
-        shown = display.HTML(f"<pre>{escape(text)}</pre>")
-        if self._handle is None:
-            self._handle = display.display(shown, display_id=True)
-        elif self._handle is not None:
-            self._handle.update(shown)
+        print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is what the class is for
 
     def end(self, text: str) -> None:
         """The last line stays."""
 
 
-class _Terminal:
-    """A spinner; at the end the last line stays."""
+class _HtmlPage(_Lines):
+    """A line of the page that is rewritten in place."""
 
-    def __init__(self) -> None:
-        self._spinner: Any = None
+    def line(self, text: str) -> None:
+        from IPython import display
+
+        shown = display.HTML(f"<pre>{escape(text)}</pre>")
+        if self._shown is None:
+            self._shown = display.display(shown, display_id=True)
+        else:
+            self._shown.update(shown)
+
+
+class _Terminal(_Lines):
+    """A spinner; at the end the last line stays."""
 
     def line(self, text: str) -> None:
         from rich.console import Console
         from rich.text import Text
 
-        if self._spinner is None:
-            self._spinner = Console(file=sys.stderr).status(Text(text))
-            self._spinner.start()
+        if self._shown is None:
+            self._shown = Console(file=sys.stderr).status(Text(text))
+            self._shown.start()
         else:
-            self._spinner.update(Text(text))
+            self._shown.update(Text(text))
 
     def end(self, text: str) -> None:
-        if self._spinner is not None:
-            self._spinner.stop()
-            print(text, file=sys.stderr)  # noqa: T201 - this is what the class is for
-
-
-class _Lines:
-    def line(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)  # noqa: T201 - this is what the class is for
-
-    def end(self, text: str) -> None:
-        """Every line was written when it was news."""
+        if self._shown is not None:
+            self._shown.stop()
+            super().line(text)

@@ -15,9 +15,9 @@ from oarsman.client.face import Face, becomes, itself, like, waits
 from oarsman.client.handle import AsyncJobHandle, JobHandle
 from oarsman.errors import JobFailed
 from oarsman.portal import shared
-from oarsman.service import sweep_results
 from oarsman.service.contract import Service
 from oarsman.service.models import SweepPoint, SweepView
+from oarsman.service.sweeps import csv_text, rows
 
 _LOOK_EVERY = 0.5
 _SHARE = 4  # of the time that a look takes; a sweep of thousands of points is looked at less often
@@ -54,7 +54,7 @@ class SeenSweep(ABC):
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The same as CSV, written to a file if one is named."""
-        text = sweep_results.csv_text(self.view)
+        text = csv_text(self.view)
         if path is not None:
             Path(path).write_text(text, "utf-8")
         return text
@@ -70,7 +70,7 @@ class Results(notebook.Table[dict[str, Any]]):
     """Rows that a notebook shows as a table; `pandas.DataFrame(handle.results())` makes a frame of them."""
 
     def __init__(self, view: SweepView) -> None:
-        super().__init__(sweep_results.rows(view))
+        super().__init__(rows(view))
         self._view = view
 
     def __repr__(self) -> str:

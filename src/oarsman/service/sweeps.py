@@ -7,12 +7,14 @@ with points left can be resumed.
 from __future__ import annotations
 
 import asyncio
+import csv
+import io
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from oarsman import names
 from oarsman.backends.base import Backend, JobRecord
@@ -32,6 +34,8 @@ log = logging.getLogger("oarsman.sweeps")
 _AGAIN_AFTER_SECONDS = 5.0
 _LAST_WORDS_SECONDS = 10.0
 _MOST_KNOWN = 1_000
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a text that begins so is run by spreadsheets
+_FACTS = ("state", "metric", "duration_seconds", "attempts", "started", "ended", "cause", "job")
 
 
 class Sweeping:
@@ -313,3 +317,63 @@ def state_of(words: Mapping[str, int], *, driven: bool) -> str:
     if waiting:
         return STOPPED
     return names.FAILED if words.get(names.FAILED) else names.SUCCEEDED
+
+
+# -- results as rows and as CSV ------------------------------------------------------------------------
+def rows(view: SweepView) -> list[dict[str, Any]]:
+    """The parameters of each point first, then what became of it."""
+    return [
+        {
+            "point": point.index,
+            **{_column(name): point.parameters.get(name) for name in view.parameters},
+            "state": point.state,
+            "metric": point.metric,
+            "duration_seconds": seconds(point),
+            "attempts": point.attempts,
+            "started": point.started,
+            "ended": point.ended,
+            "cause": point.cause,
+            "job": point.key,
+        }
+        for point in view.points
+    ]
+
+
+def seconds(point: SweepPoint) -> float | None:
+    """How long it took, once it has ended."""
+    if point.started is None or point.ended is None:
+        return None
+    return round((point.ended - point.started).total_seconds(), 3)
+
+
+def _column(parameter: str) -> str:
+    return f"parameter_{parameter}" if parameter in ("point", *_FACTS) else parameter
+
+
+def csv_text(view: SweepView) -> str:
+    file = io.StringIO()
+    columns = ["point", *map(_column, view.parameters), *_FACTS]
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for one in rows(view):
+        writer.writerow([_cell(one[name]) for name in columns])
+    return file.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(_FORMULA) and not _number(value) else value
+    moment = getattr(value, "isoformat", None)
+    return moment(timespec="milliseconds") if moment is not None else value
+
+
+def _number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
