@@ -14,7 +14,6 @@ import ssl
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from oarsman.client import inputs, job_view, notebook, places
@@ -83,9 +82,7 @@ class AsyncClient:
     async def __aenter__(self) -> AsyncClient:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     # -- jobs that are to run ------------------------------------------------------------------------

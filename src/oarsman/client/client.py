@@ -8,7 +8,6 @@ with Client() as client:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any, overload
 
 from oarsman.client import job_view, notebook
@@ -33,9 +32,7 @@ class Client(Face[AsyncClient]):
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # -- jobs that are to run ------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from oarsman.portal import shared
 from oarsman.service.contract import Service
 from oarsman.service.models import (
     CauseView,
+    Clone,
     EventView,
     JobSummary,
     JobView,
@@ -221,7 +222,8 @@ class AsyncJobHandle(SeenJob):
         """A new job like this one, submitted at once. `changes` are those of `MPIJob.changed`: workers=4, env={...}."""
         if self._seen.job is None:
             await self.refresh()
-        job = await self._service.clone(self.key, job_view.clone_of(self._details(), name, changes))
+        patch = self.manifest.changed(**changes).patch_from(self.manifest) if changes else {}
+        job = await self._service.clone(self.key, Clone(name=name, patch=patch))
         return AsyncJobHandle(self._service, job.summary.key, job=job)
 
     async def delete(self) -> None:

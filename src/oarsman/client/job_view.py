@@ -12,7 +12,7 @@ from oarsman.client import inputs, notebook
 from oarsman.client.mpijob import MPIJob
 from oarsman.errors import ConflictError, JobFailed, UsageError
 from oarsman.job.state import Cause
-from oarsman.service.models import CauseView, Clone, JobSummary, JobView, LogFilter, LogPageView
+from oarsman.service.models import CauseView, JobSummary, JobView, LogFilter, LogPageView
 from oarsman.status.words import ENDED, STOPPED
 from oarsman.text import units
 
@@ -194,11 +194,3 @@ def log_filter(rank: int | Sequence[int] | None, worker: int | Sequence[int] | N
 def pinned(only: LogFilter, page: LogPageView) -> LogFilter:
     """For the same attempt as that page: "the newest" may be another one when it is asked for again."""
     return only.model_copy(update={"attempt": page.attempt or None})
-
-
-def clone_of(job: JobView, name: str | None, changes: dict[str, Any]) -> Clone:
-    """The difference that `changes` make, as the merge patch the service takes."""
-    if not changes:
-        return Clone(name=name)
-    before = MPIJob.from_yaml(job.manifest)
-    return Clone(name=name, patch=before.changed(**changes).patch_from(before))

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
-from types import TracebackType
 from typing import Any, TypeVar, overload
 
 from oarsman.manifest.problems import visible
@@ -229,9 +228,7 @@ class LiveLine:
     def __enter__(self) -> LiveLine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._show is not None:
             with suppress(OSError):
                 self._show.end(visible(self._last))

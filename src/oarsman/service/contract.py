@@ -78,11 +78,11 @@ class Service(Protocol):
         """Jobs by state, what there is and what is used, and what failed in the last day."""
 
     # -- jobs ----------------------------------------------------------------------------------------
-    @operation("GET", "/jobs", "listJobs", tag="jobs")
+    @operation("GET", "/jobs", "listJobs")
     async def jobs(self, query: JobQuery = ALL_JOBS) -> JobList:
         """One page of the jobs you may see."""
 
-    @operation("GET", "/jobs/{namespace}/{name}", "getJob", tag="jobs")
+    @operation("GET", "/jobs/{namespace}/{name}", "getJob")
     async def job(self, key: JobKey) -> JobView:
         """All that is known of a job, but for its log, its events and its usage."""
 
@@ -90,7 +90,6 @@ class Service(Protocol):
         "POST",
         "/jobs",
         "createJob",
-        tag="jobs",
         status=201,
         noted="submit",
         about="{answer.summary.key}",
@@ -100,46 +99,30 @@ class Service(Protocol):
     async def create(self, wanted: Create) -> JobView:
         """Submit one job, as YAML text or as a document. It belongs to you."""
 
-    @operation(
-        "DELETE", "/jobs/{namespace}/{name}", "deleteJob", tag="jobs", noted="delete", unsure="{key} was deleted"
-    )
+    @operation("DELETE", "/jobs/{namespace}/{name}", "deleteJob", noted="delete", unsure="{key} was deleted")
     async def delete(self, key: JobKey) -> None:
         """End the job if it runs, and remove it with its log. It is gone when its stream ends."""
 
     @operation(
-        "POST",
-        "/jobs/{namespace}/{name}/scale",
-        "scaleJob",
-        tag="jobs",
-        noted="scale",
-        about="{key} to {workers}",
-        body=Scale,
+        "POST", "/jobs/{namespace}/{name}/scale", "scaleJob", noted="scale", about="{key} to {workers}", body=Scale
     )
     async def scale(self, key: JobKey, workers: int) -> JobView:
         """Change the number of workers."""
 
-    @operation("POST", "/jobs/{namespace}/{name}/suspend", "suspendJob", tag="jobs", noted="suspend")
+    @operation("POST", "/jobs/{namespace}/{name}/suspend", "suspendJob", noted="suspend")
     async def suspend(self, key: JobKey) -> JobView:
         """End its processes and keep the job, to be resumed."""
 
-    @operation("POST", "/jobs/{namespace}/{name}/resume", "resumeJob", tag="jobs", noted="resume")
+    @operation("POST", "/jobs/{namespace}/{name}/resume", "resumeJob", noted="resume")
     async def resume(self, key: JobKey) -> JobView:
         """Let a suspended job start again."""
 
-    @operation(
-        "POST", "/jobs/{namespace}/{name}/stop", "stopJob", tag="jobs", noted="stop", unsure="'stop' reached {key}"
-    )
+    @operation("POST", "/jobs/{namespace}/{name}/stop", "stopJob", noted="stop", unsure="'stop' reached {key}")
     async def stop(self, key: JobKey) -> JobView:
         """End the job for good; its log and its record stay."""
 
     @operation(
-        "POST",
-        "/jobs/{namespace}/{name}/rerun",
-        "rerunJob",
-        tag="jobs",
-        status=201,
-        noted="rerun",
-        unsure="'rerun' reached {key}",
+        "POST", "/jobs/{namespace}/{name}/rerun", "rerunJob", status=201, noted="rerun", unsure="'rerun' reached {key}"
     )
     async def rerun(self, key: JobKey) -> JobView:
         """Run an ended job once more under its own name; what it left is deleted first."""
@@ -148,7 +131,6 @@ class Service(Protocol):
         "POST",
         "/jobs/{namespace}/{name}/clone",
         "cloneJob",
-        tag="jobs",
         status=201,
         noted="clone",
         about="{key} as {answer.summary.key}",
@@ -158,16 +140,16 @@ class Service(Protocol):
     async def clone(self, key: JobKey, wanted: Clone) -> JobView:
         """Submit a new job like this one, with changes (a JSON merge patch), under a free name unless you give one."""
 
-    @operation("GET", "/jobs/stream", "streamJobs", tag="jobs")
+    @operation("GET", "/jobs/stream", "streamJobs")
     def changes(self, query: JobQuery = ALL_JOBS) -> AsyncGenerator[JobChange, None]:
         """A reset and every job that matches, then what changes. Whoever comes back gets a reset again."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/watch", "watchJob", tag="jobs")
+    @operation("GET", "/jobs/{namespace}/{name}/watch", "watchJob")
     def watch(self, key: JobKey) -> AsyncGenerator[JobView, None]:
         """The job now and after each change, until it is gone."""
 
     # -- what a job said and did ---------------------------------------------------------------------
-    @operation("GET", "/jobs/{namespace}/{name}/events", "listEvents", tag="jobs")
+    @operation("GET", "/jobs/{namespace}/{name}/events", "listEvents")
     async def events(self, key: JobKey) -> Sequence[EventView]:
         """What happened to the job, oldest first."""
 
@@ -196,19 +178,19 @@ class Service(Protocol):
     def download_log(self, key: JobKey, only: LogFilter = ALL_LINES) -> AsyncGenerator[bytes, None]:
         """The whole log as a file."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/usage", "getUsage", tag="jobs")
+    @operation("GET", "/jobs/{namespace}/{name}/usage", "getUsage")
     async def usage(self, key: JobKey, *, since: datetime | None = None) -> Sequence[UsagePoint]:
         """CPU, memory, network and GPUs of each of its hosts while it ran, oldest first."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow", tag="jobs")
+    @operation("GET", "/jobs/{namespace}/{name}/usage/now", "getUsageNow")
     async def usage_now(self, key: JobKey) -> Sequence[HostUsageView]:
         """Processes, CPU, memory and GPUs of each of its hosts at this moment."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/attention", "getAttention", tag="jobs")
+    @operation("GET", "/jobs/{namespace}/{name}/attention", "getAttention")
     async def attention(self, key: JobKey) -> Attention:
         """Who looks after the job, and what stays after its end, where that can be asked."""
 
-    @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress", tag="jobs")
+    @operation("GET", "/jobs/{namespace}/{name}/progress", "getProgress")
     async def progress(self, key: JobKey) -> Progress:
         """Numbers that its lines name again and again, such as loss or images/sec, and how far each rank is."""
 
@@ -239,11 +221,11 @@ class Service(Protocol):
         """The jobs that wait, in order, each with the reason."""
 
     # -- environments --------------------------------------------------------------------------------
-    @operation("GET", "/environments", "listEnvironments", tag="environments")
+    @operation("GET", "/environments", "listEnvironments")
     async def environments(self) -> Sequence[EnvironmentView]:
         """All of them, by name, each with its state."""
 
-    @operation("GET", "/environments/{name}", "getEnvironment", tag="environments")
+    @operation("GET", "/environments/{name}", "getEnvironment")
     async def environment(self, name: EnvironmentName) -> EnvironmentView:
         """What is in it, how its build went, and which jobs use it."""
 
@@ -251,7 +233,6 @@ class Service(Protocol):
         "PUT",
         "/environments/{name}",
         "putEnvironment",
-        tag="environments",
         noted="build environment",
         about="{wanted.name}",
         at={"name": EnvironmentName},
@@ -263,7 +244,6 @@ class Service(Protocol):
         "DELETE",
         "/environments/{name}",
         "deleteEnvironment",
-        tag="environments",
         noted="delete environment",
         about="{name}",
         unsure="environment {name} was deleted",
@@ -271,16 +251,16 @@ class Service(Protocol):
     async def delete_environment(self, name: EnvironmentName) -> None:
         """Delete it with its files, unless a job that has not ended uses it."""
 
-    @operation("GET", "/environments/{name}/log", "readBuildLog", tag="environments", title="Build Log")
+    @operation("GET", "/environments/{name}/log", "readBuildLog", title="Build Log")
     async def environment_log(self, name: EnvironmentName, after: Offset = 0) -> BuildLogView:
         """A piece of the newest build's log, from that place on; read on until it has ended."""
 
     # -- sweeps --------------------------------------------------------------------------------------
-    @operation("GET", "/sweeps", "listSweeps", tag="sweeps")
+    @operation("GET", "/sweeps", "listSweeps")
     async def sweeps(self, namespace: Word = None) -> Sequence[SweepView]:
         """Those you may see, the newest first, without their points."""
 
-    @operation("GET", "/sweeps/{namespace}/{name}", "getSweep", tag="sweeps")
+    @operation("GET", "/sweeps/{namespace}/{name}", "getSweep")
     async def sweep(self, key: SweepKey) -> SweepView:
         """Every point with its parameters, its state, why it failed, and the number found in its log."""
 
@@ -288,7 +268,6 @@ class Service(Protocol):
         "POST",
         "/sweeps",
         "createSweep",
-        tag="sweeps",
         status=201,
         noted="begin sweep",
         about="{answer.key}",
@@ -297,21 +276,16 @@ class Service(Protocol):
     async def create_sweep(self, wanted: SweepSpec) -> SweepView:
         """Begin a sweep; the same one again goes on with it. Nothing is submitted if any of its points is wrong."""
 
-    @operation("POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", tag="sweeps", noted="stop sweep")
+    @operation("POST", "/sweeps/{namespace}/{name}/stop", "stopSweep", noted="stop sweep")
     async def stop_sweep(self, key: SweepKey) -> SweepView:
         """End what runs and hand in nothing more; results stay."""
 
-    @operation("POST", "/sweeps/{namespace}/{name}/resume", "resumeSweep", tag="sweeps", noted="resume sweep")
+    @operation("POST", "/sweeps/{namespace}/{name}/resume", "resumeSweep", noted="resume sweep")
     async def resume_sweep(self, key: SweepKey) -> SweepView:
         """Go on: points that have no job, or were stopped, are run; those that ended are not repeated."""
 
     @operation(
-        "DELETE",
-        "/sweeps/{namespace}/{name}",
-        "deleteSweep",
-        tag="sweeps",
-        noted="delete sweep",
-        unsure="sweep {key} was deleted",
+        "DELETE", "/sweeps/{namespace}/{name}", "deleteSweep", noted="delete sweep", unsure="sweep {key} was deleted"
     )
     async def delete_sweep(self, key: SweepKey) -> None:
         """Delete all its jobs with their logs; those that run are ended first."""

@@ -156,12 +156,13 @@ class Operation:
 
 
 def operation(
-    method: str, path: str, id: str, *, tag: str, at: Mapping[str, Any] | None = None, **more: Any
+    method: str, path: str, id: str, *, tag: str | None = None, at: Mapping[str, Any] | None = None, **more: Any
 ) -> Callable[[F], F]:
-    """Declares a method of `Service` to be an operation."""
+    """Declares a method of `Service` to be an operation; `tag`: what it is about, if that is not what its path says."""
 
     def declared(ask: F) -> F:
-        ask.__dict__["operation"] = Operation(ask=ask, method=method, path=path, id=id, tag=tag, at=at or {}, **more)
+        of = tag or path.split("/")[1]
+        ask.__dict__["operation"] = Operation(ask=ask, method=method, path=path, id=id, tag=of, at=at or {}, **more)
         return ask
 
     return declared

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeGuard
@@ -54,13 +54,14 @@ def one_document(wanted: Create) -> dict[str, Any]:
 
 
 async def preview(
-    jobs: Backend, wanted: Create, *, environment: Mapping[str, str], folder: Path, asks: str | None = None
+    jobs: Backend, wanted: Create, *, environment: Mapping[str, str], folder: Awaitable[Path], asks: str | None = None
 ) -> PreviewView:
-    """`asks`: somebody who may not see everybody's jobs; None: one who may."""
+    """`asks`: somebody who may not see everybody's jobs; None: one who may. A folder that is not there is a problem."""
     try:
+        where = await folder
         document = one_document(wanted)
         job = job_from_document(document)
-        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, folder)
+        launch_line, hosts, placed, warnings = await _given(jobs, job, environment, where)
     except ManifestError as error:
         return _with_problems(error, wanted.manifest or "")
     except UsageError as error:

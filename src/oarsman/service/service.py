@@ -39,7 +39,6 @@ from oarsman.service.models import (
     Overview,
     PlanView,
     PreviewView,
-    ProblemView,
     QueueEntry,
     ServerInfo,
     Template,
@@ -354,18 +353,9 @@ class JobService(OutputService, EnvironmentService, SweepService):
     # -- before it runs ------------------------------------------------------------------------------
     async def preview(self, wanted: Create) -> PreviewView:
         require(self.identity, Action.LOOK)
-        try:
-            folder = await self._chosen_folder(wanted.folder)
-        except UsageError as error:
-            wrong = ProblemView(field=error.field or "", message=error.message, hint=error.hint)
-            return PreviewView(problems=[wrong])
-        return await preview.preview(
-            self._jobs,
-            wanted,
-            environment=self._surroundings(),
-            folder=folder,
-            asks=self._viewer.name if self._viewer is not None else None,
-        )
+        asks = self._viewer.name if self._viewer is not None else None
+        folder = self._chosen_folder(wanted.folder)
+        return await preview.preview(self._jobs, wanted, environment=self._surroundings(), folder=folder, asks=asks)
 
     async def plan(self, wanted: Create) -> PlanView:
         require(self.identity, Action.LOOK)

@@ -32,10 +32,6 @@ Told = Callable[[JobRecord], object]
 Mine = Callable[[JobRecord], bool]
 
 
-def _everybodys(_: JobRecord) -> bool:
-    return True
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handing:
     """What every job of a sweep is handed in with. `told` hears of each; `mine`: which jobs may be replaced."""
@@ -44,7 +40,7 @@ class Handing:
     folder: Path
     owner: str | None = None
     told: Told = lambda _: None
-    mine: Mine = _everybodys
+    mine: Mine = lambda _: True
 
 
 class SweepRunner:
@@ -96,7 +92,7 @@ class SweepRunner:
         return await self.begin(wanted, handing)
 
     # -- ending --------------------------------------------------------------------------------------
-    async def stop(self, key: str, mine: Mine = _everybodys, told: Told = lambda _: None) -> int:
+    async def stop(self, key: str, mine: Mine = lambda _: True, told: Told = lambda _: None) -> int:
         """Stop whatever has not ended, also what somebody hands in meanwhile. How many that were.
 
         `mine`: which jobs the caller may change; `told` hears of each that is stopped.
@@ -113,7 +109,7 @@ class SweepRunner:
                 break
         return count
 
-    async def delete(self, key: str, mine: Mine = _everybodys) -> int:
+    async def delete(self, key: str, mine: Mine = lambda _: True) -> int:
         """The first job goes last: until then somebody could still resume."""
         found = sorted(filter(mine, await self.records(key)), key=lambda record: record.job.name, reverse=True)
         for record in found:
