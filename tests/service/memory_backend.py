@@ -12,7 +12,7 @@ from typing import Any
 from oarsman.errors import ConflictError, NotFoundError
 from oarsman.manifest import documents, job_from_document, to_yaml
 from oarsman.service import models as m
-from oarsman.service.contract import ALL_JOBS, ALL_LINES
+from oarsman.service.models import ALL_JOBS, ALL_LINES
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENDS = ("Succeeded", "Failed", "Stopped")

@@ -13,22 +13,8 @@ from oarsman.job.sweep import sweep_of
 from oarsman.manifest import to_yaml
 from oarsman.plan import placement
 from oarsman.plan.capacity.gang import asked_by, needed_by, priority_of
+from oarsman.service import models
 from oarsman.service.documents import as_given, completed
-from oarsman.service.models import (
-    AmountsView,
-    AttemptView,
-    CauseView,
-    ConditionView,
-    HostView,
-    JobSummary,
-    JobView,
-    LogFilter,
-    LogLineView,
-    LogPageView,
-    QueueEntry,
-    RankView,
-    Step,
-)
 from oarsman.status import words
 from oarsman.status.codec import to_wire
 from oarsman.store.logs import stamp
@@ -38,11 +24,11 @@ _MOST_RANKS = 16_384  # rows of the rank table; beyond it nobody reads them
 
 
 # -- jobs -------------------------------------------------------------------------------------------
-def summary(record: backend.JobRecord) -> JobSummary:
+def summary(record: backend.JobRecord) -> models.JobSummary:
     """A row of the jobs page. Cheap: ten thousand of them are made when a server starts."""
     job, status = record.job, record.status
     asked, attempt, scheduling = asked_by(job), status.attempt, job.run_policy.scheduling
-    return JobSummary(
+    return models.JobSummary(
         key=job.key,
         name=job.name,
         namespace=job.namespace,
@@ -91,21 +77,21 @@ def ranks_asked_for(job: Job) -> int | None:
     return hosts * (line.per_node or job.slots_per_worker)
 
 
-def waiting(record: backend.JobRecord) -> QueueEntry | None:
+def waiting(record: backend.JobRecord) -> models.QueueEntry | None:
     """Its place in the queue, for a job that has one."""
     place = record.status.queue
     if place is None or record.status.finished or record.deleting:
         return None
     queued = record.status.condition(names.QUEUED)
     wanted = needed_by(record.job)
-    return QueueEntry(
+    return models.QueueEntry(
         key=record.job.key,
         position=place.position,
         priority=priority_of(record.job),
         reason=place.reason,
         since=queued.since if queued is not None else record.created_at,
         owner=record.owner,
-        wanted=AmountsView(cpus=float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus),
+        wanted=models.AmountsView(cpus=float(wanted.cpus), memory_bytes=int(wanted.memory), gpus=wanted.gpus),
     )
 
 
@@ -123,15 +109,15 @@ class Texts:
         return self._texts
 
 
-def whole_job(record: backend.JobRecord, texts: Texts | None = None) -> JobView:
+def whole_job(record: backend.JobRecord, texts: Texts | None = None) -> models.JobView:
     status = record.status
     given, complete = (texts or Texts()).of(record.job)
-    return JobView(
+    return models.JobView(
         summary=summary(record),
-        conditions=[ConditionView.of(found) for found in status.conditions],
+        conditions=[models.ConditionView.of(found) for found in status.conditions],
         timeline=_timeline(status),
-        attempts=[AttemptView.of(found) for found in status.attempts],
-        cause=CauseView.of(status.cause) if status.cause is not None else None,
+        attempts=[models.AttemptView.of(found) for found in status.attempts],
+        cause=models.CauseView.of(status.cause) if status.cause is not None else None,
         ranks=list(ranks(record)),
         machines=dict(status.machines),
         manifest=given,
@@ -164,16 +150,16 @@ def _machines(status: domain.Status) -> str:
     return ", ".join(found[:_MOST_MACHINES]) + more
 
 
-def _timeline(status: domain.Status) -> list[Step]:
+def _timeline(status: domain.Status) -> list[models.Step]:
     """In the order of time; of a job that waits, also since when."""
     steps = dict(status.timeline)
     queued = status.condition(names.QUEUED)
     if queued is not None and queued.status:
         steps.setdefault("queued", queued.since)
-    return [Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
+    return [models.Step(name=name, time=time) for name, time in sorted(steps.items(), key=lambda step: step[1])]
 
 
-def ranks(record: backend.JobRecord) -> Iterator[RankView]:
+def ranks(record: backend.JobRecord) -> Iterator[models.RankView]:
     """Every rank that was seen or is planned. What is not known of one is left empty, not guessed."""
     job, status = record.job, record.status
     seen = status.placement
@@ -181,7 +167,7 @@ def ranks(record: backend.JobRecord) -> Iterator[RankView]:
     culprit = status.cause.rank if status.cause is not None else None
     for rank in range(min(max(len(planned), max(seen, default=-1) + 1), _MOST_RANKS)):
         meant = planned[rank] if rank < len(planned) else None
-        yield RankView(
+        yield models.RankView(
             rank=rank,
             host=seen.get(rank, meant or ""),
             planned_host=meant,
@@ -203,9 +189,9 @@ def _rank_exit(status: domain.Status, rank: int, culprit: int | None) -> int | N
 
 
 # -- what a job said and did --------------------------------------------------------------------------
-def log_page(page: backend.LogPage) -> LogPageView:
+def log_page(page: backend.LogPage) -> models.LogPageView:
     lines = [
-        LogLineView(
+        models.LogLineView(
             after=placed.after,
             time=placed.line.time,
             rank=placed.line.rank,
@@ -215,7 +201,7 @@ def log_page(page: backend.LogPage) -> LogPageView:
         )
         for placed in page.lines
     ]
-    return LogPageView(lines=lines, before=page.before, after=page.after, attempt=page.attempt)
+    return models.LogPageView(lines=lines, before=page.before, after=page.after, attempt=page.attempt)
 
 
 def encodable(text: str) -> str:
@@ -223,7 +209,7 @@ def encodable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def log_query(only: LogFilter) -> backend.LogQuery:
+def log_query(only: models.LogFilter) -> backend.LogQuery:
     return backend.LogQuery(
         ranks=tuple(only.ranks),
         workers=tuple(only.workers),
@@ -243,14 +229,14 @@ def hosts_with_ranks(ranks: Mapping[int, str]) -> dict[str, list[int]]:
 
 
 # -- the place -----------------------------------------------------------------------------------------
-def discreet(host: HostView, mine: set[str]) -> HostView:
+def discreet(host: models.HostView, mine: set[str]) -> models.HostView:
     """What others hold stays visible as an amount, whose it is does not."""
     holdings = [held if held.key in mine else held.model_copy(update={"key": ""}) for held in host.holdings]
     return host.model_copy(update={"holdings": holdings})
 
 
-def summed(found: Sequence[AmountsView]) -> AmountsView:
-    return AmountsView(
+def summed(found: Sequence[models.AmountsView]) -> models.AmountsView:
+    return models.AmountsView(
         cpus=sum(one.cpus for one in found),
         memory_bytes=sum(one.memory_bytes for one in found),
         gpus=sum(one.gpus for one in found),
