@@ -7,12 +7,12 @@ import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, closing, suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from oarsman.client import job_view
 from oarsman.client.face import Face, becomes, itself, like, waits
-from oarsman.client.job_view import Seen, SeenJob, Wish
-from oarsman.errors import ConflictError, NotFoundError, UnsupportedError
+from oarsman.client.job_view import Seen, SeenJob, Until, Wish
+from oarsman.errors import ConflictError, NotFoundError, UnsupportedError, UsageError
 from oarsman.portal import shared
 from oarsman.service.contract import Service
 from oarsman.service.models import (
@@ -76,7 +76,12 @@ class AsyncJobHandle(SeenJob):
         check: bool = True,
     ) -> AsyncGenerator[JobView, None]:
         """Each state on the way to the wish; ends when it has come true."""
-        job_view.check_wish(until)
+        if not callable(until) and until not in get_args(Until):
+            raise UsageError(
+                f"a job cannot be waited for until '{until}'",
+                field="until",
+                hint="finished, succeeded, failed, running, suspended, deleted, or a function of its summary",
+            )
         async with aclosing(within(self._service.watch(self.key), timeout)) as states:
             while True:
                 try:
@@ -191,7 +196,14 @@ class AsyncJobHandle(SeenJob):
 
     async def usage_frame(self, since: datetime | None = None) -> pandas.DataFrame:
         """The same as a table with a time index. Needs pandas."""
-        return _usage_frame(await self.usage(since))
+        try:
+            import pandas
+        except ModuleNotFoundError as error:
+            raise UnsupportedError(
+                "a table of usage needs pandas", hint="pip install pandas, or use usage()"
+            ) from error
+        points = [point.model_dump() for point in await self.usage(since)]
+        return pandas.DataFrame(points, columns=list(UsagePoint.model_fields)).set_index("time")
 
     async def progress(self) -> Progress:
         """The numbers its lines name (loss, images/sec, step), and how far each rank is; `behind` says why it lags."""
@@ -222,8 +234,11 @@ class AsyncJobHandle(SeenJob):
         """A new job like this one, submitted at once. `changes` are those of `MPIJob.changed`: workers=4, env={...}."""
         if self._seen.job is None:
             await self.refresh()
-        patch = self.manifest.changed(**changes).patch_from(self.manifest) if changes else {}
-        job = await self._service.clone(self.key, Clone(name=name, patch=patch))
+        wanted = Clone(name=name)
+        if changes:
+            before = self.manifest
+            wanted = Clone(name=name, patch=before.changed(**changes).patch_from(before))
+        job = await self._service.clone(self.key, wanted)
         return AsyncJobHandle(self._service, job.summary.key, job=job)
 
     async def delete(self) -> None:
@@ -300,12 +315,3 @@ async def within(source: AsyncGenerator[T, None], seconds: float | None) -> Asyn
                 yield await asyncio.wait_for(anext(source), left)
             except StopAsyncIteration:
                 return
-
-
-def _usage_frame(points: Sequence[UsagePoint]) -> pandas.DataFrame:
-    try:
-        import pandas
-    except ModuleNotFoundError as error:
-        raise UnsupportedError("a table of usage needs pandas", hint="pip install pandas, or use usage()") from error
-    columns = list(UsagePoint.model_fields)
-    return pandas.DataFrame([point.model_dump() for point in points], columns=columns).set_index("time")

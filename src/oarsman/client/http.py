@@ -235,11 +235,6 @@ def data_of(event: ServerSentEvent) -> bytes:
     return event.data.encode() if event.event == "message" else b""
 
 
-def cut_off(url: str) -> Again:
-    """The connection was closed, but the server has not said that nothing follows."""
-    return Again(errors.RetryableError(f"{url} ended a stream before its end", hint="was the server stopped?"))
-
-
 def broken(error: httpx.HTTPError, url: str, *, established: bool) -> errors.OarsmanError | Again:
     """What happened to a stream. One that was silent for long may just have nothing to say."""
     found = trouble(error, url)

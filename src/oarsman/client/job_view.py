@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from oarsman import names
 from oarsman.client import inputs, notebook
 from oarsman.client.mpijob import MPIJob
-from oarsman.errors import ConflictError, JobFailed, UsageError
+from oarsman.errors import ConflictError, JobFailed
 from oarsman.job.state import Cause
 from oarsman.service.models import CauseView, JobSummary, JobView, LogFilter, LogPageView
 from oarsman.status.words import ENDED, STOPPED
@@ -109,15 +109,6 @@ def ended(job: JobView) -> bool:
 
 def _holds(job: JobView, condition: str) -> bool:
     return job.summary.state == condition or any(c.type == condition and c.status for c in job.conditions)
-
-
-def check_wish(wish: Wish) -> None:
-    if not callable(wish) and wish not in ("finished", "running", "deleted", *_CONDITIONS):
-        raise UsageError(
-            f"a job cannot be waited for until '{wish}'",
-            field="until",
-            hint="finished, succeeded, failed, running, suspended, deleted, or a function of its summary",
-        )
 
 
 def reached(job: JobView, wish: Wish) -> bool:

@@ -90,8 +90,9 @@ class RemoteService:
                     ended = ended or event.event == "end"
                     if data := http.data_of(event):
                         yield http.read(operation.read, data, self.address.url)
-                if not ended:
-                    raise http.cut_off(self.address.url)
+                if not ended:  # the connection was closed, but the server has not said that nothing follows
+                    text = f"{self.address.url} ended a stream before its end"
+                    raise Again(RetryableError(text, hint="was the server stopped?"))
         except httpx.HTTPError as error:
             raise http.broken(error, self.address.url, established=established) from error
 

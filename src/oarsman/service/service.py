@@ -184,24 +184,19 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def create(self, wanted: models.Create) -> models.JobView:
         require(self.identity, Action.CREATE)
         document = preview.one_document(wanted)
-        if wanted.replace:
-            await self._may_replace(document)
+        there = await job_there(self._jobs, self._key_of(document)) if wanted.replace else None
+        if there is not None and not may(self.identity, Action.CHANGE, there.owner):
+            raise ConflictError(
+                Text("there is a job {key} already", key=there.job.key),
+                field="metadata.name",
+                hint=Text("give this one another name"),
+            )
         return await self._submit(
             document,
             folder=await self._chosen_folder(wanted.folder),
             environment=wanted.environment,
             replace=wanted.replace,
         )
-
-    async def _may_replace(self, document: Mapping[str, Any]) -> None:
-        key = self._key_of(document)
-        there = await job_there(self._jobs, key)
-        if there is not None and not may(self.identity, Action.CHANGE, there.owner):
-            raise ConflictError(
-                Text("there is a job {key} already", key=key),
-                field="metadata.name",
-                hint=Text("give this one another name"),
-            )
 
     def _key_of(self, document: Mapping[str, Any]) -> str:
         metadata = document["metadata"]
@@ -231,19 +226,17 @@ class JobService(OutputService, EnvironmentService, SweepService):
     async def _chosen_folder(self, asked: str | None) -> Path:
         if asked is None:
             return self._folder or Path.cwd()
-        folder = Path(asked)
         if isinstance(self._jobs, StartsInFolder) and not await self._jobs.has_folder(asked):
             raise UsageError(
                 Text("{path} is not a folder of this machine", path=f"{asked!r}"),
                 field="folder",
                 hint=Text("write a whole path"),
             )
-        return folder
+        return Path(asked)
 
     def _told(self, record: JobRecord) -> models.JobView:
         """The answer to a change; the job index learns of it, so that the list shown next is not older."""
-        if self._job_index is not None:
-            self._job_index.learn(record)
+        self._learn(record)
         return views.whole_job(record)
 
     async def delete(self, key: str) -> None:
