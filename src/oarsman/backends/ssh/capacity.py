@@ -17,7 +17,7 @@ from oarsman.backends.local.capacity import running_and_waiting
 from oarsman.control.host_state import last_check
 from oarsman.engines.hosts.core.job_spec import find_spec
 from oarsman.engines.hosts.ssh import host_facts
-from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, WARN, Finding
+from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN, Finding
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
 from oarsman.engines.hosts.ssh.transport import SshTransport, network_of, refused

@@ -17,8 +17,7 @@ from typing import Any
 
 from oarsman.engines.hosts.ssh import probe, scripts
 from oarsman.engines.hosts.ssh.client import Ssh, end, quietly
-from oarsman.engines.hosts.ssh.diagnose.findings import HostSeen
-from oarsman.engines.hosts.ssh.diagnose.judge import WaySeen, first_mpi
+from oarsman.engines.hosts.ssh.diagnose.judge import HostSeen, WaySeen, first_mpi
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.errors import RetryableError
