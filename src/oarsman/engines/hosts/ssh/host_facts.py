@@ -1,6 +1,7 @@
 """What is known of the hosts of each inventory, and when they were last asked. One for the whole supervisor.
 
-Also which MPI a job uses there: one that all its machines have, in the same generation and at the same place.
+Also which network a job uses there, and which MPI: one that all its machines have, in the same generation and at the
+same place.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from oarsman import names
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.ssh import probe
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
+from oarsman.engines.hosts.ssh.interfaces import Networks, connecting
 from oarsman.engines.hosts.ssh.inventory import Inventory, SshHost
 from oarsman.engines.hosts.ssh.inventory_file import load
 from oarsman.engines.hosts.ssh.probe import HostFacts, HostMpi
@@ -169,6 +171,16 @@ class KnownInventories:
 
     def all(self) -> Iterable[InventoryFacts]:
         return self._known.values()
+
+
+def network_of(machines: Mapping[str, SshHost], facts: Mapping[str, HostFacts]) -> Networks | Trouble:
+    """The network that connects these machines, by what they say of themselves and what the inventory wants."""
+    return connecting(
+        {name: found.addresses for name, found in facts.items()},
+        {name: host.interface for name, host in machines.items() if host.interface},
+        reached={name: found.reached for name, found in facts.items() if found.reached},
+        rdma=[name for name, found in facts.items() if found.rdma],
+    )
 
 
 _BY_NAME = {"openmpi": Implementation.OPENMPI, "mpich": Implementation.MPICH, "intel": Implementation.INTEL}

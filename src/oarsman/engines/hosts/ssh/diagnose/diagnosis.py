@@ -31,7 +31,8 @@ from oarsman.engines.hosts.ssh.diagnose.judge import (
     way,
 )
 from oarsman.engines.hosts.ssh.diagnose.questions import ask, try_ways
-from oarsman.engines.hosts.ssh.interfaces import Networks, connecting, variables
+from oarsman.engines.hosts.ssh.host_facts import network_of
+from oarsman.engines.hosts.ssh.interfaces import Networks, variables
 from oarsman.engines.hosts.ssh.inventory import SshHost
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Implementation
@@ -103,12 +104,7 @@ class Diagnosis:
         if len(there) < 2:
             return
         facts = {seen.host.name: seen.facts for seen in there if seen.facts is not None}
-        chosen = connecting(
-            {name: own.addresses for name, own in facts.items()},
-            {seen.host.name: seen.host.interface for seen in there if seen.host.interface},
-            reached={name: own.reached for name, own in facts.items()},
-            rdma=[name for name, own in facts.items() if own.rdma],
-        )
+        chosen = network_of({seen.host.name: seen.host for seen in there}, facts)
         if isinstance(chosen, Trouble):
             self._found([Finding("", "network", FAIL, chosen.message, hint=chosen.hint)])
         else:
