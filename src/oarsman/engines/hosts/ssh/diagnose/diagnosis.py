@@ -16,20 +16,8 @@ from statistics import median
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
 from oarsman.engines.hosts.ssh import scripts
 from oarsman.engines.hosts.ssh.client import Ssh, on_all
-from oarsman.engines.hosts.ssh.diagnose.judge import (
-    FAIL,
-    OK,
-    SKIPPED,
-    Finding,
-    HostSeen,
-    alike,
-    clock,
-    first_mpi,
-    reached,
-    surroundings,
-    unfit,
-    way,
-)
+from oarsman.engines.hosts.ssh.diagnose import judge
+from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, OK, SKIPPED, Finding, HostSeen
 from oarsman.engines.hosts.ssh.diagnose.questions import ask, try_ways
 from oarsman.engines.hosts.ssh.host_facts import network_of
 from oarsman.engines.hosts.ssh.interfaces import Networks, variables
@@ -59,7 +47,7 @@ class Diagnosis:
         self.stage("hosts")
         self.seen = await on_all(self.hosts, self._ask)
         await self._ask_again_alone()
-        self._found(alike(list(self.seen.values())))
+        self._found(judge.alike(list(self.seen.values())))
         there = [seen for seen in self.seen.values() if seen.facts is not None]
         self._choose_network(there)
         self.stage("ways")
@@ -72,7 +60,7 @@ class Diagnosis:
     @property
     def passed(self) -> list[SshHost]:
         """As many hosts as can be taken together without a failure."""
-        failed = unfit([host.name for host in self.hosts], self.findings)
+        failed = judge.unfit([host.name for host in self.hosts], self.findings)
         return [host for host in self.hosts if host.name not in failed]
 
     async def _ask(self, host: SshHost) -> HostSeen:
@@ -89,8 +77,8 @@ class Diagnosis:
             if seen is None or (_folder_fails(seen) and not self._alone):
                 return
             self._judged += 1
-            own = surroundings(seen.host, seen.facts) if seen.facts is not None else ()
-            self._found([*reached(seen), *own])
+            own = judge.surroundings(seen.host, seen.facts) if seen.facts is not None else ()
+            self._found([*judge.reached(seen), *own])
 
     async def _ask_again_alone(self) -> None:
         """Hosts with one home try the same folder, and may remove it under each other's hands: now one at a time."""
@@ -114,11 +102,11 @@ class Diagnosis:
         addresses = {name: end.address for name, end in self.networks.ends.items()} if self.networks else {}
         seen, ways = await try_ways(self.ssh, there, addresses)
         self.seen |= seen
-        self._found([clock(each) for each in seen.values()])
+        self._found([judge.clock(each) for each in seen.values()])
         order = [host.name for host in self.hosts]
         ways.sort(key=lambda each: order.index(each.other.name))
         for name in seen:
-            self._found(finding for each in ways if each.host == name for finding in way(each))
+            self._found(finding for each in ways if each.host == name for finding in judge.way(each))
 
     def _found(self, findings: Iterable[Finding]) -> None:
         if found := list(findings):
@@ -142,7 +130,7 @@ async def plain_mpirun(diagnosis: Diagnosis) -> Finding:
         return Finding("", STEP, SKIPPED, Text("mpirun was not tried: {why}", why=why), hint=hint)
     first = hosts[0]
     facts = {host.name: own.facts for host in hosts if (own := diagnosis.seen[host.name]).facts is not None}
-    mpi = first_mpi(facts[first.name])
+    mpi = judge.first_mpi(facts[first.name])
     assert mpi is not None, "a host without an MPI has not passed"
     told = variables(diagnosis.networks, first.name) if diagnosis.networks else {}
     answer = await diagnosis.ssh.run(first, script(mpi, hosts, told), timeout=_SECONDS)

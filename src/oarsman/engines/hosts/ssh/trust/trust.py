@@ -126,16 +126,15 @@ class Trust:
             self.troubles.pop(host.name, None)
         for name, seen in self._sound(await on_all(hosts, lambda host: self._place(host).look())).items():
             if seen.missing:
-                template = Text("{host}: it has no {programs}")
-                message = Text(template, host=name, programs=", ".join(seen.missing))
+                message = Text("{host}: it has no {programs}", host=name, programs=", ".join(seen.missing))
                 self.troubles[name] = Trouble("missing", message)
             else:
                 self._seen[name] = seen
 
     def _place(self, host: SshHost) -> SshFolder:
         pins = self._pins if host.name in self.learned else None
-        enter = partial(log_in, self._ssh, host, pins=pins, password=self._passwords.get(host.name))
-        return SshFolder(host.name, partial(enter, way=self._ways[host.name]))
+        way, password = self._ways[host.name], self._passwords.get(host.name)
+        return SshFolder(host.name, partial(log_in, self._ssh, host, way=way, pins=pins, password=password))
 
     @property
     def taking_part(self) -> list[SshHost]:
