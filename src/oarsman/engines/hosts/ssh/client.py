@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Ssh:
-    _inventory: Inventory
+    inventory: Inventory
     program: str = "ssh"
 
     def argv(
@@ -94,11 +94,11 @@ class Ssh:
     @property
     def config(self) -> str:
         """The file that replaces the user's own configuration; empty: none does."""
-        return self._file(self._inventory.ssh_config) if self._inventory.ssh_config else ""
+        return self._file(self.inventory.ssh_config) if self.inventory.ssh_config else ""
 
     def _file(self, name: str) -> str:
         """A supervisor has another working folder than whoever wrote the inventory."""
-        return str(self._inventory.file.absolute().parent / Path(name).expanduser())
+        return str(self.inventory.file.absolute().parent / Path(name).expanduser())
 
     async def run(
         self,

@@ -154,52 +154,52 @@ class RemoteCommand:
 
 @dataclass(slots=True)
 class RemoteCommands:
-    _aliases: Mapping[str, str]
-    _run_folder: str
-    _selector: selectors.BaseSelector
-    _answer: Callable[[str, str, str], None]  # tells an asker something: who, what kind of word, the word
-    _under_way: dict[str, RemoteCommand] = field(default_factory=dict)
+    aliases: Mapping[str, str]
+    run_folder: str
+    selector: selectors.BaseSelector
+    answer: Callable[[str, str, str], None]  # tells an asker something: who, what kind of word, the word
+    under_way: dict[str, RemoteCommand] = field(default_factory=dict)
 
     def start(self, asker: str, host: str, command: str) -> None:
         self.drop(asker)  # one that was killed, and whose number another has now
         host = host.rpartition("@")[2]
-        member = self._aliases.get(host) or self._aliases.get(host.partition(".")[0])
+        member = self.aliases.get(host) or self.aliases.get(host.partition(".")[0])
         try:
             if member is None:
                 raise OSError(f"{host} is not a host of this job")
-            channel = framing.connect(f"{self._run_folder}/h/{member}")
+            channel = framing.connect(f"{self.run_folder}/h/{member}")
         except OSError as error:
-            self._answer(asker, "err", scripts.packed(f"ssh: {host}: {error.strerror or error}\n"))
-            self._answer(asker, "ended", "255")
+            self.answer(asker, "err", scripts.packed(f"ssh: {host}: {error.strerror or error}\n"))
+            self.answer(asker, "ended", "255")
             return
         quiet = os.open(os.devnull, os.O_RDONLY)
         (out, out_end), (err, err_end) = os.pipe(), os.pipe()
         COMMANDS.send(channel, RunCommand(["/bin/sh", "-c", command]), [quiet, out_end, err_end])
         for fd in (quiet, out_end, err_end):
             os.close(fd)
-        remote_command = self._under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
-        self._selector.register(channel, selectors.EVENT_READ, lambda _: self._hear(remote_command))
+        remote_command = self.under_way[asker] = RemoteCommand(asker, channel, {out: "out", err: "err"})
+        self.selector.register(channel, selectors.EVENT_READ, lambda _: self._hear(remote_command))
         self.go_on(asker)
 
     def go_on(self, asker: str) -> None:
         """It has taken what it was told, and is told more."""
-        if (remote_command := self._under_way.get(asker)) is not None:
+        if (remote_command := self.under_way.get(asker)) is not None:
             relay = partial(self._relay, remote_command)
             for fd in remote_command.outputs:
-                if fd not in self._selector.get_map():  # anybody on the machine's side can say so twice
-                    self._selector.register(fd, selectors.EVENT_READ, relay)
+                if fd not in self.selector.get_map():  # anybody on the machine's side can say so twice
+                    self.selector.register(fd, selectors.EVENT_READ, relay)
 
     def drop(self, asker: str) -> None:
         """Like a closed connection: its command ends."""
-        if (remote_command := self._under_way.pop(asker, None)) is not None:
+        if (remote_command := self.under_way.pop(asker, None)) is not None:
             for fd in remote_command.outputs:
-                _forget(self._selector, fd)
+                _forget(self.selector, fd)
                 os.close(fd)
-            _forget(self._selector, remote_command.host)
+            _forget(self.selector, remote_command.host)
             remote_command.host.close()
 
     def drop_all(self) -> None:
-        for asker in list(self._under_way):
+        for asker in list(self.under_way):
             self.drop(asker)
 
     def _relay(self, remote_command: RemoteCommand, fd: int) -> None:
@@ -207,11 +207,11 @@ class RemoteCommands:
         chunk = os.read(fd, _PIECE)
         if chunk:
             for output in remote_command.outputs:
-                _forget(self._selector, output)
+                _forget(self.selector, output)
             said = scripts.packed(chunk.decode("utf-8", "surrogateescape"))
-            self._answer(remote_command.asker, remote_command.outputs[fd], said)
+            self.answer(remote_command.asker, remote_command.outputs[fd], said)
             return
-        _forget(self._selector, fd)
+        _forget(self.selector, fd)
         os.close(fd)
         del remote_command.outputs[fd]
         self._end_if_done(remote_command)
@@ -221,15 +221,15 @@ class RemoteCommands:
         if isinstance(result, framing.Unknown):
             return
         remote_command.exit = result.exit if result is not None else 255
-        _forget(self._selector, remote_command.host)
+        _forget(self.selector, remote_command.host)
         remote_command.host.close()
         self._end_if_done(remote_command)
 
     def _end_if_done(self, remote_command: RemoteCommand) -> None:
         """Not before all it said was handed on."""
         if remote_command.exit is not None and not remote_command.outputs:
-            self._answer(remote_command.asker, "ended", str(remote_command.exit))
-            del self._under_way[remote_command.asker]
+            self.answer(remote_command.asker, "ended", str(remote_command.exit))
+            del self.under_way[remote_command.asker]
 
 
 _STREAMS = {"stdout": "out", "stderr": "err"}
@@ -240,17 +240,17 @@ class RemoteRanks:
     """Each has a connection of its own to the job agent. Programs of the job can write into the host agent's pipe as
     well, so what makes no sense is ignored."""
 
-    _members: Sequence[tuple[str, int]]
-    _run_folder: str
-    _tell: Callable[[HostReport], None]
+    members: Sequence[tuple[str, int]]
+    run_folder: str
+    tell: Callable[[HostReport], None]
     tellers: dict[tuple[str, str], socket.socket] = field(default_factory=dict)
 
     def started(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):
             label, rank, size, local, pid = facts.split()
             attempt, world, survives = label.split(":")
-            teller = self.tellers[label, rank] = framing.connect(f"{self._run_folder}/k")
-            host = member_of(self._members, int(local))
+            teller = self.tellers[label, rank] = framing.connect(f"{self.run_folder}/k")
+            host = member_of(self.members, int(local))
             numbers = int(rank), int(size), int(local)
             RANKS.send(teller, RankStarted(*numbers, host, int(attempt), world, survives == "1", pid=int(pid)))
 
@@ -261,7 +261,7 @@ class RemoteRanks:
             world, _job, rank, stream = path.split("/")
             attempt, number = int(world.partition("-")[0]), int(rank.removeprefix("rank."))
             binascii.a2b_base64(data)
-            self._tell(Said(data, attempt, world, number, _STREAMS[stream]))
+            self.tell(Said(data, attempt, world, number, _STREAMS[stream]))
 
     def ended(self, facts: str) -> None:
         with contextlib.suppress(OSError, ValueError):
