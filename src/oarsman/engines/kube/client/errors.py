@@ -144,7 +144,9 @@ def from_answer(trying: str, status: int, body: bytes, retry_after: str | None =
         refusal = _REFUSALS.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         refusal = Refusal(message=body[:300].decode(errors="replace").strip())
-    return from_refusal(trying, status, refusal, _seconds(retry_after))
+    # In seconds: the form with a date is not used by API servers.
+    seconds = float(retry_after) if retry_after and retry_after.isdigit() else None
+    return from_refusal(trying, status, refusal, seconds)
 
 
 def from_refusal(trying: str, status: int, refusal: Refusal, retry_after: float | None = None) -> ApiError:
@@ -171,8 +173,3 @@ def _kind(status: int, reason: str, message: str, causes: Sequence[StatusCause])
     if status >= 500:
         return Unavailable
     return _KINDS.get(status, ApiError)
-
-
-def _seconds(header: str | None) -> float | None:
-    """Retry-After in seconds. The form with a date is not used by API servers."""
-    return float(header) if header and header.isdigit() else None
