@@ -128,7 +128,7 @@ class Leader:
 async def leaders(kube: Kube) -> list[Leader]:
     """Every operator's lease, the liveliest first. Raises Forbidden if this user may not look."""
     found = await kube.list(resources.LEASES, fields=f"metadata.name={LEASE_NAME}")
-    return sorted((_leader(item) for item in found), key=lambda leader: leader.silent_seconds)
+    return sorted(map(_leader, found), key=lambda leader: leader.silent_seconds)
 
 
 def _leader(item: dict[str, Any]) -> Leader:

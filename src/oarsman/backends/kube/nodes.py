@@ -228,12 +228,9 @@ QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 async def quotas(kube: Kube, namespace: str) -> list[Quota]:
     try:
-        return quotas_of(await kube.list(QUOTAS, namespace))
+        documents = await kube.list(QUOTAS, namespace)
     except Forbidden:
         return []
-
-
-def quotas_of(documents: Sequence[Mapping[str, Any]]) -> list[Quota]:
     found = []
     for document in documents:
         metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}

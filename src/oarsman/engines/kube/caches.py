@@ -36,7 +36,7 @@ class Caches:
             return Informer(kube, resource, view, namespaces=namespaces, changed=heard, **given)
 
         attached = environments.LABEL
-        self.mpijobs = follow(kinds.MPIJOBS, views.MPIJobView, self._job_changed)
+        self.mpijobs = follow(kinds.MPIJOBS, views.MPIJobView, lambda job: self._notify(job.key))
         self.pods = follow(kinds.PODS, views.Pod, self._child_changed, index=_key, labels=_OURS)
         self.jobs = follow(kinds.JOBS, views.BatchJob, self._child_changed, labels=_OURS)
         self.config_maps = follow(kinds.CONFIG_MAPS, views.ConfigMap, self._child_changed, labels=_OURS)
@@ -106,9 +106,6 @@ class Caches:
         except ApiError:
             return {}
         return {item["metadata"]["name"]: int(item.get("value") or 0) for item in found}
-
-    def _job_changed(self, job: views.MPIJobView) -> None:
-        self._notify(job.key)
 
     def _environment_changed(self, changed: HasMeta) -> None:
         about = changed.metadata.namespace, changed.metadata.labels.get(environments.LABEL)

@@ -150,26 +150,15 @@ def from_answer(trying: str, status: int, body: bytes, retry_after: str | None =
 
 
 def from_refusal(trying: str, status: int, refusal: Refusal, retry_after: float | None = None) -> ApiError:
-    status = status or refusal.code
+    status, reason, message = status or refusal.code, refusal.reason, refusal.message
     causes = (refusal.details and refusal.details.causes) or ()
     if retry_after is None and refusal.details:
         retry_after = refusal.details.retry_after_seconds
-    return _kind(status, refusal.reason, refusal.message, causes)(
-        trying,
-        refusal.message or Text("the server answered with status {status}", status=status),
-        status=status,
-        reason=refusal.reason,
-        causes=causes,
-        retry_after=retry_after,
-    )
-
-
-def _kind(status: int, reason: str, message: str, causes: Sequence[StatusCause]) -> type[ApiError]:
-    if reason == "AlreadyExists":
-        return AlreadyExists
+    kind = Unavailable if status >= 500 else _KINDS.get(status, ApiError)
     # A history that ends before the point we know: the cluster was restored from a backup.
     if any(cause.reason == "ResourceVersionTooLarge" for cause in causes) or "Too large resource version" in message:
-        return Gone
-    if status >= 500:
-        return Unavailable
-    return _KINDS.get(status, ApiError)
+        kind = Gone
+    if reason == "AlreadyExists":
+        kind = AlreadyExists
+    said = message or Text("the server answered with status {status}", status=status)
+    return kind(trying, said, status=status, reason=reason, causes=causes, retry_after=retry_after)

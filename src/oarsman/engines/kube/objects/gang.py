@@ -100,7 +100,8 @@ def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict
     roles: list[tuple[Role, int]] = [(job.launcher, 1)]
     if job.worker is not None:
         roles.append((job.worker, job.worker.replicas))
-    roles.sort(key=lambda part: -_priority(part[0], priorities))  # stable: the launcher stays first among equals
+    # Stable: the launcher stays first among equals.
+    roles.sort(key=lambda part: -priorities.get((part[0].template.get("spec") or {}).get("priorityClassName") or "", 0))
     if together(job) == job.workers and job.worker is not None:
         roles = [(job.worker, job.worker.replicas)]
     total: dict[str, Decimal] = {}
@@ -111,10 +112,6 @@ def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict
         for name, amount in _needs(role).items():
             total[name] = total.get(name, Decimal(0)) + amount * taken
     return total
-
-
-def _priority(role: Role, priorities: Mapping[str, int]) -> int:
-    return priorities.get(str((role.template.get("spec") or {}).get("priorityClassName") or ""), 0)
 
 
 def _needs(role: Role) -> dict[str, Decimal]:
