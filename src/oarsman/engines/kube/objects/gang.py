@@ -100,8 +100,7 @@ def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict
     roles: list[tuple[Role, int]] = [(job.launcher, 1)]
     if job.worker is not None:
         roles.append((job.worker, job.worker.replicas))
-    # Stable: the launcher stays first among equals.
-    roles.sort(key=lambda part: -priorities.get((part[0].template.get("spec") or {}).get("priorityClassName") or "", 0))
+    roles.sort(key=lambda part: -_priority(part[0], priorities))  # stable: the launcher stays first among equals
     if together(job) == job.workers and job.worker is not None:
         roles = [(job.worker, job.worker.replicas)]
     total: dict[str, Decimal] = {}
@@ -112,6 +111,10 @@ def min_resources(job: Job, members: int, priorities: Mapping[str, int]) -> dict
         for name, amount in _needs(role).items():
             total[name] = total.get(name, Decimal(0)) + amount * taken
     return total
+
+
+def _priority(role: Role, priorities: Mapping[str, int]) -> int:
+    return priorities.get(str((role.template.get("spec") or {}).get("priorityClassName") or ""), 0)
 
 
 def _needs(role: Role) -> dict[str, Decimal]:
