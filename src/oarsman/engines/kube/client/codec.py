@@ -50,7 +50,7 @@ class HasMeta(Protocol):
 
 
 class PartialObject(msgspec.Struct, frozen=True):
-    """An object of any kind; with `metadata_only` the server sends no more than this."""
+    """An object of any kind: what all of them have in common."""
 
     metadata: Meta
 
