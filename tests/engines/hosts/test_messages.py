@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from oarsman.engines.hosts.core import messages
-from oarsman.engines.hosts.core.framing import Codec, Unknown
-from oarsman.engines.hosts.core.job_spec import LocalHostSpec, SshHostSpec, find_spec, read_spec, write_spec
-from oarsman.engines.hosts.core.separation import Separation
+from oarsman.engines.hosts.core.job_spec import (
+    LocalHostSpec,
+    Separation,
+    SshHostSpec,
+    find_spec,
+    read_spec,
+    write_spec,
+)
+from oarsman.engines.hosts.core.messages import Codec, Unknown
 from tests.for_every import for_every_row
 
 STARTED = {

@@ -1,11 +1,9 @@
 """The job agent of one job: the process that owns its hosts, its launcher and its journal.
 
-It stands between the supervisor and the job so that neither needs the other to stay alive. The
-supervisor tells it what to do over a socket and reads what happened in the journal; if the
-supervisor is killed the job agent goes on, if the job agent is killed the kernel takes the hosts with it.
-
-It is started as a plain script with nothing but the standard library, because it is on the path
-of every job start.
+It stands between the supervisor and the job so that neither needs the other to stay alive. The supervisor tells it
+what to do over a socket and reads what happened in the journal; if the supervisor is killed the job agent goes on, if
+the job agent is killed the kernel takes the hosts with it. It needs nothing but the standard library, because it is on
+the path of every job start.
 """
 
 from __future__ import annotations
@@ -20,27 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oarsman.engines.hosts.core import framing, log_lines, messages, process
-from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
+from oarsman.engines.hosts.core import journal, log_lines, messages, process
+from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
-from oarsman.engines.hosts.core.journal import (
-    AgentEnded,
-    AgentStarted,
-    Fact,
-    HostDown,
-    HostMade,
-    HostTrouble,
-    HostUp,
-    Journal,
-    LauncherEnded,
-    LauncherStarted,
-    LogTrouble,
-    OutputBegan,
-    Published,
-    RankEnd,
-)
-from oarsman.engines.hosts.core.launcher import Launcher
-from oarsman.engines.hosts.core.members import Hosts, Ranks
+from oarsman.engines.hosts.core.journal import Fact, Journal
+from oarsman.engines.hosts.core.launcher import Launcher, Ranks
 from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStarted
 from oarsman.text.sentence import Text
 
@@ -68,7 +50,7 @@ class JobAgent:
     ranks: Ranks = field(init=False)  # of the present attempt
 
     def __post_init__(self) -> None:
-        self.ranks = Ranks(f"{self.folder}/logs", elsewhere=self.network.elsewhere)
+        self.ranks = Ranks(f"{self.folder}/logs")
 
     # -- the loop -------------------------------------------------------------------------------
     def run(self, ready: int) -> None:
@@ -77,13 +59,13 @@ class JobAgent:
         signal.signal(signal.SIGTERM, lambda *_: self.end())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        server = framing.listen(f"{self.network.run_folder}/{CONTROL}")
+        server = messages.listen(f"{self.network.run_folder}/{CONTROL}")
         self._watch(server, self._accept)
         self._watch(woken, process.drain)
         if self.network.heartbeat is not None:
             self._watch(self.network.heartbeat, self.hosts.take_heartbeats)
         me = process.identify(os.getpid())
-        self.journal.note(AgentStarted(os.getpid(), me.started if me else ""))
+        self.journal.note(journal.AgentStarted(os.getpid(), me.started if me else ""))
         os.write(ready, b"ok")
         os.close(ready)
         self.last_pulse = self.needed_at = time.monotonic()
@@ -92,9 +74,8 @@ class JobAgent:
                 key.data(key.fileobj)
             self._reap()
             self._tick()
-        self.journal.note(AgentEnded())
+        self._note(journal.AgentEnded())
         self.journal.close()
-        self._tell_change()
 
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
         self.selector.register(thing, selectors.EVENT_READ, callback)
@@ -106,10 +87,8 @@ class JobAgent:
         return max(0.0, pulse)
 
     def _note(self, fact: Fact) -> None:
+        """Write it down, and say that there is news."""
         self.journal.note(fact)
-        self._tell_change()
-
-    def _tell_change(self) -> None:
         for listener in list(self.listeners):
             try:
                 listener.send(messages.ANSWERS.encode(messages.Changed()), socket.MSG_DONTWAIT)
@@ -137,10 +116,9 @@ class JobAgent:
                 self._saw_output(message.attempt)
             case RankEnded():
                 self._rank_ended(caller, message)
-            case framing.Unknown():
-                self._answer(caller, messages.Failed(message.name, repr(KeyError(message.name))))
             case _:
-                self._obey(caller, message)
+                with contextlib.suppress(OSError):
+                    messages.ANSWERS.send(caller, self._obey(caller, message))
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose shim was killed says nothing more; that silence is its end.
@@ -151,7 +129,9 @@ class JobAgent:
         self.connections.discard(caller)
         caller.close()
 
-    def _obey(self, caller: socket.socket, order: messages.Order) -> None:
+    def _obey(self, caller: socket.socket, order: messages.Order | messages.Unknown) -> messages.Answer:
+        if isinstance(order, messages.Unknown):
+            return messages.Failed(order.name, repr(KeyError(order.name)))
         name = messages.ORDERS.name(order)
         try:
             match order:
@@ -167,17 +147,12 @@ class JobAgent:
                     self._stop_launcher()
                 case messages.Publish(hosts, files):
                     self.network.publish(files, self.hosts.values())
-                    self._note(Published(hosts))
+                    self._note(journal.Published(hosts))
                 case messages.EndJob():
                     self.end()
         except Exception as error:
-            self._answer(caller, messages.Failed(name, f"{type(error).__name__}: {error}"))
-        else:
-            self._answer(caller, messages.Done(name))
-
-    def _answer(self, caller: socket.socket, answer: messages.Done | messages.Failed) -> None:
-        with contextlib.suppress(OSError):
-            messages.ANSWERS.send(caller, answer)
+            return messages.Failed(name, f"{type(error).__name__}: {error}")
+        return messages.Done(name)
 
     # -- hosts ------------------------------------------------------------------------------------
     def _start_host(self, name: str) -> None:
@@ -185,19 +160,17 @@ class JobAgent:
             return
         self.spec = read_spec(self.folder)
         spec = self.spec.hosts[name]
-        host, unset = self.network.add(name, spec, now=time.monotonic(), close=self._private_descriptors())
-        self.hosts[name] = host
-        self._watch(host.channel, lambda _: self._hear(host))
-        self.journal.note(
-            HostMade(name, spec.index, spec.launcher, *host.process, self.network.address(spec), unset, spec.machine)
-        )
-
-    def _private_descriptors(self) -> list[int]:
-        """What a host must not inherit: above all the other hosts' lifelines."""
+        # What it must not inherit: above all the other hosts' lifelines.
         sockets = [*(host.channel for host in self.hosts.values()), *self.connections]
         fds = [sock.fileno() for sock in sockets]
         fds += [self.launcher.channel.fileno(), *self.launcher.streams] if self.launcher is not None else []
-        return [fd for fd in fds if fd >= 0]
+        host, unset = self.network.add(name, spec, now=time.monotonic(), close=[fd for fd in fds if fd >= 0])
+        self.hosts[name] = host
+        self._watch(host.channel, lambda _: self._hear(host))
+        address = self.network.address(spec)
+        self.journal.note(
+            journal.HostMade(name, spec.index, spec.launcher, *host.process, address, unset, spec.machine)
+        )
 
     def _hear(self, host: RunningHost) -> None:
         said, _ = messages.HOST_REPORTS.receive(host.channel)
@@ -208,17 +181,16 @@ class JobAgent:
                 host.dying = not host.ending
             case messages.Up():
                 host.up, host.last_seen = True, time.monotonic()
-                self._note(HostUp(host.name))
+                self._note(journal.HostUp(host.name))
                 if host.spec.launcher and self.waiting_attempt is not None:
                     self._start_launcher(self.waiting_attempt)
             case messages.InTrouble(reason):
-                self._note(HostTrouble(host.name, reason))
+                self._note(journal.HostTrouble(host.name, reason))
             case messages.Launching(hosts, by_hydra) if self.launcher is not None:
                 self.launcher.expect(hosts, by_hydra=by_hydra)
             case messages.Said():
-                host.last_seen = (
-                    time.monotonic()
-                )  # over a slow connection its answer to a ping comes behind much output
+                # Over a slow connection its answer to a ping comes behind much output.
+                host.last_seen = time.monotonic()
                 self._take_down(said)
             case messages.Emptied(sweep):
                 host.emptied = sweep
@@ -235,20 +207,24 @@ class JobAgent:
                     self._lost(host, Text("all its processes were killed") if host.dying or not host.ending else "")
 
     def _lost(self, host: RunningHost, reason: str) -> None:
-        self._hear_out(host)
+        while host.has_news():
+            self._hear(host)
         del self.hosts[host.name]
         self._settle()
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(host.channel)
         memory = host.group.out_of_memory_kills() > host.kills_seen
         self.network.remove(host)
-        self._note(HostDown(host.name, reason, memory))
+        self._note(journal.HostDown(host.name, reason, memory))
 
     # -- the pulse ---------------------------------------------------------------------------------
     def _tick(self) -> None:
         now = time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
-            self._sweep_when_recorded(self.launcher)
+            # Leftovers of the attempt end, but not before every rank's output is on disk.
+            if not self.launcher.swept and (self.ranks.all_ended() or now >= self.launcher.sweep_due):
+                self.launcher.swept = True
+                self.hosts.sweep()
             if self.launcher.drained(now, self.hosts.output_awaited()):
                 self._launcher_done(self.launcher)
         if now < self.last_pulse + _PULSE:
@@ -275,15 +251,9 @@ class JobAgent:
         seconds = self.spec.silence
         who = host.spec.machine or Text("it")
         reason = Text("{who} gave no sign of life for {seconds} seconds", who=who, seconds=seconds)
-        self.journal.note(HostTrouble(host.name, reason))
+        self.journal.note(journal.HostTrouble(host.name, reason))
         host.ending = True
         process.send_signal(host.process, signal.SIGKILL)
-
-    def _sweep_when_recorded(self, launcher: Launcher) -> None:
-        """Leftovers of the attempt end, but not before every rank's output is on disk."""
-        if not launcher.swept and (self.ranks.all_ended() or time.monotonic() >= launcher.sweep_due):
-            launcher.swept = True
-            self.hosts.sweep()
 
     # -- the launcher ------------------------------------------------------------------------------
     def _start_launcher(self, attempt: int) -> None:
@@ -311,7 +281,7 @@ class JobAgent:
         self._watch(self.launcher.channel, self._launcher_says)
         for fd in self.launcher.streams:
             self._watch(fd, self._pump)
-        self._note(LauncherStarted(attempt))
+        self._note(journal.LauncherStarted(attempt))
 
     def _pump(self, fd: int) -> None:
         assert self.launcher is not None
@@ -336,7 +306,7 @@ class JobAgent:
     def _log_trouble(self, error: OSError) -> None:
         if self.launcher is not None and not self.launcher.unrecorded:  # once, however much comes
             self.launcher.unrecorded = True
-            self.journal.note(LogTrouble(Text("the log could not be written: {why}", why=error.strerror)))
+            self.journal.note(journal.LogTrouble(Text("the log could not be written: {why}", why=error.strerror)))
             self.hosts.sweep()
 
     def _close_stream(self, fd: int) -> None:
@@ -358,24 +328,17 @@ class JobAgent:
             for key in ready:
                 key.data(key.fileobj)
 
-    def _hear_out(self, host: RunningHost) -> None:
-        while host.has_news():
-            self._hear(host)
-
-    def _bury_the_dying(self) -> None:
-        """A host that died took the launcher with it: its end comes first in the journal, although it takes longer."""
-        for host in list(self.hosts.values()):
-            if host.dying and host.process.pid:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(host.process.pid, 0)
-                self._lost(host, Text("all its processes were killed"))
-
     def _launcher_done(self, launcher: Launcher) -> None:
         for fd in list(launcher.streams):
             self._close_stream(fd)
         for host in list(self.hosts.values()):
-            self._hear_out(host)
-        self._bury_the_dying()
+            while host.has_news():
+                self._hear(host)
+        # A host that died took the launcher with it: its end comes first in the journal, although it takes longer.
+        for host in [each for each in self.hosts.values() if each.dying and each.process.pid]:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(host.process.pid, 0)
+            self._lost(host, Text("all its processes were killed"))
         self._settle()
         launcher.close()
         if self.network.elsewhere:
@@ -383,7 +346,7 @@ class JobAgent:
         self.launcher = None
         code, number = launcher.result()
         memory = self.hosts.memory_killed(self.spec.launcher_host)
-        self._note(LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-40:]))
+        self._note(journal.LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-40:]))
 
     def _stop_launcher(self) -> None:
         self.waiting_attempt = None
@@ -396,25 +359,14 @@ class JobAgent:
         if rank is None:
             return
         if self.launcher is not None:
-            if rank.ends_the_others:
+            if rank.failed and not rank.facts.survives:
                 self.launcher.rank_failed()
             if self.spec.launcher_is_mpirun:
                 self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
         facts = rank.facts
         memory = end.signal == signal.SIGKILL and self.hosts.memory_killed(facts.host)
-        self._note(
-            RankEnd(
-                facts.attempt,
-                facts.world,
-                facts.rank,
-                code=end.exit,
-                signal=end.signal,
-                memory=memory,
-                lines=end.lines,
-                reason=end.reason,
-                at=end.at,
-            )
-        )
+        world = (facts.attempt, facts.world, facts.rank)
+        self._note(journal.RankEnd(*world, end.exit, end.signal, memory, end.lines, end.reason, end.at))
 
     def _host_of(self, number: int) -> str:
         """Of a rank elsewhere; its lines may be here before its own word is."""
@@ -424,7 +376,7 @@ class JobAgent:
     def _saw_output(self, attempt: int) -> None:
         if attempt > self.output_seen:
             self.output_seen = attempt
-            self._note(OutputBegan(attempt))
+            self._note(journal.OutputBegan(attempt))
 
     # -- the end ---------------------------------------------------------------------------------
     def end(self) -> None:

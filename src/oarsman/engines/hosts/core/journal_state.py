@@ -61,12 +61,19 @@ class Seen:
                 self.ended = True
                 self.hosts.clear()
             case journal.HostMade():
-                self._host_made(fact, when)
+                process = ProcessId(fact.pid, fact.started)
+                self.hosts[fact.host] = HostSeen(
+                    fact.host, fact.index, fact.launcher, process, made_at=when, machine=fact.machine
+                )
+                self.unset_limits.update(fact.unset)
             case journal.HostUp() if fact.host in self.hosts:
                 host = self.hosts[fact.host]
                 host.up, host.trouble, host.trouble_at = True, "", None  # it may have taken several tries
             case journal.HostTrouble() if fact.host in self.hosts:
-                self._host_trouble(self.hosts[fact.host], fact, when)
+                host = self.hosts[fact.host]
+                host.trouble, host.trouble_at = fact.reason, when
+                if host.up:  # it is ended for it, which may take longer than all that follows from it
+                    host.up, host.down_at = False, when
             case journal.HostDown() if fact.host in self.hosts:
                 self._host_down(self.hosts[fact.host], fact, when)
             case journal.HostGone() if fact.host in self.hosts and self.hosts[fact.host].down_at is not None:
@@ -91,22 +98,6 @@ class Seen:
             case journal.LogTrouble():
                 self.log_trouble = fact.reason
 
-    def _host_made(self, fact: journal.HostMade, when: datetime) -> None:
-        self.hosts[fact.host] = HostSeen(
-            fact.host,
-            fact.index,
-            fact.launcher,
-            ProcessId(fact.pid, fact.started),
-            made_at=when,
-            machine=fact.machine,
-        )
-        self.unset_limits.update(fact.unset)
-
-    def _host_trouble(self, host: HostSeen, fact: journal.HostTrouble, when: datetime) -> None:
-        host.trouble, host.trouble_at = fact.reason, when
-        if host.up:  # it is ended for it, which may take longer than all that follows from it
-            host.up, host.down_at = False, when
-
     def _host_down(self, host: HostSeen, fact: journal.HostDown, when: datetime) -> None:
         host.trouble = host.trouble or fact.reason
         host.memory_limit_hit = fact.memory
@@ -122,18 +113,12 @@ class Seen:
         launcher.workers = tuple(replace(host) for host in then)
 
     def _rank_started(self, fact: RankStarted, when: datetime) -> None:
-        world = (fact.attempt, fact.world)
         self.ranks_may_fail = fact.survives
-        if world != self.world:
-            self.world = world
+        if self.world != (fact.attempt, fact.world):
+            self.world = (fact.attempt, fact.world)
             self.ranks.clear()
         self.ranks[fact.rank] = RankReport(
-            rank=fact.rank,
-            host=fact.host,
-            world_size=fact.size,
-            local_rank=fact.local,
-            pid=fact.pid,
-            started_at=when,
+            rank=fact.rank, host=fact.host, world_size=fact.size, local_rank=fact.local, pid=fact.pid, started_at=when
         )
 
     def _rank_ended(self, report: RankReport, fact: journal.RankEnd, when: datetime) -> None:

@@ -1,7 +1,6 @@
 """What a host of a job is given: variables, folder, volumes, limits. Decided here, carried out by the job agent.
 
-Also the judge of what this engine cannot honour: that is refused before anything starts, in words
-that say what to change.
+What cannot be honoured is refused before anything starts, in words that say what to change.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from oarsman import names
 from oarsman.engines.hosts.core import shims
 from oarsman.engines.hosts.core.cgroups import Slices
 from oarsman.engines.hosts.core.host_specs import HostSpecs
-from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount
-from oarsman.engines.hosts.core.separation import Separation, ip_command, only_loopback
+from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount, Separation
+from oarsman.engines.hosts.core.linux import ip_command, only_loopback
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.local.host import address_of
 from oarsman.job.job import Container, Implementation, Job, Role, Volume, VolumeMount
@@ -66,8 +65,7 @@ def _container_refusals(container: Container, where: str, folder: Path) -> Itera
     if container.env_from:
         yield _about(f"{where}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
     if container.working_dir and not (folder / container.working_dir).is_dir():
-        why = Text("{path} is not a folder on this machine", path=container.working_dir)
-        yield _about(f"{where}.workingDir", why)
+        yield _about(f"{where}.workingDir", Text("{path} is not a folder on this machine", path=container.working_dir))
 
 
 def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Separation) -> Iterator[str]:
@@ -80,8 +78,8 @@ def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Sepa
         return
     if volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
         yield _about(field, Text("{path} does not exist on this machine", path=volume.host_path))
-    if _is_in_place(volume, mount):
-        return
+    if volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path:
+        return  # a folder of the machine, wanted under its own name: it can be had without a mount too
     if not separation.mounts:
         yield _about(field, Text("this machine allows no private mounts ({why})", why=separation.trouble))
     if not os.path.exists(mount.mount_path):
@@ -97,11 +95,6 @@ def _is_made(volume: Volume) -> bool:
     """Whether its folder is made for the job if it is not there."""
     in_memory = volume.kind == "emptyDir" and volume.medium == "Memory"
     return (volume.kind == "emptyDir" and not in_memory) or volume.host_path_type == "DirectoryOrCreate"
-
-
-def _is_in_place(volume: Volume, mount: VolumeMount) -> bool:
-    """A folder of the machine, wanted under its own name: it can be had without a mount too."""
-    return volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path
 
 
 def wants_private_network(job: Job, separation: Separation) -> bool:
@@ -138,16 +131,13 @@ class LocalHostSpecs(HostSpecs):
     master_port: int = PRIVATE_MASTER_PORT
 
     def specification(self) -> JobSpec:
-        return (
-            super()
-            .specification()
-            ._replace(
-                separation=self.separation,
-                network="private" if self.private else "host",
-                ip=ip_command(),
-                cgroups=self.slices,
-                master_port=self.master_port,
-            )
+        spec = super().specification()
+        return spec._replace(
+            separation=self.separation,
+            network="private" if self.private else "host",
+            ip=ip_command(),
+            cgroups=self.slices,
+            master_port=self.master_port,
         )
 
     @cached_property

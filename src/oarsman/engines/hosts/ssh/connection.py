@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Any
 
-from oarsman.engines.hosts.core import framing, process
+from oarsman.engines.hosts.core import messages, process
 from oarsman.engines.hosts.core.messages import (
     COMMANDS,
     RANKS,
@@ -174,7 +174,7 @@ class RemoteCommands:
         try:
             if member is None:
                 raise OSError(f"{host} is not a host of this job")
-            channel = framing.connect(f"{self._run_folder}/h/{member}")
+            channel = messages.connect(f"{self._run_folder}/h/{member}")
         except OSError as error:
             self._answer(asker, "err", scripts.packed(f"ssh: {host}: {error.strerror or error}\n"))
             self._answer(asker, "ended", "255")
@@ -229,7 +229,7 @@ class RemoteCommands:
 
     def _hear(self, remote_command: RemoteCommand) -> None:
         result, _ = RESULTS.receive(remote_command.host)
-        if isinstance(result, framing.Unknown):
+        if isinstance(result, messages.Unknown):
             return
         remote_command.exit = result.exit if result is not None else 255
         self._forget(remote_command.host)
@@ -267,7 +267,7 @@ class RemoteRanks:
         with contextlib.suppress(OSError, ValueError):
             label, rank, size, local, pid = facts.split()
             attempt, world, survives = label.split(":")
-            teller = self.tellers[label, rank] = framing.connect(self._agent)
+            teller = self.tellers[label, rank] = messages.connect(self._agent)
             host = member_of(self._members, int(local))
             told = RankStarted(
                 int(rank), int(size), int(local), host, int(attempt), world, survives == "1", pid=int(pid)
