@@ -143,14 +143,10 @@ class HostNetwork(ABC):
         return f"{self.run_folder}/h/{name}"
 
 
-def report(channel: socket.socket, what: HostReport) -> None:
+def report_failure(channel: socket.socket, error: BaseException) -> None:
     """A host's word to its job agent."""
     with contextlib.suppress(OSError):
-        messages.HOST_REPORTS.send(channel, what)
-
-
-def report_failure(channel: socket.socket, error: BaseException) -> None:
-    report(channel, messages.InTrouble(str(error) or repr(error)))
+        messages.HOST_REPORTS.send(channel, messages.InTrouble(str(error) or repr(error)))
 
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
@@ -199,7 +195,8 @@ class Host(ABC, Generic[C]):
 
     # -- the job agent -----------------------------------------------------------------------------------------
     def _tell(self, what: HostReport) -> None:
-        report(self.agent, what)
+        with contextlib.suppress(OSError):
+            messages.HOST_REPORTS.send(self.agent, what)
 
     def _obey(self, agent: socket.socket) -> None:
         order, _ = messages.HOST_ORDERS.receive(agent)

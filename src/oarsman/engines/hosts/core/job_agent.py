@@ -42,7 +42,6 @@ class JobAgent:
     launcher: Launcher | None = None
     waiting_attempt: int | None = None  # of a launcher that was ordered before its host was up
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
-    connections: set[socket.socket] = field(default_factory=set)
     output_seen: int = 0  # newest attempt that has written something
     ending: bool = False
     last_pulse: float = 0.0
@@ -100,7 +99,6 @@ class JobAgent:
     # -- who calls --------------------------------------------------------------------------------
     def _accept(self, server: socket.socket) -> None:
         caller, _ = server.accept()
-        self.connections.add(caller)
         self._watch(caller, self._serve)
 
     def _serve(self, caller: socket.socket) -> None:
@@ -126,7 +124,6 @@ class JobAgent:
         self._rank_ended(caller, RankEnded(128 + signal.SIGKILL, int(signal.SIGKILL), lines))
         self.selector.unregister(caller)
         self.listeners.discard(caller)
-        self.connections.discard(caller)
         caller.close()
 
     def _obey(self, caller: socket.socket, order: messages.Order | messages.Unknown) -> messages.Answer:
@@ -160,11 +157,8 @@ class JobAgent:
             return
         self.spec = read_spec(self.folder)
         spec = self.spec.hosts[name]
-        # What it must not inherit: above all the other hosts' lifelines.
-        sockets = [*(host.channel for host in self.hosts.values()), *self.connections]
-        fds = [sock.fileno() for sock in sockets]
-        fds += [self.launcher.channel.fileno(), *self.launcher.streams] if self.launcher is not None else []
-        host, unset = self.network.add(name, spec, now=time.monotonic(), close=[fd for fd in fds if fd >= 0])
+        watched = [key.fd for key in self.selector.get_map().values()]  # above all the other hosts' lifelines
+        host, unset = self.network.add(name, spec, now=time.monotonic(), close=watched)
         self.hosts[name] = host
         self._watch(host.channel, lambda _: self._hear(host))
         address = self.network.address(spec)

@@ -26,13 +26,15 @@ _IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ra
 _DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
 _QUIET_SECONDS = 10.0  # how long a host may say nothing of the output that it has yet to hand on
 
+HostOf = Callable[[int], str]  # where a rank runs
+
 
 @dataclass(slots=True)
 class Launcher:
     attempt: int
     channel: socket.socket
     streams: dict[int, Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
-    relayed: Relayed | None = None  # where output goes that does not come through it
+    relayed: RankLogs | None = None  # where output goes that does not come through it
     lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
     exit: Exited | None = None
     drain_until: float = 0.0
@@ -49,18 +51,11 @@ class Launcher:
     # -- its life ----------------------------------------------------------------------------------
     @classmethod
     def start(
-        cls,
-        attempt: int,
-        argv: Sequence[str],
-        *,
-        host: str,
-        socket_path: str,
-        logs: str,
-        host_of: Callable[[int], str] | None,
+        cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str, host_of: HostOf | None
     ) -> Launcher:
         """host_of: where a rank runs; needed if the ranks are elsewhere."""
         os.makedirs(logs, exist_ok=True)
-        relayed = Relayed(logs, host_of) if host_of is not None else None
+        relayed = RankLogs(logs, host_of) if host_of is not None else None
         launcher = cls(attempt, messages.connect(socket_path), {}, relayed)
         ends = []
         for stream in ("out", "err"):
@@ -235,13 +230,12 @@ class Ranks(dict[socket.socket, Rank]):
                 journal.note(RankLines(rank.facts.attempt, rank.facts.world, rank.facts.rank, lines[-40:]))
 
 
-class Relayed:
-    """Output that does not come through the launcher. A script may launch more than once: each launch makes a world.
-    `host_of` knows where a rank runs."""
+class RankLogs:
+    """Of ranks elsewhere; `host_of` knows where one runs. A script may launch more than once: each launch makes a
+    world. `beside` is as for Recorder."""
 
-    def __init__(self, folder: str, host_of: Callable[[int], str]) -> None:
-        self._folder = folder
-        self._host_of = host_of
+    def __init__(self, folder: str, host_of: HostOf, *, beside: Recorder | None = None) -> None:
+        self._folder, self._host_of, self._beside = folder, host_of, beside
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
         self._recorders: dict[tuple[str, int, str], Recorder] = {}
 
@@ -251,9 +245,9 @@ class Relayed:
             if len(self._recorders) > self._most:  # of a thousand worlds most are over; others go on in the same files
                 oldest = list(self._recorders)[1]  # the first has open what the others share
                 self._recorders.pop(oldest).finish()
-            first = next(iter(self._recorders.values()), None)
+            beside = self._beside or next(iter(self._recorders.values()), None)
             recorder = self._recorders[world, rank, stream] = Recorder(
-                self._folder, rank=str(rank), host=self._host_of(rank), stream=stream, merge=True, beside=first
+                self._folder, rank=str(rank), host=self._host_of(rank), stream=stream, merge=True, beside=beside
             )
         recorder.feed(data)
 
@@ -265,14 +259,12 @@ class Relayed:
 
 
 class TaggedRecorder:
-    """One stream of the launcher. `host_of` knows where a rank runs."""
+    """One stream of a launcher elsewhere, with lines of its ranks among its own."""
 
-    def __init__(self, folder: str, *, host: str, stream: str, host_of: Callable[[int], str]) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, *, host: str, stream: str, host_of: HostOf) -> None:
         self._stream = stream
-        self._host_of = host_of
         self._own = Recorder(folder, rank="-", host=host, stream=stream, merge=True)
-        self._ranks: dict[tuple[int, str], Recorder] = {}
+        self._ranks = RankLogs(folder, host_of, beside=self._own)
         self._tags = Tags()
         self.by_hydra = False  # tags say nothing about the stream
         self._partial = b""
@@ -287,8 +279,8 @@ class TaggedRecorder:
             self._hear(self._partial)
         for spoken in self._tags.rest():
             self._record(spoken)
-        for recorder in (*self._ranks.values(), self._own):
-            recorder.finish()
+        self._ranks.finish()
+        self._own.finish()
 
     def last_lines(self) -> list[str]:
         """The launcher's own."""
@@ -303,16 +295,5 @@ class TaggedRecorder:
         text = spoken.text.encode("utf-8", "surrogateescape") + b"\n"
         if spoken.rank is None:
             self._own.feed(text)
-            return
-        stream = self._stream if self.by_hydra else spoken.stream
-        recorder = self._ranks.get((spoken.rank, stream))
-        if recorder is None:
-            recorder = self._ranks[spoken.rank, stream] = Recorder(
-                self._folder,
-                rank=str(spoken.rank),
-                host=self._host_of(spoken.rank),
-                stream=stream,
-                merge=True,
-                beside=self._own,
-            )
-        recorder.feed(text)
+        else:
+            self._ranks.feed("", spoken.rank, self._stream if self.by_hydra else spoken.stream, text)

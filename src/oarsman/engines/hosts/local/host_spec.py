@@ -32,12 +32,8 @@ _FOREIGN = re.compile(
 )
 
 
-def refusal(job: Job, *, folder: Path, separation: Separation) -> str | None:
-    """The first thing in this job that cannot be honoured on this machine, or None."""
-    return next(all_refusals(job, folder=folder, separation=separation), None)
-
-
 def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[str]:
+    """What of this job cannot be honoured on this machine."""
     if not job.launcher.container.argv:
         yield Text(
             "the launcher has no command. Images are not run on this machine, so there is no entry point to fall back "
@@ -167,16 +163,25 @@ class LocalHostSpecs(HostSpecs):
         return {key: value for key, value in self.environment.items() if not _FOREIGN.match(key)}
 
     def _ours(self, member: str) -> dict[str, str]:
+        job, family = self.job, self.mpi.family
         agent = f"{self.run_folder}/bin/ssh"
         hostfile = f"{self._etc}/{names.HOSTFILE}"
-        given = launcher_variables(hostfile=hostfile, agent=agent, slots=self.job.slots_per_worker)
-        if not self.is_launcher(member):  # a daemon on a worker may have to reach further workers
+        given = dict(launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker))
+        if self.is_launcher(member):  # what its shims want to know
+            rewrite = job.rewrites_launch_line and family.implementation is Implementation.OPENMPI
+            given |= {
+                "OARSMAN_MPI": self.mpi.folder,
+                "OARSMAN_FAMILY": family.value,
+                "OARSMAN_HOSTS": " ".join(job.hosts),
+                "OARSMAN_SLOTS": str(job.slots_per_worker),
+                "OARSMAN_MASTER_PORT": str(self.master_port),
+                "OARSMAN_REWRITE": "1" if rewrite else "0",
+                "OARSMAN_RANK": "\n".join([*shims.starter(), "rank"]),
+            }
+        else:  # a daemon on a worker may have to reach further workers
             given = {key: value for key, value in given.items() if value == agent}
-        return {**given, **self._common(), **self._for_shims(member), **self._own(member)}
-
-    def _common(self) -> dict[str, str]:
-        variables = {
-            names.ENV_JOB: self.job.uid,
+        given |= {
+            names.ENV_JOB: job.uid,
             "OARSMAN_RUN": self.run_folder,
             "OARSMAN_LOGS": f"{self.job_folder}/logs",
             "OMPI_MCA_btl": "^ofi",  # it costs a second per start and serves no purpose on one machine
@@ -186,28 +191,12 @@ class LocalHostSpecs(HostSpecs):
             "I_MPI_PIN": "0",
         }
         if os.getuid() == 0:
-            variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            given |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         if not self.separation.names:
-            variables |= {"OARSMAN_PLAIN": "1"}
-        if self.job.slots > capacity.cpu_count():
-            variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
-        return variables
-
-    def _for_shims(self, member: str) -> dict[str, str]:
-        """What the launcher's shims want to know."""
-        if not self.is_launcher(member):
-            return {}
-        job, family = self.job, self.mpi.family
-        rewrite = job.rewrites_launch_line and family.implementation is Implementation.OPENMPI
-        return {
-            "OARSMAN_MPI": self.mpi.folder,
-            "OARSMAN_FAMILY": family.value,
-            "OARSMAN_HOSTS": " ".join(job.hosts),
-            "OARSMAN_SLOTS": str(job.slots_per_worker),
-            "OARSMAN_MASTER_PORT": str(self.master_port),
-            "OARSMAN_REWRITE": "1" if rewrite else "0",
-            "OARSMAN_RANK": "\n".join([*shims.starter(), "rank"]),
-        }
+            given["OARSMAN_PLAIN"] = "1"
+        if job.slots > capacity.cpu_count():
+            given["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        return given | self._own(member)
 
     def _own(self, member: str) -> dict[str, str]:
         """What differs from host to host."""

@@ -49,13 +49,12 @@ class LocalTransport:
         self._slices = cgroups.find()
 
     def refusal(self, assignment: Assignment) -> str | None:
-        job = assignment.job
-        reason = host_spec.refusal(job, folder=assignment.folder, separation=self._separation)
-        if reason is None and not assignment.folder.is_dir():
-            reason = Text("the folder it was submitted from is gone: {folder}", folder=assignment.folder)
-        if reason is None and _mpi(assignment) is None:
-            reason = installed_mpi.explain_absence(job)
-        return reason
+        job, folder = assignment.job, assignment.folder
+        for reason in host_spec.all_refusals(job, folder=folder, separation=self._separation):
+            return reason
+        if not folder.is_dir():
+            return Text("the folder it was submitted from is gone: {folder}", folder=folder)
+        return installed_mpi.explain_absence(job) if _mpi(assignment) is None else None
 
     def remarks(self, job: Job) -> list[str]:
         return host_spec.remarks(job, self._separation, self._slices)
