@@ -116,8 +116,7 @@ def far(stage: Stage) -> Iterator[socket.socket]:
     """The channel of a host elsewhere, which hands on what its ranks write; the launcher and its rank have ended."""
     ours, theirs = socket.socketpair()
     group = cast(Group, SimpleNamespace(out_of_memory_kills=lambda: 0))
-    now = time.monotonic()
-    host = RunningHost("a-worker-0", an_ssh_host(hands_on=True), ProcessId(0, ""), ours, group, last_seen=now, up=True)
+    host = RunningHost("a-worker-0", an_ssh_host(hands_on=True), ProcessId(0, ""), ours, group, up=True)
     stage.agent.hosts[host.name] = host
     stage.agent._watch(ours, lambda _: stage.agent._hear(host))
     assert stage.agent.launcher is not None

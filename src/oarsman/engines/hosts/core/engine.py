@@ -29,6 +29,7 @@ from oarsman.plan import actions
 from oarsman.text.sentence import Text
 
 _ANSWER_WITHIN = 60.0
+FolderOf = Callable[[str], Path]  # by a job's uid
 
 
 class Transport(Protocol):
@@ -84,13 +85,7 @@ class Watched:
 
 
 class HostsEngine:
-    def __init__(
-        self,
-        *,
-        job_folder: Callable[[str], Path],
-        run_folder: Callable[[str], Path],
-        transport: Transport | None = None,
-    ) -> None:
+    def __init__(self, *, job_folder: FolderOf, run_folder: FolderOf, transport: Transport | None = None) -> None:
         self._transport = transport or LocalTransport()
         self.name = self._transport.name
         self._job_folder = job_folder
@@ -113,7 +108,6 @@ class HostsEngine:
             if watched.listener is not None:
                 watched.listener.cancel()
 
-    # -- seeing --------------------------------------------------------------------------------------
     async def observe(self, assignment: Assignment) -> Observed:
         job = assignment.job
         watched = self._of(job)
@@ -152,7 +146,6 @@ class HostsEngine:
             watched.refusal = await asyncio.to_thread(self._transport.refusal, assignment)
         return watched.refusal
 
-    # -- doing ---------------------------------------------------------------------------------------
     async def apply(self, assignment: Assignment, action: actions.Action) -> None:
         job = assignment.job
         watched = self._of(job)
@@ -191,8 +184,11 @@ class HostsEngine:
     async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
         """Write the specification anew and have a job agent running. Cheap when both are there."""
         uid = assignment.job.uid
+        others = (other.folder for key, other in self._watched.items() if key != uid and other.agent_alive)
+        specs = filter(None, map(find_spec, others))
+        taken = {device for spec in specs for devices in spec.gpus.values() for device in devices}
         await self._transport.prepare(
-            assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid)
+            assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=taken
         )
         if not watched.agent_alive:
             await start_agent(watched.folder)
@@ -237,7 +233,6 @@ class HostsEngine:
         await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
         await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
 
-    # -- keeping touch -------------------------------------------------------------------------------
     def _of(self, job: Job) -> Watched:
         if job.uid not in self._watched:
             self._watched[job.uid] = Watched(self._job_folder(job.uid))
@@ -247,11 +242,6 @@ class HostsEngine:
         if watched.listener is None or watched.listener.done():
             path = self._run_folder(uid) / job_agent.CONTROL
             watched.listener = asyncio.create_task(listen_to(path, lambda: self._notify(uid)))
-
-    def _taken_gpus(self, but: str) -> set[str]:
-        alive = (watched.folder for uid, watched in self._watched.items() if uid != but and watched.agent_alive)
-        specs = (spec for spec in map(find_spec, alive) if spec is not None)
-        return {device for spec in specs for devices in spec.gpus.values() for device in devices}
 
 
 def _worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tuple[Member, ...]:

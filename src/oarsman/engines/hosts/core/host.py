@@ -26,7 +26,8 @@ class RunningHost:
     process: process.ProcessId
     channel: socket.socket
     group: cgroups.Group
-    last_seen: float
+    unset: Sequence[str] = ()  # limits that could not be set
+    last_seen: float = field(default_factory=time.monotonic)
     up: bool = False
     ending: bool = False  # it was told to end
     dying: bool = False  # its channel closed without that
@@ -106,8 +107,8 @@ class HostNetwork(ABC):
     def ping(self, host: RunningHost) -> None:
         host.tell(messages.Ping())
 
-    def add(self, name: str, spec: HostSpec, *, now: float, close: Sequence[int]) -> tuple[RunningHost, list[str]]:
-        """Start a host; it says on its channel when it is up. Also says which limits could not be set."""
+    def add(self, name: str, spec: HostSpec, close: Sequence[int]) -> RunningHost:
+        """Start a host, which closes what it must not have; it says on its channel when it is up."""
         group = cgroups.group_of(self._slices, self._uid, "launcher" if spec.launcher else str(spec.index))
         unset = group.make(memory_bytes=spec.memory, cpus=spec.cpus)
         os.makedirs(spec.temp, exist_ok=True)
@@ -115,7 +116,7 @@ class HostNetwork(ABC):
         pid = self._start(name, spec, theirs, group, [ours.fileno(), *close])
         theirs.close()
         identity = (process.identify(pid) if pid else None) or process.ProcessId(0, "")
-        return RunningHost(name, spec, identity, ours, group, last_seen=now), unset
+        return RunningHost(name, spec, identity, ours, group, unset)
 
     @abstractmethod
     def _start(
@@ -193,7 +194,6 @@ class Host(ABC, Generic[C]):
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(thing)
 
-    # -- the job agent -----------------------------------------------------------------------------------------
     def _tell(self, what: HostReport) -> None:
         with contextlib.suppress(OSError):
             messages.HOST_REPORTS.send(self.agent, what)
@@ -212,10 +212,8 @@ class Host(ABC, Generic[C]):
             case messages.EndHost(grace):
                 self._end(grace)
 
-    # -- commands ----------------------------------------------------------------------------------------------
     def _accept(self, server: socket.socket) -> None:
-        caller, _ = server.accept()
-        self._watch(caller, self._serve)
+        self._watch(server.accept()[0], self._serve)
 
     def _serve(self, caller: socket.socket) -> None:
         message, fds = messages.COMMANDS.receive(caller)
@@ -254,7 +252,6 @@ class Host(ABC, Generic[C]):
         with contextlib.suppress(OSError):
             messages.RESULTS.send(caller, result)
 
-    # -- time --------------------------------------------------------------------------------------------------
     def _deadlines(self) -> list[float | None]:
         return [self.ending_by, *(command.kill_at for command in self.commands.values())]
 
@@ -272,7 +269,6 @@ class Host(ABC, Generic[C]):
         if self.ending_by is not None and now >= self.ending_by:
             self._end_now()
 
-    # -- what differs --------------------------------------------------------------------------------------------
     @abstractmethod
     def _begin(self) -> None: ...
 

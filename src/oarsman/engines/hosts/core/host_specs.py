@@ -127,7 +127,6 @@ class HostSpecs(ABC):
             known |= {f"metadata.{kind}['{key}']": str(value) for key, value in (metadata.get(kind) or {}).items()}
         return {name: known.get(path, "") for name, path in wanted.items()}
 
-    # -- what differs --------------------------------------------------------------------------------------
     @property
     @abstractmethod
     def _etc(self) -> str:

@@ -51,7 +51,6 @@ class JobAgent:
     def __post_init__(self) -> None:
         self.ranks = Ranks(f"{self.folder}/logs")
 
-    # -- the loop -------------------------------------------------------------------------------
     def run(self, ready: int) -> None:
         """Keep the job until told to end. `ready` is told when orders can be taken."""
         woken = process.wake_pipe()
@@ -96,10 +95,8 @@ class JobAgent:
             except OSError:
                 self.listeners.discard(listener)
 
-    # -- who calls --------------------------------------------------------------------------------
     def _accept(self, server: socket.socket) -> None:
-        caller, _ = server.accept()
-        self._watch(caller, self._serve)
+        self._watch(server.accept()[0], self._serve)
 
     def _serve(self, caller: socket.socket) -> None:
         message, fds = messages.CALLS.receive(caller)
@@ -151,20 +148,17 @@ class JobAgent:
             return messages.Failed(name, f"{type(error).__name__}: {error}")
         return messages.Done(name)
 
-    # -- hosts ------------------------------------------------------------------------------------
     def _start_host(self, name: str) -> None:
         if name in self.hosts or self.ending:
             return
         self.spec = read_spec(self.folder)
         spec = self.spec.hosts[name]
-        watched = [key.fd for key in self.selector.get_map().values()]  # above all the other hosts' lifelines
-        host, unset = self.network.add(name, spec, now=time.monotonic(), close=watched)
-        self.hosts[name] = host
+        # It inherits nothing that is watched here, above all not the other hosts' lifelines.
+        close = [key.fd for key in self.selector.get_map().values()]
+        host = self.hosts[name] = self.network.add(name, spec, close)
         self._watch(host.channel, lambda _: self._hear(host))
-        address = self.network.address(spec)
-        self.journal.note(
-            journal.HostMade(name, spec.index, spec.launcher, *host.process, address, unset, spec.machine)
-        )
+        made = (name, spec.index, spec.launcher, *host.process, self.network.address(spec), host.unset, spec.machine)
+        self.journal.note(journal.HostMade(*made))
 
     def _hear(self, host: RunningHost) -> None:
         said, _ = messages.HOST_REPORTS.receive(host.channel)
@@ -211,12 +205,12 @@ class JobAgent:
         self.network.remove(host)
         self._note(journal.HostDown(host.name, reason, memory))
 
-    # -- the pulse ---------------------------------------------------------------------------------
     def _tick(self) -> None:
         now = time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
             # Leftovers of the attempt end, but not before every rank's output is on disk.
-            if not self.launcher.swept and (self.ranks.all_ended() or now >= self.launcher.sweep_due):
+            recorded = all(rank.ended for rank in self.ranks.values())
+            if not self.launcher.swept and (recorded or now >= self.launcher.sweep_due):
                 self.launcher.swept = True
                 self.hosts.sweep()
             if self.launcher.drained(now, self.hosts.output_awaited()):
@@ -242,14 +236,12 @@ class JobAgent:
                 self.hosts.sweep()
 
     def _silent(self, host: RunningHost) -> None:
-        seconds = self.spec.silence
-        who = host.spec.machine or Text("it")
+        who, seconds = host.spec.machine or Text("it"), self.spec.silence
         reason = Text("{who} gave no sign of life for {seconds} seconds", who=who, seconds=seconds)
         self.journal.note(journal.HostTrouble(host.name, reason))
         host.ending = True
         process.send_signal(host.process, signal.SIGKILL)
 
-    # -- the launcher ------------------------------------------------------------------------------
     def _start_launcher(self, attempt: int) -> None:
         if self.launcher is not None:
             return
@@ -347,7 +339,6 @@ class JobAgent:
         if self.launcher is not None:
             self.launcher.stop(self.spec.grace)
 
-    # -- ranks -------------------------------------------------------------------------------------
     def _rank_ended(self, caller: socket.socket, end: RankEnded) -> None:
         rank = self.ranks.ended(caller, end.exit)
         if rank is None:
@@ -363,16 +354,17 @@ class JobAgent:
         self._note(journal.RankEnd(*world, end.exit, end.signal, memory, end.lines, end.reason, end.at))
 
     def _host_of(self, number: int) -> str:
-        """Of a rank elsewhere; its lines may be here before its own word is."""
+        """Of a rank elsewhere; its lines may be here before its own word is. A script may launch more than once: the
+        newest rank of that number counts."""
         planned = self.launcher.hosts[number : number + 1] if self.launcher is not None else ()
-        return str([self.spec.launcher_host, *planned, *self.ranks.hosts_of(number)][-1])
+        known = [rank.facts.host for rank in self.ranks.values() if rank.facts.rank == number]
+        return [self.spec.launcher_host, *planned, *known][-1]
 
     def _saw_output(self, attempt: int) -> None:
         if attempt > self.output_seen:
             self.output_seen = attempt
             self._note(journal.OutputBegan(attempt))
 
-    # -- the end ---------------------------------------------------------------------------------
     def end(self) -> None:
         """Everything ends: the launcher gets its grace, then the hosts theirs."""
         if self.ending:

@@ -48,7 +48,6 @@ class Launcher:
     swept: bool = False  # what it left behind on the hosts was ended
     unrecorded: bool = False  # its log could not be written, which was said
 
-    # -- its life ----------------------------------------------------------------------------------
     @classmethod
     def start(
         cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str, host_of: HostOf | None
@@ -107,7 +106,6 @@ class Launcher:
             if by_hydra and isinstance(recorder, TaggedRecorder):
                 recorder.by_hydra = True
 
-    # -- its output --------------------------------------------------------------------------------
     def record(self, fd: int) -> bool:
         """Write down what is there; False at the end of the stream. OSError: the log cannot be written."""
         try:
@@ -136,7 +134,6 @@ class Launcher:
         with contextlib.suppress(OSError):
             recorder.finish()
 
-    # -- its deadlines -----------------------------------------------------------------------------
     def rank_failed(self) -> None:
         self.end_by = self.end_by or time.monotonic() + _NOTICE_SECONDS
 
@@ -163,9 +160,7 @@ class Launcher:
 
     def drained(self, now: float, awaited: bool) -> bool:
         """awaited: hosts have yet to hand on what their ranks wrote."""
-        if not self.swept:
-            return False
-        return (not self.streams and not awaited) or now >= self._drained_by(awaited)
+        return self.swept and ((not self.streams and not awaited) or now >= self._drained_by(awaited))
 
     def patience(self, awaited: bool) -> float:
         """Seconds until something is due after its end."""
@@ -205,16 +200,9 @@ class Ranks(dict[socket.socket, Rank]):
         rank.ended, rank.failed = True, code != 0
         return rank
 
-    def all_ended(self) -> bool:
-        return all(rank.ended for rank in self.values())
-
     def world_ended(self, last: Rank) -> bool:
         world = [rank for rank in self.values() if rank.facts.world == last.facts.world]
         return len(world) == last.facts.size and all(rank.ended for rank in world)
-
-    def hosts_of(self, number: int) -> list[str]:
-        """Those of all ranks with this number, the newest last: a script may launch more than once."""
-        return [rank.facts.host for rank in self.values() if rank.facts.rank == number]
 
     def last_lines(self, caller: socket.socket) -> list[str]:
         if caller not in self:

@@ -14,7 +14,6 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,24 +91,19 @@ class LocalHostNetwork(HostNetwork):
             self._first_child(name, spec, channel, ready_write, go_read)
         os.close(ready_write)
         os.close(go_read)
-        pid = self._plug_in(first, spec, ready_read, go_write)
-        os.waitpid(first, 0)
-        return pid
-
-    def _plug_in(self, child: int, spec: LocalHostSpec, ready_read: int, go_write: int) -> int:
-        """Give the new host its cable, let it go on, and learn its process number."""
         with os.fdopen(ready_read, "rb") as ready:
             if ready.read(1) == b"r" and self.private_network:
                 cable = "cl" if spec.launcher else f"c{spec.index}"
                 with contextlib.suppress(OSError):  # the host will say that it has no network
-                    made = f"link add {cable} type veth peer name eth0 netns {child}"
+                    made = f"link add {cable} type veth peer name eth0 netns {first}"
                     run_ip(self._ip, [made, f"link set {cable} master {_BRIDGE} up"])
             with contextlib.suppress(BrokenPipeError):
                 os.write(go_write, b"g")
             os.close(go_write)
-            return int(ready.read() or 0)
+            pid = int(ready.read() or 0)
+        os.waitpid(first, 0)
+        return pid
 
-    # -- in the children ------------------------------------------------------------------------
     def _first_child(self, name: str, spec: LocalHostSpec, channel: socket.socket, ready: int, go: int) -> NoReturn:
         have = self.separation
         try:
@@ -185,7 +179,6 @@ class LocalHost(Host[Command]):
             self._watch(self.heartbeat, self._answer_ping)
         self._tell(Up())
 
-    # -- commands ----------------------------------------------------------------------------------
     def _take(self, caller: socket.socket, command: RunCommand, fds: list[int]) -> None:
         pid = os.fork()
         if pid == 0:
@@ -204,7 +197,6 @@ class LocalHost(Host[Command]):
             if pid in self.commands:
                 self._ended(self.commands[pid], Exited(*process.exit_of(status)))
 
-    # -- pings -------------------------------------------------------------------------------------
     def _halted(self) -> bool:
         """A halted daemon makes the whole host silent, as it would be on a network."""
         return any(process.stopped(pid) for pid in self.commands)
@@ -218,7 +210,6 @@ class LocalHost(Host[Command]):
         if not self._halted():
             self._tell(Alive())
 
-    # -- the end -----------------------------------------------------------------------------------
     def _sweep(self, _number: int) -> None:
         self._signal_everything(signal.SIGKILL)
 
@@ -270,4 +261,3 @@ def _become(argv: Sequence[str], environment: Mapping[str, str], folder: str, fd
     except BaseException as error:
         os.write(2, f"oarsman: cannot start {argv[0]}: {error!r}\n".encode())
         os._exit(126)
-    sys.exit(0)

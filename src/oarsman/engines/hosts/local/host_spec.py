@@ -21,7 +21,7 @@ from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount, S
 from oarsman.engines.hosts.core.linux import ip_command, only_loopback
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.local.host import address_of
-from oarsman.job.job import Container, Implementation, Job, Role, Volume, VolumeMount
+from oarsman.job.job import Implementation, Job, Role, Volume, VolumeMount
 from oarsman.job.mpi import launcher_variables
 from oarsman.text.sentence import Text
 
@@ -48,20 +48,18 @@ def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[
             yield _about(f"{where}.initContainers", why)
         if len(role.containers) > 1:
             yield _about(f"{where}.containers", Text("only the MPI container runs on this machine; remove the others"))
-        yield from _container_refusals(role.container, f"{where}.containers[{role.main}]", folder)
-        for mount in role.container.mounts:
+        main, container = f"{where}.containers[{role.main}]", role.container
+        for variable in container.env:
+            if variable.other_source:
+                why = Text("{source} exists on Kubernetes only; give the value", source=variable.other_source)
+                yield _about(f"{main}.env[{variable.name}]", why)
+        if container.env_from:
+            yield _about(f"{main}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
+        if container.working_dir and not (folder / container.working_dir).is_dir():
+            why = Text("{path} is not a folder on this machine", path=container.working_dir)
+            yield _about(f"{main}.workingDir", why)
+        for mount in container.mounts:
             yield from _mount_refusals(role, mount, where, separation)
-
-
-def _container_refusals(container: Container, where: str, folder: Path) -> Iterator[str]:
-    for variable in container.env:
-        if variable.other_source:
-            why = Text("{source} exists on Kubernetes only; give the value", source=variable.other_source)
-            yield _about(f"{where}.env[{variable.name}]", why)
-    if container.env_from:
-        yield _about(f"{where}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
-    if container.working_dir and not (folder / container.working_dir).is_dir():
-        yield _about(f"{where}.workingDir", Text("{path} is not a folder on this machine", path=container.working_dir))
 
 
 def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Separation) -> Iterator[str]:

@@ -2,14 +2,13 @@
 
     rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT:SURVIVES program arguments...
 
-The launcher and the MPI library see an ordinary process: same standard input, same signals, same
-exit. THROUGH names the streams ("o", "e", "oe" or "") that must also flow through mpirun, because
-the user sends mpirun's output somewhere; all others go straight to the log files, which is faster.
-SURVIVES is 1 if the others may go on when this rank fails.
+The launcher and the MPI library see an ordinary process: same standard input, same signals, same exit. THROUGH names
+the streams ("o", "e", "oe" or "") that must also flow through mpirun, because the user sends mpirun's output somewhere;
+all others go straight to the log files, which is faster. SURVIVES is 1 if the others may go on when this rank fails.
 
-Three processes share the work. The first, which the launcher started, waits for the second, the
-user's program. The third keeps the output, in a session of its own: a launcher that kills the
-first two (Hydra does so the moment a rank calls MPI_Abort) takes not a byte of what they wrote.
+Three processes share the work. The first, which the launcher started, waits for the second, the user's program. The
+third keeps the output, in a session of its own: a launcher that kills the first two (Hydra does so the moment a rank
+calls MPI_Abort) takes not a byte of what they wrote.
 """
 
 import contextlib
