@@ -13,8 +13,9 @@ from oarsman.engines.hosts.local.host import LocalHostNetwork
 from oarsman.text.sentence import Text
 
 
-def main(folder: str) -> None:
+def main() -> None:
     """Become a daemon, tell the parent that all is well, keep the job until it ends."""
+    folder = sys.argv[1]
     spec = read_spec(folder)
     ready_read, ready_write = os.pipe()
     if os.fork():

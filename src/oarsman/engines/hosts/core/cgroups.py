@@ -50,12 +50,9 @@ class Group(NamedTuple):
         if self.slices.version == 2:
             memory_limits = {"memory.max": memory_bytes, "memory.swap.max": 0}
             cpu_limits = {"cpu.max": f"{quota} {_PERIOD_US}"}
-        missing = []
-        if memory_bytes is not None and not self._set(self.slices.memory, memory_limits):
-            missing.append("memory limit")
-        if cpus is not None and not self._set(self.slices.cpu, cpu_limits):
-            missing.append("CPU limit")
-        return missing
+        memory = memory_bytes is None or self._set(self.slices.memory, memory_limits)
+        cpu = cpus is None or self._set(self.slices.cpu, cpu_limits)
+        return ([] if memory else ["memory limit"]) + ([] if cpu else ["CPU limit"])
 
     def join(self) -> None:
         for folder in self._folders():

@@ -191,7 +191,13 @@ class HostsEngine:
             assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=taken
         )
         if not watched.agent_alive:
-            await start_agent(watched.folder)
+            words = [*shims.starter(), "job-agent", str(watched.folder)]
+            agent = await asyncio.create_subprocess_exec(
+                *words, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
+            )
+            _, trouble = await agent.communicate()
+            if agent.returncode != 0:
+                raise RetryableError(Text("the job agent could not start: {why}", why=trouble.decode(errors="replace")))
             watched.look()
         self._listen(uid, watched)
         if self._transport.far:
@@ -240,8 +246,20 @@ class HostsEngine:
 
     def _listen(self, uid: str, watched: Watched) -> None:
         if watched.listener is None or watched.listener.done():
-            path = self._run_folder(uid) / job_agent.CONTROL
-            watched.listener = asyncio.create_task(listen_to(path, lambda: self._notify(uid)))
+            watched.listener = asyncio.create_task(self._hear(uid))
+
+    async def _hear(self, uid: str) -> None:
+        """Notify after every fact the job agent noted, and once more when it is gone."""
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await asyncio.open_unix_connection(self._run_folder(uid) / job_agent.CONTROL)
+            try:
+                writer.write(messages.ORDERS.encode(messages.Listen()))
+                while True:
+                    await _receive(reader)
+                    self._notify(uid)
+            finally:
+                writer.close()
+        self._notify(uid)
 
 
 def _worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tuple[Member, ...]:
@@ -296,31 +314,6 @@ def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
         exit=launcher.exit,
         message=seen.log_trouble,
     )
-
-
-async def start_agent(folder: Path) -> None:
-    """Of the job whose specification is in this folder."""
-    words = [*shims.starter(), "job-agent", str(folder)]
-    agent = await asyncio.create_subprocess_exec(
-        *words, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
-    )
-    _, trouble = await agent.communicate()
-    if agent.returncode != 0:
-        raise RetryableError(Text("the job agent could not start: {why}", why=trouble.decode(errors="replace")))
-
-
-async def listen_to(path: Path, changed: Callable[[], None]) -> None:
-    """Call `changed` after every fact the job agent noted, and once more when it is gone."""
-    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-        reader, writer = await asyncio.open_unix_connection(path)
-        try:
-            writer.write(messages.ORDERS.encode(messages.Listen()))
-            while True:
-                await _receive(reader)
-                changed()
-        finally:
-            writer.close()
-    changed()
 
 
 async def _receive(reader: asyncio.StreamReader) -> messages.Answer | messages.Unknown:

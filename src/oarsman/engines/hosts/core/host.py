@@ -176,7 +176,8 @@ class Host(ABC, Generic[C]):
         woken = process.wake_pipe()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
-        self._watch(messages.listen(self.socket_path), self._accept)
+        server = messages.listen(self.socket_path)
+        self._watch(server, lambda _: self._watch(server.accept()[0], self._serve))
         self._watch(self.agent, self._obey)
         self._watch(woken, process.drain)
         self._begin()
@@ -189,10 +190,6 @@ class Host(ABC, Generic[C]):
 
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
         self.selector.register(thing, selectors.EVENT_READ, callback)
-
-    def _forget(self, thing: Any) -> None:
-        with contextlib.suppress(KeyError, ValueError):
-            self.selector.unregister(thing)
 
     def _tell(self, what: HostReport) -> None:
         with contextlib.suppress(OSError):
@@ -211,9 +208,6 @@ class Host(ABC, Generic[C]):
                 self._sweep(number)
             case messages.EndHost(grace):
                 self._end(grace)
-
-    def _accept(self, server: socket.socket) -> None:
-        self._watch(server.accept()[0], self._serve)
 
     def _serve(self, caller: socket.socket) -> None:
         message, fds = messages.COMMANDS.receive(caller)
@@ -234,7 +228,8 @@ class Host(ABC, Generic[C]):
 
     def _hang_up(self, caller: socket.socket) -> None:
         """The caller is gone: like a closed ssh connection, its command ends too."""
-        self._forget(caller)
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(caller)
         caller.close()
         for command in self._of(caller):
             self._signal(command, signal.SIGTERM)

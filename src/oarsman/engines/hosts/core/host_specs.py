@@ -83,6 +83,10 @@ class HostSpecs(ABC):
             argv = self._launched(argv)
         return with_install(job.annotation(names.ANNOTATION_INSTALL), argv)
 
+    def _node(self, member: str) -> str:
+        """The machine that a member is on; on one machine each is its own."""
+        return member
+
     def _local_path(self, text: str) -> str:
         """Where there is no /etc/mpi, what refers to it is pointed to where its files are."""
         return text.replace(names.MPI_CONFIG_DIR, self._etc)
@@ -134,9 +138,6 @@ class HostSpecs(ABC):
 
     @abstractmethod
     def address(self, member: str) -> str: ...
-
-    @abstractmethod
-    def _node(self, member: str) -> str: ...
 
     @abstractmethod
     def _host(self, member: str) -> HostSpec: ...

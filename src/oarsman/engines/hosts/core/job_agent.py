@@ -22,7 +22,7 @@ from oarsman.engines.hosts.core import journal, log_lines, messages, process
 from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
 from oarsman.engines.hosts.core.journal import Fact, Journal
-from oarsman.engines.hosts.core.launcher import Launcher, Ranks
+from oarsman.engines.hosts.core.launcher import Launcher, Rank, Ranks
 from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStarted
 from oarsman.text.sentence import Text
 
@@ -46,10 +46,7 @@ class JobAgent:
     ending: bool = False
     last_pulse: float = 0.0
     needed_at: float = 0.0  # when a launcher ran, or a supervisor listened
-    ranks: Ranks = field(init=False)  # of the present attempt
-
-    def __post_init__(self) -> None:
-        self.ranks = Ranks(f"{self.folder}/logs")
+    ranks: Ranks = field(default_factory=Ranks)  # of the present attempt
 
     def run(self, ready: int) -> None:
         """Keep the job until told to end. `ready` is told when orders can be taken."""
@@ -58,7 +55,7 @@ class JobAgent:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         server = messages.listen(f"{self.network.run_folder}/{CONTROL}")
-        self._watch(server, self._accept)
+        self._watch(server, lambda _: self._watch(server.accept()[0], self._serve))
         self._watch(woken, process.drain)
         if self.network.heartbeat is not None:
             self._watch(self.network.heartbeat, self.hosts.take_heartbeats)
@@ -95,9 +92,6 @@ class JobAgent:
             except OSError:
                 self.listeners.discard(listener)
 
-    def _accept(self, server: socket.socket) -> None:
-        self._watch(server.accept()[0], self._serve)
-
     def _serve(self, caller: socket.socket) -> None:
         message, fds = messages.CALLS.receive(caller)
         for fd in fds:
@@ -117,7 +111,7 @@ class JobAgent:
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose shim was killed says nothing more; that silence is its end.
-        lines = self.ranks.last_lines(caller)
+        lines = self._last_lines(self.ranks[caller]) if caller in self.ranks else []
         self._rank_ended(caller, RankEnded(128 + signal.SIGKILL, int(signal.SIGKILL), lines))
         self.selector.unregister(caller)
         self.listeners.discard(caller)
@@ -256,7 +250,7 @@ class JobAgent:
                 self.spec.launcher_argv,
                 host=name,
                 socket_path=self.network.socket_path(name),
-                logs=log_lines.attempt_folder(f"{self.folder}/logs", attempt),
+                logs=self._logs(attempt),
                 host_of=self._host_of if self.network.elsewhere else None,
             )
         except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
@@ -327,8 +321,10 @@ class JobAgent:
             self._lost(host, Text("all its processes were killed"))
         self._settle()
         launcher.close()
-        if self.network.elsewhere:
-            self.ranks.note_last_lines(self.journal)
+        if self.network.elsewhere:  # the ends of ranks are told at once, what they wrote before comes later
+            for rank in [each for each in self.ranks.values() if each.failed]:
+                if lines := self._last_lines(rank):
+                    self.journal.note(journal.RankLines(*rank.key, lines[-40:]))
         self.launcher = None
         code, number = launcher.result()
         memory = self.hosts.memory_killed(self.spec.launcher_host)
@@ -348,10 +344,15 @@ class JobAgent:
                 self.launcher.rank_failed()
             if self.spec.launcher_is_mpirun:
                 self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
-        facts = rank.facts
-        memory = end.signal == signal.SIGKILL and self.hosts.memory_killed(facts.host)
-        world = (facts.attempt, facts.world, facts.rank)
-        self._note(journal.RankEnd(*world, end.exit, end.signal, memory, end.lines, end.reason, end.at))
+        memory = end.signal == signal.SIGKILL and self.hosts.memory_killed(rank.facts.host)
+        self._note(journal.RankEnd(*rank.key, end.exit, end.signal, memory, end.lines, end.reason, end.at))
+
+    def _last_lines(self, rank: Rank) -> list[str]:
+        base = f"{self._logs(rank.facts.attempt)}/rank-{rank.facts.rank}"
+        return log_lines.tail(f"{base}.out") + log_lines.tail(f"{base}.err")
+
+    def _logs(self, attempt: int) -> str:
+        return log_lines.attempt_folder(f"{self.folder}/logs", attempt)
 
     def _host_of(self, number: int) -> str:
         """Of a rank elsewhere; its lines may be here before its own word is. A script may launch more than once: the

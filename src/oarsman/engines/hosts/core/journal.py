@@ -54,9 +54,7 @@ class HostDown(NamedTuple):
 
 
 class HostGone(NamedTuple):
-    """The plan has dealt with its end."""
-
-    host: str
+    host: str  # whose end the plan has dealt with
 
 
 class LauncherStarted(NamedTuple):
@@ -72,9 +70,7 @@ class LauncherEnded(NamedTuple):
 
 
 class LauncherGone(NamedTuple):
-    """The plan has dealt with its end."""
-
-    attempt: int
+    attempt: int  # whose end the plan has dealt with
 
 
 class RankEnd(NamedTuple):

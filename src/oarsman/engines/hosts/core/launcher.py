@@ -1,5 +1,4 @@
-"""The launcher of one attempt, as the job agent knows it: a command on its host, its output, its deadlines; and its
-ranks."""
+"""The launcher of one attempt and its ranks, as the job agent knows them: a command on its host, output, deadlines."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from oarsman.engines.hosts.core import log_lines, messages
-from oarsman.engines.hosts.core.journal import Journal, RankLines
 from oarsman.engines.hosts.core.log_lines import Recorder
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RankStarted, RunCommand
 from oarsman.status.tags import Spoken, Tags
@@ -176,13 +174,14 @@ class Rank:
     ended: bool = False
     failed: bool = False
 
+    @property
+    def key(self) -> tuple[int, str, int]:
+        """What tells it from all others of its job."""
+        return self.facts.attempt, self.facts.world, self.facts.rank
+
 
 class Ranks(dict[socket.socket, Rank]):
     """Of one attempt, by the connections over which they report."""
-
-    def __init__(self, logs: str) -> None:
-        super().__init__()
-        self._logs = logs
 
     def started(self, caller: socket.socket, facts: RankStarted) -> RankStarted:
         """With its true process number, which the kernel tells; inside its host the rank knows only its own."""
@@ -203,19 +202,6 @@ class Ranks(dict[socket.socket, Rank]):
     def world_ended(self, last: Rank) -> bool:
         world = [rank for rank in self.values() if rank.facts.world == last.facts.world]
         return len(world) == last.facts.size and all(rank.ended for rank in world)
-
-    def last_lines(self, caller: socket.socket) -> list[str]:
-        if caller not in self:
-            return []
-        facts = self[caller].facts
-        base = f"{log_lines.attempt_folder(self._logs, facts.attempt)}/rank-{facts.rank}"
-        return log_lines.tail(f"{base}.out") + log_lines.tail(f"{base}.err")
-
-    def note_last_lines(self, journal: Journal) -> None:
-        """Of ranks that failed elsewhere: their ends are told at once, what they wrote before comes later."""
-        for caller, rank in self.items():
-            if rank.failed and (lines := self.last_lines(caller)):
-                journal.note(RankLines(rank.facts.attempt, rank.facts.world, rank.facts.rank, lines[-40:]))
 
 
 class RankLogs:

@@ -232,9 +232,7 @@ class Failed(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """There is news in the journal."""
-
-    changed: bool = True
+    changed: bool = True  # there is news in the journal
 
 
 Answer = Done | Failed | Changed
@@ -293,9 +291,7 @@ class Said(NamedTuple):
 
 
 class Emptied(NamedTuple):
-    """All that ranks wrote before that sweep was said."""
-
-    sweep: int
+    sweep: int  # all that ranks wrote before it was said
 
 
 HostReport = Up | InTrouble | Alive | Launching | Said | Emptied

@@ -141,9 +141,6 @@ class LocalHostSpecs(HostSpecs):
     def address(self, member: str) -> str:
         return address_of(self._index(member), launcher=self.is_launcher(member), private=self.private)
 
-    def _node(self, member: str) -> str:
-        return member
-
     @property
     def _etc(self) -> str:
         return names.MPI_CONFIG_DIR if self.separation.etc else f"{self.run_folder}/etc/mpi"

@@ -39,10 +39,8 @@ _END_WITHIN = 5.0  # what was killed takes a moment to be gone
 class LocalTransport:
     name = "local"
     far = False
-
-    def __init__(self) -> None:
-        self._separation = Separation()
-        self._slices = cgroups.Slices(0)
+    _separation = Separation()
+    _slices = cgroups.Slices(0)
 
     async def start(self) -> None:
         self._separation = linux.probe()
@@ -79,7 +77,20 @@ class LocalTransport:
             slices=self._slices,
             master_port=host_spec.PRIVATE_MASTER_PORT if private else _master_port(previous),
         ).specification()
-        _write(spec, folder, run_folder)
+        # All from scratch, so it does not matter where an earlier preparation was cut short.
+        for needed in (folder / "logs", run_folder / "bin", run_folder / "e"):
+            needed.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name, host in spec.hosts.items():
+            assert isinstance(host, LocalHostSpec)
+            replace_file(f"{run_folder}/e/{name}", json.dumps(host.own))
+            for mount in host.mounts:
+                if mount.make:
+                    os.makedirs(mount.source, exist_ok=True)
+        start = shlex.join(shims.starter())
+        commands = {"ssh": "ssh", "rsh": "ssh"} | {name: f"mpirun {name}" for name in SHIMMED}
+        for name, shim in commands.items():
+            replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} {shim} "$@"\n', mode=0o755)
+        write_spec(folder, spec)
 
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """hostfile, discover_hosts.sh, kubexec.sh and the table of names, for the hosts of this moment."""
@@ -122,24 +133,6 @@ def _master_port(previous: JobSpec | None) -> int:
     with socket.socket() as probe:
         probe.bind(("", 0))
         return int(probe.getsockname()[1])
-
-
-def _write(spec: JobSpec, folder: Path, run_folder: Path) -> None:
-    """All from scratch, so it does not matter where an earlier preparation was cut short."""
-    for needed in (folder / "logs", run_folder / "bin", run_folder / "e"):
-        needed.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name, host in spec.hosts.items():
-        assert isinstance(host, LocalHostSpec)
-        replace_file(f"{run_folder}/e/{name}", json.dumps(host.own))
-        for mount in host.mounts:
-            if mount.make:
-                Path(mount.source).mkdir(parents=True, exist_ok=True)
-    start = shlex.join(shims.starter())
-    for name in ("ssh", "rsh"):
-        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
-    for name in SHIMMED:
-        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
-    write_spec(folder, spec)
 
 
 def _mpi(assignment: Assignment) -> FoundMpi | None:

@@ -253,7 +253,7 @@ def _end_like(status: int) -> NoReturn:
     os._exit(code)
 
 
-def main() -> NoReturn:
+def main() -> None:
     attempt, world, through, master, port, survives = sys.argv[1].split(":")
     who = who_am_i()
     agent: socket.socket | None = None
