@@ -44,7 +44,7 @@ class Stage:
         self.agent = JobAgent(
             str(folder),
             a_spec(),
-            cast(HostNetwork, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
+            cast(HostNetwork, SimpleNamespace(remove=lambda _host: None)),
             Journal(str(folder)),
         )
         ours, self.launcher = socket.socketpair()

@@ -220,7 +220,7 @@ class HostsEngine:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 reader, writer = await asyncio.open_unix_connection(self._run_folder(job.uid) / job_agent.CONTROL)
                 try:
-                    writer.write(messages.ORDERS.encode(order))
+                    writer.write(messages.CALLS.encode(order))
                     await writer.drain()
                     answer = await _receive(reader)
                 finally:
@@ -253,7 +253,7 @@ class HostsEngine:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await asyncio.open_unix_connection(self._run_folder(uid) / job_agent.CONTROL)
             try:
-                writer.write(messages.ORDERS.encode(messages.Listen()))
+                writer.write(messages.CALLS.encode(messages.Listen()))
                 while True:
                     await _receive(reader)
                     self._notify(uid)

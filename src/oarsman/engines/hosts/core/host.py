@@ -87,7 +87,6 @@ class Hosts(dict[str, RunningHost]):
 class HostNetwork(ABC):
     """The hosts of one job and what connects them. Where they are, those that derive from it know."""
 
-    elsewhere = False  # whether its hosts are other machines
     heartbeat: socket.socket | None = None  # over which they answer pings, if not over their channels
 
     def __init__(self, spec: JobSpec) -> None:

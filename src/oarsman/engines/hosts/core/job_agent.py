@@ -120,7 +120,7 @@ class JobAgent:
     def _obey(self, caller: socket.socket, order: messages.Order | messages.Unknown) -> messages.Answer:
         if isinstance(order, messages.Unknown):
             return messages.Failed(order.name, repr(KeyError(order.name)))
-        name = messages.ORDERS.name(order)
+        name = messages.CALLS.name(order)
         try:
             match order:
                 case messages.Listen():
@@ -251,7 +251,7 @@ class JobAgent:
                 host=name,
                 socket_path=self.network.socket_path(name),
                 logs=self._logs(attempt),
-                host_of=self._host_of if self.network.elsewhere else None,
+                host_of=self._host_of if self.spec.elsewhere else None,
             )
         except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
             self.waiting_attempt = attempt
@@ -321,7 +321,7 @@ class JobAgent:
             self._lost(host, Text("all its processes were killed"))
         self._settle()
         launcher.close()
-        if self.network.elsewhere:  # the ends of ranks are told at once, what they wrote before comes later
+        if self.spec.elsewhere:  # the ends of ranks are told at once, what they wrote before comes later
             for rank in [each for each in self.ranks.values() if each.failed]:
                 if lines := self._last_lines(rank):
                     self.journal.note(journal.RankLines(*rank.key, lines[-40:]))

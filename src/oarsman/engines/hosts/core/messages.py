@@ -208,7 +208,8 @@ class Listen(NamedTuple):
 
 
 Order = StartHost | StopHost | StartLauncher | StopLauncher | Publish | EndJob | Listen
-_ORDER_KINDS: Mapping[str, type[Order]] = {
+_CALL_KINDS: Mapping[str, type[Order | RankMessage]] = {
+    **RANK_KINDS,
     "start-host": StartHost,
     "stop-host": StopHost,
     "start-launcher": StartLauncher,
@@ -217,8 +218,7 @@ _ORDER_KINDS: Mapping[str, type[Order]] = {
     "end": EndJob,
     "listen": Listen,
 }
-ORDERS = Codec[Order](_ORDER_KINDS)
-CALLS = Codec[Order | RankMessage]({**_ORDER_KINDS, **RANK_KINDS})  # all that arrives at the job agent's socket
+CALLS = Codec[Order | RankMessage](_CALL_KINDS)  # all that arrives at the job agent's socket
 
 
 # -- job agent to supervisor --------------------------------------------------------------------------------------
