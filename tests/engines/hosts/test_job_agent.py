@@ -28,7 +28,7 @@ from oarsman.engines.hosts.core.journal import (
     OutputBegan,
     RankEnd,
 )
-from oarsman.engines.hosts.core.launcher import Launcher, Relayed
+from oarsman.engines.hosts.core.launcher import Launcher, RankLogs
 from oarsman.engines.hosts.core.log_lines import Recorder
 from oarsman.engines.hosts.core.messages import RANKS, RESULTS, Exited, RankEnded, RankStarted
 from oarsman.engines.hosts.core.process import ProcessId
@@ -44,14 +44,13 @@ class Stage:
         self.agent = JobAgent(
             str(folder),
             a_spec(),
-            cast(HostNetwork, SimpleNamespace(elsewhere=False, remove=lambda _host: None)),
+            cast(HostNetwork, SimpleNamespace(remove=lambda _host: None)),
             Journal(str(folder)),
         )
         ours, self.launcher = socket.socketpair()
         self.agent.launcher = Launcher(1, ours, {})
         self.agent._watch(ours, self.agent._launcher_says)
         ours, self.rank = socket.socketpair()
-        self.agent.connections.add(ours)
         self.agent._watch(ours, self.agent._serve)
         RANKS.send(self.rank, RankStarted(0, 1, 0, "a-worker-0", 1, "1"))
         self.turn()
@@ -70,10 +69,11 @@ class Stage:
         return [type(fact) for fact in self.facts()]
 
     def close(self) -> None:
+        watched = [key.fileobj for key in self.agent.selector.get_map().values()]
         self.agent.selector.close()
-        launcher = [self.agent.launcher.channel] if self.agent.launcher is not None else []
-        for sock in (self.launcher, self.rank, *self.agent.connections, *self.agent.listeners, *launcher):
-            sock.close()
+        for sock in (self.launcher, self.rank, *self.agent.listeners, *watched):
+            if isinstance(sock, socket.socket):
+                sock.close()
         self.agent.journal.close()
 
 
@@ -116,12 +116,11 @@ def far(stage: Stage) -> Iterator[socket.socket]:
     """The channel of a host elsewhere, which hands on what its ranks write; the launcher and its rank have ended."""
     ours, theirs = socket.socketpair()
     group = cast(Group, SimpleNamespace(out_of_memory_kills=lambda: 0))
-    now = time.monotonic()
-    host = RunningHost("a-worker-0", an_ssh_host(hands_on=True), ProcessId(0, ""), ours, group, last_seen=now, up=True)
+    host = RunningHost("a-worker-0", an_ssh_host(hands_on=True), ProcessId(0, ""), ours, group, up=True)
     stage.agent.hosts[host.name] = host
     stage.agent._watch(ours, lambda _: stage.agent._hear(host))
     assert stage.agent.launcher is not None
-    stage.agent.launcher.relayed = Relayed(str(stage.folder), str)
+    stage.agent.launcher.relayed = RankLogs(str(stage.folder), str)
     RANKS.send(stage.rank, RankEnded(0))
     stage.turn()
     RESULTS.send(stage.launcher, Exited(0))
@@ -150,7 +149,7 @@ def test_a_log_that_cannot_be_written_is_said_once_however_much_comes(
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(Relayed, "feed", full)
+    monkeypatch.setattr(RankLogs, "feed", full)
     for _ in range(50):
         messages.HOST_REPORTS.send(far, messages.Said("eA==", 1, "1-7", 0, "out"))
         stage.turn()

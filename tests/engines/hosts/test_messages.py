@@ -10,9 +10,15 @@ from typing import Any
 import pytest
 
 from oarsman.engines.hosts.core import messages
-from oarsman.engines.hosts.core.framing import Codec, Unknown
-from oarsman.engines.hosts.core.job_spec import LocalHostSpec, SshHostSpec, find_spec, read_spec, write_spec
-from oarsman.engines.hosts.core.separation import Separation
+from oarsman.engines.hosts.core.job_spec import (
+    LocalHostSpec,
+    Separation,
+    SshHostSpec,
+    find_spec,
+    read_spec,
+    write_spec,
+)
+from oarsman.engines.hosts.core.messages import Codec, Unknown
 from tests.for_every import for_every_row
 
 STARTED = {
@@ -28,13 +34,13 @@ STARTED = {
 ENDED = {"exit": 3, "signal": None, "lines": ["bye"], "reason": "", "at": 1.5}
 
 FORMS: list[tuple[Codec[Any], Any, dict[str, Any]]] = [
-    (messages.ORDERS, messages.StartHost("x"), {"do": "start-host", "host": "x"}),
-    (messages.ORDERS, messages.StopHost("x"), {"do": "stop-host", "host": "x"}),
-    (messages.ORDERS, messages.StartLauncher(2), {"do": "start-launcher", "attempt": 2}),
-    (messages.ORDERS, messages.StopLauncher(), {"do": "stop-launcher"}),
-    (messages.ORDERS, messages.Publish(["x"], {"f": ""}), {"do": "publish", "hosts": ["x"], "files": {"f": ""}}),
-    (messages.ORDERS, messages.EndJob(), {"do": "end"}),
-    (messages.ORDERS, messages.Listen(), {"do": "listen"}),
+    (messages.CALLS, messages.StartHost("x"), {"do": "start-host", "host": "x"}),
+    (messages.CALLS, messages.StopHost("x"), {"do": "stop-host", "host": "x"}),
+    (messages.CALLS, messages.StartLauncher(2), {"do": "start-launcher", "attempt": 2}),
+    (messages.CALLS, messages.StopLauncher(), {"do": "stop-launcher"}),
+    (messages.CALLS, messages.Publish(["x"], {"f": ""}), {"do": "publish", "hosts": ["x"], "files": {"f": ""}}),
+    (messages.CALLS, messages.EndJob(), {"do": "end"}),
+    (messages.CALLS, messages.Listen(), {"do": "listen"}),
     (messages.ANSWERS, messages.Done("end"), {"answer": "end"}),
     (messages.ANSWERS, messages.Failed("end", "no"), {"answer": "end", "error": "no"}),
     (messages.ANSWERS, messages.Changed(), {"changed": True}),
@@ -78,7 +84,7 @@ def test_a_connection_that_ends_in_the_middle_of_a_message_has_ended() -> None:
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:
-            theirs.send(messages.ORDERS.encode(messages.EndJob())[:-1])
+            theirs.send(messages.CALLS.encode(messages.EndJob())[:-1])
         assert messages.CALLS.receive(ours) == (None, [])
 
 

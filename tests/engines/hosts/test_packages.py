@@ -8,8 +8,7 @@ import pytest
 
 from oarsman.client.mpijob import MPIJob
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
-from oarsman.engines.hosts.core.job_spec import LocalHostSpec
-from oarsman.engines.hosts.core.separation import Separation
+from oarsman.engines.hosts.core.job_spec import LocalHostSpec, Separation
 from oarsman.engines.hosts.local.host_spec import LocalHostSpecs
 from oarsman.job.mpi import Family
 from oarsman.manifest import job_from_document

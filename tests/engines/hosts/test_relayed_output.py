@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core.launcher import Relayed
+from oarsman.engines.hosts.core.launcher import RankLogs
 from oarsman.engines.hosts.core.log_lines import MERGED
 
 
@@ -14,8 +14,8 @@ def merged(folder: Path) -> list[str]:
     return [line.split(" ", 1)[1] for line in (folder / MERGED).read_text().splitlines()]
 
 
-def relayed(folder: Path) -> Relayed:
-    return Relayed(str(folder), lambda rank: f"j-worker-{rank}")
+def relayed(folder: Path) -> RankLogs:
+    return RankLogs(str(folder), lambda rank: f"j-worker-{rank}")
 
 
 def test_lines_that_come_in_pieces_are_put_together_and_bytes_stay_as_they_are(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from oarsman.engines.hosts.core.log_lines import MERGED
 def recorded(folder: Path, *chunks: bytes, stream: str = "out", hydra: bool = False) -> dict[str, str]:
     recorder = TaggedRecorder(str(folder), host="j-launcher", stream=stream, host_of=lambda rank: f"j-worker-{rank}")
     if hydra:
-        recorder.expect_hydra()
+        recorder.by_hydra = True
     for chunk in chunks:
         recorder.feed(chunk)
     recorder.finish()

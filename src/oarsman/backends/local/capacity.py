@@ -22,7 +22,7 @@ from oarsman import names
 from oarsman.backends.base import Amounts, Fit, Holding, HostRecord, JobRecord, Preview
 from oarsman.engines.hosts.core import cgroups, installed_mpi
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
-from oarsman.engines.hosts.core.separation import probe
+from oarsman.engines.hosts.core.linux import probe
 from oarsman.engines.hosts.local import capacity, host_spec
 from oarsman.engines.hosts.local.host_spec import LocalHostSpecs
 from oarsman.job import launch

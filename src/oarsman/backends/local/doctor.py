@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from oarsman.backends.ssh.backend import SshBackend
 from oarsman.engines.hosts.core import cgroups, installed_mpi
-from oarsman.engines.hosts.core.separation import Separation, probe
+from oarsman.engines.hosts.core.job_spec import Separation
+from oarsman.engines.hosts.core.linux import probe
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts
 from oarsman.errors import OarsmanError

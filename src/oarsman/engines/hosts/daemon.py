@@ -7,22 +7,15 @@ import sys
 
 from oarsman.engines.hosts.core.host import HostNetwork
 from oarsman.engines.hosts.core.job_agent import JobAgent
-from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
+from oarsman.engines.hosts.core.job_spec import read_spec
 from oarsman.engines.hosts.core.journal import Journal
 from oarsman.engines.hosts.local.host import LocalHostNetwork
 from oarsman.text.sentence import Text
 
 
-def hosts_of(spec: JobSpec) -> HostNetwork:
-    if spec.elsewhere:
-        from oarsman.engines.hosts.ssh.host import SshHostNetwork
-
-        return SshHostNetwork(spec)
-    return LocalHostNetwork(spec)
-
-
-def main(folder: str) -> None:
+def main() -> None:
     """Become a daemon, tell the parent that all is well, keep the job until it ends."""
+    folder = sys.argv[1]
     spec = read_spec(folder)
     ready_read, ready_write = os.pipe()
     if os.fork():
@@ -42,7 +35,12 @@ def main(folder: str) -> None:
         os.dup2(source, target)
     try:
         os.makedirs(spec.run_folder, mode=0o700, exist_ok=True)
-        network = hosts_of(spec)
+        if spec.elsewhere:
+            from oarsman.engines.hosts.ssh.host import SshHostNetwork
+
+            network: HostNetwork = SshHostNetwork(spec)
+        else:
+            network = LocalHostNetwork(spec)
         network.open()
         agent = JobAgent(folder, spec, network, Journal(folder))
     except BaseException as error:

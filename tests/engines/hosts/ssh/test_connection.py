@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core import framing
+from oarsman.engines.hosts.core import messages
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited
 from oarsman.engines.hosts.ssh.connection import Connection, RemoteCommands
 
@@ -49,7 +49,7 @@ class Elsewhere:
 
     def __init__(self, folder: Path, selector: selectors.BaseSelector) -> None:
         (folder / "h").mkdir()
-        self.server = framing.listen(str(folder / "h" / "w-1"))
+        self.server = messages.listen(str(folder / "h" / "w-1"))
         self.told: list[tuple[str, ...]] = []
         self.remote_commands = RemoteCommands(
             {"w-1": "w-1"}, str(folder), selector, lambda *words: self.told.append(words)

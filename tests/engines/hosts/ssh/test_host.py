@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from oarsman.engines.hosts.core import framing, messages
+from oarsman.engines.hosts.core import messages
 from oarsman.engines.hosts.core.job_spec import SshWay
 from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, SignalCommand
 from oarsman.engines.hosts.ssh import host as module
@@ -44,7 +44,7 @@ class JobAgent:
             agent=other,
         )
 
-    def hears(self) -> messages.HostReport | framing.Unknown | None:
+    def hears(self) -> messages.HostReport | messages.Unknown | None:
         return messages.HOST_REPORTS.receive(self.channel)[0]
 
     def hears_of_trouble(self) -> str:

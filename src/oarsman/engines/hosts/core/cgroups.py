@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
 _ROOT = "/sys/fs/cgroup"
@@ -18,31 +19,21 @@ class Slices(NamedTuple):
 
 def find() -> Slices:
     """Where this process may make groups of its own."""
-    own = _own_groups()
-    if os.path.exists(f"{_ROOT}/cgroup.controllers"):
-        parent = f"{_ROOT}{own.get('', '/')}".rstrip("/")
-        ours = os.access(parent, os.W_OK) and _enables_children(parent)
-        return Slices(2, parent, parent) if ours else Slices(0)
-    folders = [f"{_ROOT}/{name}{own.get(name, '/')}".rstrip("/") for name in ("memory", "cpu")]
-    memory, cpu = (path if os.access(path, os.W_OK) else "" for path in folders)
-    return Slices(1, memory, cpu) if memory or cpu else Slices(0)
-
-
-def _enables_children(parent: str) -> bool:
-    """In version 2 a group with processes of its own cannot hand controllers down, unless it is the root."""
-    with contextlib.suppress(OSError), open(f"{parent}/cgroup.subtree_control") as file:
-        return "memory" in file.read().split()
-    return False
-
-
-def _own_groups() -> dict[str, str]:
-    groups: dict[str, str] = {}
+    own: dict[str, str] = {}
     with contextlib.suppress(OSError), open("/proc/self/cgroup") as file:
         for line in file:
             _number, controllers, path = line.rstrip("\n").split(":", 2)
-            for controller in controllers.split(","):
-                groups[controller] = path
-    return groups
+            own |= dict.fromkeys(controllers.split(","), path)
+    if os.path.exists(f"{_ROOT}/cgroup.controllers"):
+        parent = f"{_ROOT}{own.get('', '/')}".rstrip("/")
+        # In version 2 a group with processes of its own cannot hand controllers down, unless it is the root.
+        with contextlib.suppress(OSError), open(f"{parent}/cgroup.subtree_control") as file:
+            if "memory" in file.read().split() and os.access(parent, os.W_OK):
+                return Slices(2, parent, parent)
+        return Slices(0)
+    folders = [f"{_ROOT}/{name}{own.get(name, '/')}".rstrip("/") for name in ("memory", "cpu")]
+    memory, cpu = (path if os.access(path, os.W_OK) else "" for path in folders)
+    return Slices(1, memory, cpu) if memory or cpu else Slices(0)
 
 
 class Group(NamedTuple):
@@ -53,12 +44,15 @@ class Group(NamedTuple):
 
     def make(self, *, memory_bytes: int | None, cpus: float | None) -> list[str]:
         """Make it and set the limits; returns those that could not be set, in plain words."""
-        missing = []
-        if memory_bytes is not None and not self._limit_memory(memory_bytes):
-            missing.append("memory limit")
-        if cpus is not None and not self._limit_cpus(cpus):
-            missing.append("CPU limit")
-        return missing
+        quota = max(1000, int((cpus or 0) * _PERIOD_US))
+        memory_limits: dict[str, object] = {"memory.limit_in_bytes": memory_bytes}
+        cpu_limits: dict[str, object] = {"cpu.cfs_period_us": _PERIOD_US, "cpu.cfs_quota_us": quota}
+        if self.slices.version == 2:
+            memory_limits = {"memory.max": memory_bytes, "memory.swap.max": 0}
+            cpu_limits = {"cpu.max": f"{quota} {_PERIOD_US}"}
+        memory = memory_bytes is None or self._set(self.slices.memory, memory_limits)
+        cpu = cpus is None or self._set(self.slices.cpu, cpu_limits)
+        return ([] if memory else ["memory limit"]) + ([] if cpu else ["CPU limit"])
 
     def join(self) -> None:
         for folder in self._folders():
@@ -67,7 +61,7 @@ class Group(NamedTuple):
 
     def out_of_memory_kills(self) -> int:
         file = "memory.events" if self.slices.version == 2 else "memory.oom_control"
-        with contextlib.suppress(OSError, ValueError), open(f"{self._folder(self.slices.memory)}/{file}") as text:
+        with contextlib.suppress(OSError, ValueError), open(f"{self.slices.memory}/{self.name}/{file}") as text:
             for line in text:
                 if line.startswith("oom_kill "):
                     return int(line.split()[1])
@@ -78,42 +72,20 @@ class Group(NamedTuple):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
 
-    def _limit_memory(self, memory_bytes: int) -> bool:
-        folder = self._folder(self.slices.memory)
-        if not folder:
+    def _set(self, parent: str, limits: Mapping[str, object]) -> bool:
+        """Make the group there and set these limits, in this order; whether that could be done."""
+        if not parent:
             return False
         try:
-            os.makedirs(folder, exist_ok=True)
-            if self.slices.version == 2:
-                _write(f"{folder}/memory.max", str(memory_bytes))
-                _write(f"{folder}/memory.swap.max", "0")
-            else:
-                _write(f"{folder}/memory.limit_in_bytes", str(memory_bytes))
+            os.makedirs(f"{parent}/{self.name}", exist_ok=True)
+            for file, limit in limits.items():
+                _write(f"{parent}/{self.name}/{file}", str(limit))
         except OSError:
             return False
         return True
-
-    def _limit_cpus(self, cpus: float) -> bool:
-        folder = self._folder(self.slices.cpu)
-        if not folder:
-            return False
-        quota = max(1000, int(cpus * _PERIOD_US))
-        try:
-            os.makedirs(folder, exist_ok=True)
-            if self.slices.version == 2:
-                _write(f"{folder}/cpu.max", f"{quota} {_PERIOD_US}")
-            else:
-                _write(f"{folder}/cpu.cfs_period_us", str(_PERIOD_US))
-                _write(f"{folder}/cpu.cfs_quota_us", str(quota))
-        except OSError:
-            return False
-        return True
-
-    def _folder(self, parent: str) -> str:
-        return f"{parent}/{self.name}" if parent else ""
 
     def _folders(self) -> list[str]:
-        folders = {self._folder(self.slices.memory), self._folder(self.slices.cpu)} - {""}
+        folders = (f"{parent}/{self.name}" for parent in {self.slices.memory, self.slices.cpu} - {""})
         return [folder for folder in folders if os.path.isdir(folder)]
 
 

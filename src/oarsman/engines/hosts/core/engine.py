@@ -10,13 +10,14 @@ import asyncio
 import contextlib
 import shutil
 import signal
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import framing, job_agent, messages, process, shims
+from oarsman.engines.hosts.core import job_agent, messages, process, shims
 from oarsman.engines.hosts.core.job_spec import JobSpec, find_spec, read_spec
 from oarsman.engines.hosts.core.journal import HostDown, HostGone, JournalReader, LauncherGone, add_note
 from oarsman.engines.hosts.core.journal_state import HostSeen, Seen
@@ -28,6 +29,7 @@ from oarsman.plan import actions
 from oarsman.text.sentence import Text
 
 _ANSWER_WITHIN = 60.0
+FolderOf = Callable[[str], Path]  # by a job's uid
 
 
 class Transport(Protocol):
@@ -83,13 +85,7 @@ class Watched:
 
 
 class HostsEngine:
-    def __init__(
-        self,
-        *,
-        job_folder: Callable[[str], Path],
-        run_folder: Callable[[str], Path],
-        transport: Transport | None = None,
-    ) -> None:
+    def __init__(self, *, job_folder: FolderOf, run_folder: FolderOf, transport: Transport | None = None) -> None:
         self._transport = transport or LocalTransport()
         self.name = self._transport.name
         self._job_folder = job_folder
@@ -112,7 +108,6 @@ class HostsEngine:
             if watched.listener is not None:
                 watched.listener.cancel()
 
-    # -- seeing --------------------------------------------------------------------------------------
     async def observe(self, assignment: Assignment) -> Observed:
         job = assignment.job
         watched = self._of(job)
@@ -124,7 +119,6 @@ class HostsEngine:
             watched.cleared = seen.agent
             await asyncio.to_thread(self._transport.clear_up, job.uid, seen, watched.folder, self._run_folder(job.uid))
         launcher = _launcher_member(job, seen, alive)
-        attempt = seen.launcher.attempt if seen.launcher is not None else 0
         return Observed(
             status=assignment.status,
             workers=_worker_members(assignment, seen, alive),
@@ -132,7 +126,7 @@ class HostsEngine:
             ranks=tuple(seen.ranks[rank] for rank in sorted(seen.ranks)) if launcher is not None else (),
             launcher_lines=seen.launcher.lines if seen.launcher is not None else (),
             published_hosts=(seen.published or ()) if alive else None,
-            first_output_at=seen.first_output.get(attempt),
+            first_output_at=seen.first_output.get(seen.launcher.attempt) if seen.launcher is not None else None,
             admission=assignment.admission,
             unsupported=await self._judge(assignment, watched),
             refused=watched.refused,
@@ -152,7 +146,6 @@ class HostsEngine:
             watched.refusal = await asyncio.to_thread(self._transport.refusal, assignment)
         return watched.refusal
 
-    # -- doing ---------------------------------------------------------------------------------------
     async def apply(self, assignment: Assignment, action: actions.Action) -> None:
         job = assignment.job
         watched = self._of(job)
@@ -172,7 +165,8 @@ class HostsEngine:
                     if watched.agent_alive:
                         await self._order(job, messages.StopLauncher())
                 case actions.PublishHosts(hosts):
-                    await self._publish(assignment, hosts)
+                    files = self._transport.host_files(job, hosts, read_spec(str(watched.folder)))
+                    await self._order(job, messages.Publish(hosts, files))
                 case actions.Dismantle():
                     with contextlib.suppress(RetryableError):  # it is on its way out already
                         await self._order(job, messages.EndJob())
@@ -183,19 +177,27 @@ class HostsEngine:
         except (OSError, RetryableError) as error:
             if assignment.status.finished:
                 watched.end_agent()  # its socket may have been swept from the disk; a signal still reaches it
-            raise RetryableError(
-                Text("{key}: {action}: {why}", key=job.key, action=type(action).__name__, why=error)
-            ) from error
+            what = Text("{key}: {action}: {why}", key=job.key, action=type(action).__name__, why=error)
+            raise RetryableError(what) from error
         self._notify(job.uid)
 
     async def _prepare(self, assignment: Assignment, watched: Watched) -> None:
         """Write the specification anew and have a job agent running. Cheap when both are there."""
         uid = assignment.job.uid
+        others = (other.folder for key, other in self._watched.items() if key != uid and other.agent_alive)
+        specs = filter(None, map(find_spec, others))
+        taken = {device for spec in specs for devices in spec.gpus.values() for device in devices}
         await self._transport.prepare(
-            assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=self._taken_gpus(uid)
+            assignment, folder=watched.folder, run_folder=self._run_folder(uid), taken_gpus=taken
         )
         if not watched.agent_alive:
-            await start_agent(watched.folder)
+            words = [*shims.starter(), "job-agent", str(watched.folder)]
+            agent = await asyncio.create_subprocess_exec(
+                *words, stdin=DEVNULL, stdout=DEVNULL, stderr=PIPE, start_new_session=True
+            )
+            _, trouble = await agent.communicate()
+            if agent.returncode != 0:
+                raise RetryableError(Text("the job agent could not start: {why}", why=trouble.decode(errors="replace")))
             watched.look()
         self._listen(uid, watched)
         if self._transport.far:
@@ -204,17 +206,13 @@ class HostsEngine:
     async def _delete_worker(self, job: Job, watched: Watched, index: int) -> None:
         name = job.worker_host(index)
         host = watched.seen.hosts.get(name)
-        if watched.agent_alive and host is not None and host.down_at is None:
+        runs = host is not None and host.down_at is None
+        if runs and watched.agent_alive:
             await self._order(job, messages.StopHost(name))
-        else:
-            if host is not None and host.down_at is None:  # it died with its job agent, which could not say so
-                add_note(str(watched.folder), HostDown(name, reason=Text("its job agent died"), memory=False))
-            add_note(str(watched.folder), HostGone(name))
-
-    async def _publish(self, assignment: Assignment, hosts: tuple[str, ...]) -> None:
-        watched = self._of(assignment.job)
-        files = self._transport.host_files(assignment.job, hosts, read_spec(str(watched.folder)))
-        await self._order(assignment.job, messages.Publish(hosts, files))
+            return
+        if runs:  # it died with its job agent, which could not say so
+            add_note(str(watched.folder), HostDown(name, reason=Text("its job agent died"), memory=False))
+        add_note(str(watched.folder), HostGone(name))
 
     async def _order(self, job: Job, order: messages.Order) -> None:
         """Have it done, or RetryableError with the job agent's words."""
@@ -222,7 +220,7 @@ class HostsEngine:
             async with asyncio.timeout(_ANSWER_WITHIN):
                 reader, writer = await asyncio.open_unix_connection(self._run_folder(job.uid) / job_agent.CONTROL)
                 try:
-                    writer.write(messages.ORDERS.encode(order))
+                    writer.write(messages.CALLS.encode(order))
                     await writer.drain()
                     answer = await _receive(reader)
                 finally:
@@ -241,24 +239,27 @@ class HostsEngine:
         await asyncio.to_thread(shutil.rmtree, self._job_folder(uid), True)
         await asyncio.to_thread(shutil.rmtree, self._run_folder(uid), True)
 
-    # -- keeping touch -------------------------------------------------------------------------------
     def _of(self, job: Job) -> Watched:
-        watched = self._watched.get(job.uid)
-        if watched is None:
-            watched = self._watched[job.uid] = Watched(self._job_folder(job.uid))
-        return watched
+        if job.uid not in self._watched:
+            self._watched[job.uid] = Watched(self._job_folder(job.uid))
+        return self._watched[job.uid]
 
     def _listen(self, uid: str, watched: Watched) -> None:
         if watched.listener is None or watched.listener.done():
-            path = self._run_folder(uid) / job_agent.CONTROL
-            watched.listener = asyncio.create_task(listen_to(path, lambda: self._notify(uid)))
+            watched.listener = asyncio.create_task(self._hear(uid))
 
-    def _taken_gpus(self, but: str) -> set[str]:
-        taken: set[str] = set()
-        for uid, watched in self._watched.items():
-            if uid != but and watched.agent_alive and (spec := find_spec(watched.folder)) is not None:
-                taken.update(device for devices in spec.gpus.values() for device in devices)
-        return taken
+    async def _hear(self, uid: str) -> None:
+        """Notify after every fact the job agent noted, and once more when it is gone."""
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            reader, writer = await asyncio.open_unix_connection(self._run_folder(uid) / job_agent.CONTROL)
+            try:
+                writer.write(messages.CALLS.encode(messages.Listen()))
+                while True:
+                    await _receive(reader)
+                    self._notify(uid)
+            finally:
+                writer.close()
+        self._notify(uid)
 
 
 def _worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tuple[Member, ...]:
@@ -270,26 +271,19 @@ def _worker_members(assignment: Assignment, seen: Seen, agent_alive: bool) -> tu
 
 
 def _worker_member(host: HostSeen, agent_alive: bool) -> Member:
+    name, index, made_at = host.name, host.index, host.made_at
     if host.down_at is None and agent_alive:
         phase = Phase.RUNNING if host.up else Phase.PENDING
-        return Member(
-            name=host.name,
-            index=host.index,
-            phase=phase,
-            ready=host.up,
-            started_at=host.made_at,
-            not_ready_because="" if host.up else host.trouble or Text("it is still starting"),
-        )
-    reason = "OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST
-    message = host.trouble or Text("its job agent was killed")
+        why = "" if host.up else host.trouble or Text("it is still starting")
+        return Member(name=name, index=index, phase=phase, ready=host.up, started_at=made_at, not_ready_because=why)
     return Member(
-        name=host.name,
-        index=host.index,
+        name=name,
+        index=index,
         phase=Phase.FAILED,
-        started_at=host.made_at,
+        started_at=made_at,
         finished_at=host.down_at,
-        reason=reason,
-        message=message,
+        reason="OOMKilled" if host.memory_limit_hit else names.REASON_HOST_LOST,
+        message=host.trouble or Text("its job agent was killed"),
     )
 
 
@@ -303,11 +297,8 @@ def _hidden_failure(job: Job, seen: Seen) -> bool:
 
 def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
     launcher = seen.launcher
-    if launcher is None:
-        return None
-    if launcher.exit is None and (not agent_alive or seen.ended):
-        return None  # it vanished with its job agent
-    if launcher.dismissed and launcher.exit is not None:
+    vanished = not agent_alive or seen.ended  # if it has not ended, it did so with its job agent
+    if launcher is None or (vanished if launcher.exit is None else launcher.dismissed):
         return None
     phase = Phase.RUNNING
     if launcher.exit is not None:
@@ -325,36 +316,6 @@ def _launcher_member(job: Job, seen: Seen, agent_alive: bool) -> Member | None:
     )
 
 
-async def start_agent(folder: Path) -> None:
-    """Of the job whose specification is in this folder."""
-    agent = await asyncio.create_subprocess_exec(
-        *shims.starter(),
-        "job-agent",
-        str(folder),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    _, trouble = await agent.communicate()
-    if agent.returncode != 0:
-        raise RetryableError(Text("the job agent could not start: {why}", why=trouble.decode(errors="replace")))
-
-
-async def listen_to(path: Path, changed: Callable[[], None]) -> None:
-    """Call `changed` after every fact the job agent noted, and once more when it is gone."""
-    with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-        reader, writer = await asyncio.open_unix_connection(path)
-        try:
-            writer.write(messages.ORDERS.encode(messages.Listen()))
-            while True:
-                await _receive(reader)
-                changed()
-        finally:
-            writer.close()
-    changed()
-
-
-async def _receive(reader: asyncio.StreamReader) -> messages.Answer | framing.Unknown:
-    (size,) = framing.LENGTH.unpack(await reader.readexactly(framing.LENGTH.size))
+async def _receive(reader: asyncio.StreamReader) -> messages.Answer | messages.Unknown:
+    (size,) = messages.LENGTH.unpack(await reader.readexactly(messages.LENGTH.size))
     return messages.ANSWERS.decode(await reader.readexactly(size))

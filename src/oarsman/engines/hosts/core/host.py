@@ -8,31 +8,15 @@ import select
 import selectors
 import signal
 import socket
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NoReturn, TypeVar
 
-from oarsman.engines.hosts.core import cgroups, framing, process
-from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec
-from oarsman.engines.hosts.core.messages import (
-    COMMANDS,
-    HOST_ORDERS,
-    HOST_REPORTS,
-    RESULTS,
-    EndCommands,
-    EndHost,
-    Exited,
-    HostOrder,
-    HostReport,
-    InTrouble,
-    Ping,
-    PublishFiles,
-    RunCommand,
-    SignalCommand,
-)
+from oarsman.engines.hosts.core import cgroups, linux, messages, process
+from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, replace_file
+from oarsman.engines.hosts.core.messages import Exited, HostOrder, HostReport, RunCommand
 
 
 @dataclass(slots=True)
@@ -42,7 +26,8 @@ class RunningHost:
     process: process.ProcessId
     channel: socket.socket
     group: cgroups.Group
-    last_seen: float
+    unset: Sequence[str] = ()  # limits that could not be set
+    last_seen: float = field(default_factory=time.monotonic)
     up: bool = False
     ending: bool = False  # it was told to end
     dying: bool = False  # its channel closed without that
@@ -51,7 +36,7 @@ class RunningHost:
 
     def tell(self, order: HostOrder) -> None:
         with contextlib.suppress(OSError):
-            HOST_ORDERS.send(self.channel, order)
+            messages.HOST_ORDERS.send(self.channel, order)
 
     def has_news(self) -> bool:
         """With poll: select() knows no descriptor above 1023, and a job of many ranks has those."""
@@ -62,10 +47,46 @@ class RunningHost:
         return bool(poll.poll(0))
 
 
+class Hosts(dict[str, RunningHost]):
+    """Of one job, by name, as its job agent knows them."""
+
+    sweeps = 0  # how often all were told to end what runs on them
+
+    def sweep(self) -> None:
+        """Whatever commands still run on any host end now; the hosts stay."""
+        self.sweeps += 1
+        for host in self.values():
+            host.tell(messages.EndCommands(self.sweeps))
+
+    def output_awaited(self) -> bool:
+        """Whether a host may have output of ranks that is not here yet. One that is lost has none."""
+        return any(host.spec.hands_on and host.up and host.emptied < self.sweeps for host in self.values())
+
+    def stop(self, name: str, grace: float) -> None:
+        host = self.get(name)
+        if host is not None and not host.ending:
+            host.ending = True
+            host.tell(messages.EndHost(grace))
+
+    def take_heartbeats(self, heartbeat: socket.socket) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                host = self.get(heartbeat.recv(256).decode(errors="replace"))
+                if host is not None:
+                    host.last_seen = time.monotonic()
+
+    def memory_killed(self, name: str) -> bool:
+        """Whether the memory limit of this host was hit since the last time somebody asked."""
+        host = self.get(name)
+        if host is None:
+            return False
+        before, host.kills_seen = host.kills_seen, host.group.out_of_memory_kills()
+        return host.kills_seen > before
+
+
 class HostNetwork(ABC):
     """The hosts of one job and what connects them. Where they are, those that derive from it know."""
 
-    elsewhere = False  # whether its hosts are other machines
     heartbeat: socket.socket | None = None  # over which they answer pings, if not over their channels
 
     def __init__(self, spec: JobSpec) -> None:
@@ -74,10 +95,7 @@ class HostNetwork(ABC):
         self._slices = spec.cgroups
 
     def open(self) -> None:
-        if sys.platform == "linux":
-            from oarsman.engines.hosts.core import linux
-
-            linux.become_subreaper()
+        linux.become_subreaper()
         for name in ("h", "t", "etc/mpi"):
             os.makedirs(f"{self.run_folder}/{name}", exist_ok=True)
 
@@ -86,10 +104,10 @@ class HostNetwork(ABC):
         return ""
 
     def ping(self, host: RunningHost) -> None:
-        host.tell(Ping())
+        host.tell(messages.Ping())
 
-    def add(self, name: str, spec: HostSpec, *, now: float, close: Sequence[int]) -> tuple[RunningHost, list[str]]:
-        """Start a host; it says on its channel when it is up. Also says which limits could not be set."""
+    def add(self, name: str, spec: HostSpec, close: Sequence[int]) -> RunningHost:
+        """Start a host, which closes what it must not have; it says on its channel when it is up."""
         group = cgroups.group_of(self._slices, self._uid, "launcher" if spec.launcher else str(spec.index))
         unset = group.make(memory_bytes=spec.memory, cpus=spec.cpus)
         os.makedirs(spec.temp, exist_ok=True)
@@ -97,7 +115,7 @@ class HostNetwork(ABC):
         pid = self._start(name, spec, theirs, group, [ours.fileno(), *close])
         theirs.close()
         identity = (process.identify(pid) if pid else None) or process.ProcessId(0, "")
-        return RunningHost(name, spec, identity, ours, group, last_seen=now), unset
+        return RunningHost(name, spec, identity, ours, group, unset)
 
     @abstractmethod
     def _start(
@@ -108,11 +126,8 @@ class HostNetwork(ABC):
     def publish(self, files: Mapping[str, str], _hosts: Iterable[RunningHost]) -> None:
         """Replace the files under /etc/mpi that hosts see. Each is seen whole, as it was or as it is now."""
         for name, text in files.items():
-            path = f"{self.run_folder}/etc/mpi/{name}"
-            with open(f"{path}.new", "w") as file:
-                file.write(text)
-            os.chmod(f"{path}.new", 0o755 if name.endswith(".sh") else 0o644)
-            os.rename(f"{path}.new", path)
+            mode = 0o755 if name.endswith(".sh") else 0o644
+            replace_file(f"{self.run_folder}/etc/mpi/{name}", text, mode=mode)
 
     def remove(self, host: RunningHost) -> None:
         import shutil  # it brings much along that nobody needs before a job's end
@@ -128,14 +143,10 @@ class HostNetwork(ABC):
         return f"{self.run_folder}/h/{name}"
 
 
-def report(channel: socket.socket, what: HostReport) -> None:
+def report_failure(channel: socket.socket, error: BaseException) -> None:
     """A host's word to its job agent."""
     with contextlib.suppress(OSError):
-        HOST_REPORTS.send(channel, what)
-
-
-def report_failure(channel: socket.socket, error: BaseException) -> None:
-    report(channel, InTrouble(str(error) or repr(error)))
+        messages.HOST_REPORTS.send(channel, messages.InTrouble(str(error) or repr(error)))
 
 
 _HANG_UP_GRACE = 2.0  # between TERM and KILL for a command whose caller went away
@@ -164,7 +175,8 @@ class Host(ABC, Generic[C]):
         woken = process.wake_pipe()
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_IGN)
-        self._watch(framing.listen(self.socket_path), self._accept)
+        server = messages.listen(self.socket_path)
+        self._watch(server, lambda _: self._watch(server.accept()[0], self._serve))
         self._watch(self.agent, self._obey)
         self._watch(woken, process.drain)
         self._begin()
@@ -178,40 +190,31 @@ class Host(ABC, Generic[C]):
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
         self.selector.register(thing, selectors.EVENT_READ, callback)
 
-    def _forget(self, thing: Any) -> None:
-        with contextlib.suppress(KeyError, ValueError):
-            self.selector.unregister(thing)
-
-    # -- the job agent -----------------------------------------------------------------------------------------
     def _tell(self, what: HostReport) -> None:
-        report(self.agent, what)
+        with contextlib.suppress(OSError):
+            messages.HOST_REPORTS.send(self.agent, what)
 
     def _obey(self, agent: socket.socket) -> None:
-        order, _ = HOST_ORDERS.receive(agent)
+        order, _ = messages.HOST_ORDERS.receive(agent)
         match order:
             case None:
                 self._end_now()
-            case Ping():
+            case messages.Ping():
                 self._pong()
-            case PublishFiles():
+            case messages.PublishFiles():
                 self._take_files()
-            case EndCommands(number):
+            case messages.EndCommands(number):
                 self._sweep(number)
-            case EndHost(grace):
+            case messages.EndHost(grace):
                 self._end(grace)
 
-    # -- commands ----------------------------------------------------------------------------------------------
-    def _accept(self, server: socket.socket) -> None:
-        caller, _ = server.accept()
-        self._watch(caller, self._serve)
-
     def _serve(self, caller: socket.socket) -> None:
-        message, fds = COMMANDS.receive(caller)
+        message, fds = messages.COMMANDS.receive(caller)
         match message:
             case RunCommand():
                 self._take(caller, message, fds)
                 return
-            case SignalCommand(number):
+            case messages.SignalCommand(number):
                 self._signal_of(caller, signal.Signals(number))
             case None:
                 self._hang_up(caller)
@@ -224,7 +227,8 @@ class Host(ABC, Generic[C]):
 
     def _hang_up(self, caller: socket.socket) -> None:
         """The caller is gone: like a closed ssh connection, its command ends too."""
-        self._forget(caller)
+        with contextlib.suppress(KeyError, ValueError):
+            self.selector.unregister(caller)
         caller.close()
         for command in self._of(caller):
             self._signal(command, signal.SIGTERM)
@@ -240,9 +244,8 @@ class Host(ABC, Generic[C]):
 
     def _answer(self, caller: socket.socket, result: Exited) -> None:
         with contextlib.suppress(OSError):
-            RESULTS.send(caller, result)
+            messages.RESULTS.send(caller, result)
 
-    # -- time --------------------------------------------------------------------------------------------------
     def _deadlines(self) -> list[float | None]:
         return [self.ending_by, *(command.kill_at for command in self.commands.values())]
 
@@ -260,7 +263,6 @@ class Host(ABC, Generic[C]):
         if self.ending_by is not None and now >= self.ending_by:
             self._end_now()
 
-    # -- what differs --------------------------------------------------------------------------------------------
     @abstractmethod
     def _begin(self) -> None: ...
 

@@ -83,6 +83,10 @@ class HostSpecs(ABC):
             argv = self._launched(argv)
         return with_install(job.annotation(names.ANNOTATION_INSTALL), argv)
 
+    def _node(self, member: str) -> str:
+        """The machine that a member is on; on one machine each is its own."""
+        return member
+
     def _local_path(self, text: str) -> str:
         """Where there is no /etc/mpi, what refers to it is pointed to where its files are."""
         return text.replace(names.MPI_CONFIG_DIR, self._etc)
@@ -110,32 +114,23 @@ class HostSpecs(ABC):
     def _fields(self, member: str) -> dict[str, str]:
         """What the template says in fields of the pod."""
         role = self._role(member)
-        return {
-            variable.name: self._field(variable.field_path, role, member)
-            for variable in role.container.env
-            if variable.field_path is not None
-        }
-
-    def _field(self, path: str, role: Role, member: str) -> str:
-        metadata: Mapping[str, Any] = role.template.get("metadata") or {}
+        wanted = {each.name: each.field_path for each in role.container.env if each.field_path is not None}
+        if not wanted:
+            return {}
         address = self.address(member)
-        simple = {
+        known = {
             "metadata.name": member,
             "metadata.namespace": self.job.namespace,
             "metadata.uid": self.job.uid,
             "spec.nodeName": self._node(member),
             "spec.serviceAccountName": "default",
-            "status.podIP": address,
-            "status.podIPs": address,
-            "status.hostIP": address,
+            **dict.fromkeys(("status.podIP", "status.podIPs", "status.hostIP"), address),
         }
-        if path in simple:
-            return simple[path]
-        if match := re.fullmatch(r"metadata\.(labels|annotations)\['([^']+)'\]", path):
-            return str((metadata.get(match[1]) or {}).get(match[2], ""))
-        return ""
+        metadata: Mapping[str, Any] = role.template.get("metadata") or {}
+        for kind in ("labels", "annotations"):
+            known |= {f"metadata.{kind}['{key}']": str(value) for key, value in (metadata.get(kind) or {}).items()}
+        return {name: known.get(path, "") for name, path in wanted.items()}
 
-    # -- what differs --------------------------------------------------------------------------------------
     @property
     @abstractmethod
     def _etc(self) -> str:
@@ -143,9 +138,6 @@ class HostSpecs(ABC):
 
     @abstractmethod
     def address(self, member: str) -> str: ...
-
-    @abstractmethod
-    def _node(self, member: str) -> str: ...
 
     @abstractmethod
     def _host(self, member: str) -> HostSpec: ...
@@ -163,21 +155,11 @@ class HostSpecs(ABC):
 
 def expand(text: str, environment: Mapping[str, str]) -> str:
     """Kubernetes' own references: $(NAME) is replaced if known, $$(NAME) stays $(NAME)."""
-
-    def replace(match: re.Match[str]) -> str:
-        if match[1] == "$":
-            return "$"
-        return environment.get(match[2], match[0])
-
-    return _REFERENCE.sub(replace, text)
+    return _REFERENCE.sub(lambda match: "$" if match[1] == "$" else environment.get(match[2], match[0]), text)
 
 
 def hand_out_gpus(
-    job: Job,
-    there: Callable[[str], Sequence[str]],
-    *,
-    kept: Mapping[str, Sequence[str]],
-    taken: Collection[str],
+    job: Job, there: Callable[[str], Sequence[str]], *, kept: Mapping[str, Sequence[str]], taken: Collection[str]
 ) -> dict[str, tuple[str, ...]]:
     """Devices for each member that asks for some, out of those where it is; those handed out before stay."""
     wanted = {member: role_of(job, member).container.resources.gpus for member in members_of(job)}

@@ -39,10 +39,8 @@ def find_all(environment: Mapping[str, str]) -> list[FoundMpi]:
     folders = [part for part in environment.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(part)]
     folders.append(os.path.dirname(sys.executable))
     found: dict[str, FoundMpi] = {}
-    for folder in dict.fromkeys(folders):
-        mpi = _in_folder(folder)
-        if mpi is not None:
-            found.setdefault(os.path.realpath(mpi.launcher), mpi)
+    for mpi in filter(None, map(_in_folder, dict.fromkeys(folders))):
+        found.setdefault(os.path.realpath(mpi.launcher), mpi)
     return list(found.values())
 
 
@@ -59,12 +57,9 @@ def choose(environment: Mapping[str, str], *, wanted: str, stated: Implementatio
 
 
 def _in_folder(folder: str) -> FoundMpi | None:
-    for name in LAUNCHERS:
-        path = shutil.which(name, path=folder)
-        if path is not None:
-            identified = _identify(path, os.stat(path).st_mtime_ns)
-            if identified is not None:
-                return FoundMpi(*identified, path)
+    for path in filter(None, (shutil.which(name, path=folder) for name in LAUNCHERS)):
+        if (identified := _identify(path, os.stat(path).st_mtime_ns)) is not None:
+            return FoundMpi(*identified, path)
     return None
 
 

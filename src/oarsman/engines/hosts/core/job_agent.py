@@ -1,11 +1,9 @@
 """The job agent of one job: the process that owns its hosts, its launcher and its journal.
 
-It stands between the supervisor and the job so that neither needs the other to stay alive. The
-supervisor tells it what to do over a socket and reads what happened in the journal; if the
-supervisor is killed the job agent goes on, if the job agent is killed the kernel takes the hosts with it.
-
-It is started as a plain script with nothing but the standard library, because it is on the path
-of every job start.
+It stands between the supervisor and the job so that neither needs the other to stay alive. The supervisor tells it
+what to do over a socket and reads what happened in the journal; if the supervisor is killed the job agent goes on, if
+the job agent is killed the kernel takes the hosts with it. It needs nothing but the standard library, because it is on
+the path of every job start.
 """
 
 from __future__ import annotations
@@ -20,27 +18,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oarsman.engines.hosts.core import framing, log_lines, messages, process
-from oarsman.engines.hosts.core.host import HostNetwork, RunningHost
+from oarsman.engines.hosts.core import journal, log_lines, messages, process
+from oarsman.engines.hosts.core.host import HostNetwork, Hosts, RunningHost
 from oarsman.engines.hosts.core.job_spec import JobSpec, read_spec
-from oarsman.engines.hosts.core.journal import (
-    AgentEnded,
-    AgentStarted,
-    Fact,
-    HostDown,
-    HostMade,
-    HostTrouble,
-    HostUp,
-    Journal,
-    LauncherEnded,
-    LauncherStarted,
-    LogTrouble,
-    OutputBegan,
-    Published,
-    RankEnd,
-)
-from oarsman.engines.hosts.core.launcher import Launcher
-from oarsman.engines.hosts.core.members import Hosts, Ranks
+from oarsman.engines.hosts.core.journal import Fact, Journal
+from oarsman.engines.hosts.core.launcher import Launcher, Rank, Ranks
 from oarsman.engines.hosts.core.messages import FirstOutput, RankEnded, RankStarted
 from oarsman.text.sentence import Text
 
@@ -60,30 +42,25 @@ class JobAgent:
     launcher: Launcher | None = None
     waiting_attempt: int | None = None  # of a launcher that was ordered before its host was up
     listeners: set[socket.socket] = field(default_factory=set)  # supervisors
-    connections: set[socket.socket] = field(default_factory=set)
     output_seen: int = 0  # newest attempt that has written something
     ending: bool = False
     last_pulse: float = 0.0
     needed_at: float = 0.0  # when a launcher ran, or a supervisor listened
-    ranks: Ranks = field(init=False)  # of the present attempt
+    ranks: Ranks = field(default_factory=Ranks)  # of the present attempt
 
-    def __post_init__(self) -> None:
-        self.ranks = Ranks(f"{self.folder}/logs", elsewhere=self.network.elsewhere)
-
-    # -- the loop -------------------------------------------------------------------------------
     def run(self, ready: int) -> None:
         """Keep the job until told to end. `ready` is told when orders can be taken."""
         woken = process.wake_pipe()
         signal.signal(signal.SIGTERM, lambda *_: self.end())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        server = framing.listen(f"{self.network.run_folder}/{CONTROL}")
-        self._watch(server, self._accept)
+        server = messages.listen(f"{self.network.run_folder}/{CONTROL}")
+        self._watch(server, lambda _: self._watch(server.accept()[0], self._serve))
         self._watch(woken, process.drain)
         if self.network.heartbeat is not None:
             self._watch(self.network.heartbeat, self.hosts.take_heartbeats)
         me = process.identify(os.getpid())
-        self.journal.note(AgentStarted(os.getpid(), me.started if me else ""))
+        self.journal.note(journal.AgentStarted(os.getpid(), me.started if me else ""))
         os.write(ready, b"ok")
         os.close(ready)
         self.last_pulse = self.needed_at = time.monotonic()
@@ -92,9 +69,8 @@ class JobAgent:
                 key.data(key.fileobj)
             self._reap()
             self._tick()
-        self.journal.note(AgentEnded())
+        self._note(journal.AgentEnded())
         self.journal.close()
-        self._tell_change()
 
     def _watch(self, thing: Any, callback: Callable[[Any], None]) -> None:
         self.selector.register(thing, selectors.EVENT_READ, callback)
@@ -106,10 +82,8 @@ class JobAgent:
         return max(0.0, pulse)
 
     def _note(self, fact: Fact) -> None:
+        """Write it down, and say that there is news."""
         self.journal.note(fact)
-        self._tell_change()
-
-    def _tell_change(self) -> None:
         for listener in list(self.listeners):
             try:
                 listener.send(messages.ANSWERS.encode(messages.Changed()), socket.MSG_DONTWAIT)
@@ -117,12 +91,6 @@ class JobAgent:
                 pass  # a halted supervisor must not halt the job; it has unread news, which say the same
             except OSError:
                 self.listeners.discard(listener)
-
-    # -- who calls --------------------------------------------------------------------------------
-    def _accept(self, server: socket.socket) -> None:
-        caller, _ = server.accept()
-        self.connections.add(caller)
-        self._watch(caller, self._serve)
 
     def _serve(self, caller: socket.socket) -> None:
         message, fds = messages.CALLS.receive(caller)
@@ -137,22 +105,22 @@ class JobAgent:
                 self._saw_output(message.attempt)
             case RankEnded():
                 self._rank_ended(caller, message)
-            case framing.Unknown():
-                self._answer(caller, messages.Failed(message.name, repr(KeyError(message.name))))
             case _:
-                self._obey(caller, message)
+                with contextlib.suppress(OSError):
+                    messages.ANSWERS.send(caller, self._obey(caller, message))
 
     def _hang_up(self, caller: socket.socket) -> None:
         # A rank whose shim was killed says nothing more; that silence is its end.
-        lines = self.ranks.last_lines(caller)
+        lines = self._last_lines(self.ranks[caller]) if caller in self.ranks else []
         self._rank_ended(caller, RankEnded(128 + signal.SIGKILL, int(signal.SIGKILL), lines))
         self.selector.unregister(caller)
         self.listeners.discard(caller)
-        self.connections.discard(caller)
         caller.close()
 
-    def _obey(self, caller: socket.socket, order: messages.Order) -> None:
-        name = messages.ORDERS.name(order)
+    def _obey(self, caller: socket.socket, order: messages.Order | messages.Unknown) -> messages.Answer:
+        if isinstance(order, messages.Unknown):
+            return messages.Failed(order.name, repr(KeyError(order.name)))
+        name = messages.CALLS.name(order)
         try:
             match order:
                 case messages.Listen():
@@ -167,37 +135,24 @@ class JobAgent:
                     self._stop_launcher()
                 case messages.Publish(hosts, files):
                     self.network.publish(files, self.hosts.values())
-                    self._note(Published(hosts))
+                    self._note(journal.Published(hosts))
                 case messages.EndJob():
                     self.end()
         except Exception as error:
-            self._answer(caller, messages.Failed(name, f"{type(error).__name__}: {error}"))
-        else:
-            self._answer(caller, messages.Done(name))
+            return messages.Failed(name, f"{type(error).__name__}: {error}")
+        return messages.Done(name)
 
-    def _answer(self, caller: socket.socket, answer: messages.Done | messages.Failed) -> None:
-        with contextlib.suppress(OSError):
-            messages.ANSWERS.send(caller, answer)
-
-    # -- hosts ------------------------------------------------------------------------------------
     def _start_host(self, name: str) -> None:
         if name in self.hosts or self.ending:
             return
         self.spec = read_spec(self.folder)
         spec = self.spec.hosts[name]
-        host, unset = self.network.add(name, spec, now=time.monotonic(), close=self._private_descriptors())
-        self.hosts[name] = host
+        # It inherits nothing that is watched here, above all not the other hosts' lifelines.
+        close = [key.fd for key in self.selector.get_map().values()]
+        host = self.hosts[name] = self.network.add(name, spec, close)
         self._watch(host.channel, lambda _: self._hear(host))
-        self.journal.note(
-            HostMade(name, spec.index, spec.launcher, *host.process, self.network.address(spec), unset, spec.machine)
-        )
-
-    def _private_descriptors(self) -> list[int]:
-        """What a host must not inherit: above all the other hosts' lifelines."""
-        sockets = [*(host.channel for host in self.hosts.values()), *self.connections]
-        fds = [sock.fileno() for sock in sockets]
-        fds += [self.launcher.channel.fileno(), *self.launcher.streams] if self.launcher is not None else []
-        return [fd for fd in fds if fd >= 0]
+        made = (name, spec.index, spec.launcher, *host.process, self.network.address(spec), host.unset, spec.machine)
+        self.journal.note(journal.HostMade(*made))
 
     def _hear(self, host: RunningHost) -> None:
         said, _ = messages.HOST_REPORTS.receive(host.channel)
@@ -208,17 +163,16 @@ class JobAgent:
                 host.dying = not host.ending
             case messages.Up():
                 host.up, host.last_seen = True, time.monotonic()
-                self._note(HostUp(host.name))
+                self._note(journal.HostUp(host.name))
                 if host.spec.launcher and self.waiting_attempt is not None:
                     self._start_launcher(self.waiting_attempt)
             case messages.InTrouble(reason):
-                self._note(HostTrouble(host.name, reason))
+                self._note(journal.HostTrouble(host.name, reason))
             case messages.Launching(hosts, by_hydra) if self.launcher is not None:
                 self.launcher.expect(hosts, by_hydra=by_hydra)
             case messages.Said():
-                host.last_seen = (
-                    time.monotonic()
-                )  # over a slow connection its answer to a ping comes behind much output
+                # Over a slow connection its answer to a ping comes behind much output.
+                host.last_seen = time.monotonic()
                 self._take_down(said)
             case messages.Emptied(sweep):
                 host.emptied = sweep
@@ -235,20 +189,24 @@ class JobAgent:
                     self._lost(host, Text("all its processes were killed") if host.dying or not host.ending else "")
 
     def _lost(self, host: RunningHost, reason: str) -> None:
-        self._hear_out(host)
+        while host.has_news():
+            self._hear(host)
         del self.hosts[host.name]
         self._settle()
         with contextlib.suppress(KeyError, ValueError):
             self.selector.unregister(host.channel)
         memory = host.group.out_of_memory_kills() > host.kills_seen
         self.network.remove(host)
-        self._note(HostDown(host.name, reason, memory))
+        self._note(journal.HostDown(host.name, reason, memory))
 
-    # -- the pulse ---------------------------------------------------------------------------------
     def _tick(self) -> None:
         now = time.monotonic()
         if self.launcher is not None and self.launcher.exit is not None:
-            self._sweep_when_recorded(self.launcher)
+            # Leftovers of the attempt end, but not before every rank's output is on disk.
+            recorded = all(rank.ended for rank in self.ranks.values())
+            if not self.launcher.swept and (recorded or now >= self.launcher.sweep_due):
+                self.launcher.swept = True
+                self.hosts.sweep()
             if self.launcher.drained(now, self.hosts.output_awaited()):
                 self._launcher_done(self.launcher)
         if now < self.last_pulse + _PULSE:
@@ -272,20 +230,12 @@ class JobAgent:
                 self.hosts.sweep()
 
     def _silent(self, host: RunningHost) -> None:
-        seconds = self.spec.silence
-        who = host.spec.machine or Text("it")
+        who, seconds = host.spec.machine or Text("it"), self.spec.silence
         reason = Text("{who} gave no sign of life for {seconds} seconds", who=who, seconds=seconds)
-        self.journal.note(HostTrouble(host.name, reason))
+        self.journal.note(journal.HostTrouble(host.name, reason))
         host.ending = True
         process.send_signal(host.process, signal.SIGKILL)
 
-    def _sweep_when_recorded(self, launcher: Launcher) -> None:
-        """Leftovers of the attempt end, but not before every rank's output is on disk."""
-        if not launcher.swept and (self.ranks.all_ended() or time.monotonic() >= launcher.sweep_due):
-            launcher.swept = True
-            self.hosts.sweep()
-
-    # -- the launcher ------------------------------------------------------------------------------
     def _start_launcher(self, attempt: int) -> None:
         if self.launcher is not None:
             return
@@ -300,8 +250,8 @@ class JobAgent:
                 self.spec.launcher_argv,
                 host=name,
                 socket_path=self.network.socket_path(name),
-                logs=log_lines.attempt_folder(f"{self.folder}/logs", attempt),
-                host_of=self._host_of if self.network.elsewhere else None,
+                logs=self._logs(attempt),
+                host_of=self._host_of if self.spec.elsewhere else None,
             )
         except (ConnectionError, FileNotFoundError):  # its host is gone, which is noticed next
             self.waiting_attempt = attempt
@@ -311,7 +261,7 @@ class JobAgent:
         self._watch(self.launcher.channel, self._launcher_says)
         for fd in self.launcher.streams:
             self._watch(fd, self._pump)
-        self._note(LauncherStarted(attempt))
+        self._note(journal.LauncherStarted(attempt))
 
     def _pump(self, fd: int) -> None:
         assert self.launcher is not None
@@ -336,7 +286,7 @@ class JobAgent:
     def _log_trouble(self, error: OSError) -> None:
         if self.launcher is not None and not self.launcher.unrecorded:  # once, however much comes
             self.launcher.unrecorded = True
-            self.journal.note(LogTrouble(Text("the log could not be written: {why}", why=error.strerror)))
+            self.journal.note(journal.LogTrouble(Text("the log could not be written: {why}", why=error.strerror)))
             self.hosts.sweep()
 
     def _close_stream(self, fd: int) -> None:
@@ -358,75 +308,64 @@ class JobAgent:
             for key in ready:
                 key.data(key.fileobj)
 
-    def _hear_out(self, host: RunningHost) -> None:
-        while host.has_news():
-            self._hear(host)
-
-    def _bury_the_dying(self) -> None:
-        """A host that died took the launcher with it: its end comes first in the journal, although it takes longer."""
-        for host in list(self.hosts.values()):
-            if host.dying and host.process.pid:
-                with contextlib.suppress(ChildProcessError):
-                    os.waitpid(host.process.pid, 0)
-                self._lost(host, Text("all its processes were killed"))
-
     def _launcher_done(self, launcher: Launcher) -> None:
         for fd in list(launcher.streams):
             self._close_stream(fd)
         for host in list(self.hosts.values()):
-            self._hear_out(host)
-        self._bury_the_dying()
+            while host.has_news():
+                self._hear(host)
+        # A host that died took the launcher with it: its end comes first in the journal, although it takes longer.
+        for host in [each for each in self.hosts.values() if each.dying and each.process.pid]:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(host.process.pid, 0)
+            self._lost(host, Text("all its processes were killed"))
         self._settle()
         launcher.close()
-        if self.network.elsewhere:
-            self.ranks.note_last_lines(self.journal)
+        if self.spec.elsewhere:  # the ends of ranks are told at once, what they wrote before comes later
+            for rank in [each for each in self.ranks.values() if each.failed]:
+                if lines := self._last_lines(rank):
+                    self.journal.note(journal.RankLines(*rank.key, lines[-40:]))
         self.launcher = None
         code, number = launcher.result()
         memory = self.hosts.memory_killed(self.spec.launcher_host)
-        self._note(LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-40:]))
+        self._note(journal.LauncherEnded(launcher.attempt, code, number, memory, launcher.lines[-40:]))
 
     def _stop_launcher(self) -> None:
         self.waiting_attempt = None
         if self.launcher is not None:
             self.launcher.stop(self.spec.grace)
 
-    # -- ranks -------------------------------------------------------------------------------------
     def _rank_ended(self, caller: socket.socket, end: RankEnded) -> None:
         rank = self.ranks.ended(caller, end.exit)
         if rank is None:
             return
         if self.launcher is not None:
-            if rank.ends_the_others:
+            if rank.failed and not rank.facts.survives:
                 self.launcher.rank_failed()
             if self.spec.launcher_is_mpirun:
                 self.launcher.all_ranks_ended(self.ranks.world_ended(rank))
-        facts = rank.facts
-        memory = end.signal == signal.SIGKILL and self.hosts.memory_killed(facts.host)
-        self._note(
-            RankEnd(
-                facts.attempt,
-                facts.world,
-                facts.rank,
-                code=end.exit,
-                signal=end.signal,
-                memory=memory,
-                lines=end.lines,
-                reason=end.reason,
-                at=end.at,
-            )
-        )
+        memory = end.signal == signal.SIGKILL and self.hosts.memory_killed(rank.facts.host)
+        self._note(journal.RankEnd(*rank.key, end.exit, end.signal, memory, end.lines, end.reason, end.at))
+
+    def _last_lines(self, rank: Rank) -> list[str]:
+        base = f"{self._logs(rank.facts.attempt)}/rank-{rank.facts.rank}"
+        return log_lines.tail(f"{base}.out") + log_lines.tail(f"{base}.err")
+
+    def _logs(self, attempt: int) -> str:
+        return log_lines.attempt_folder(f"{self.folder}/logs", attempt)
 
     def _host_of(self, number: int) -> str:
-        """Of a rank elsewhere; its lines may be here before its own word is."""
+        """Of a rank elsewhere; its lines may be here before its own word is. A script may launch more than once: the
+        newest rank of that number counts."""
         planned = self.launcher.hosts[number : number + 1] if self.launcher is not None else ()
-        return str([self.spec.launcher_host, *planned, *self.ranks.hosts_of(number)][-1])
+        known = [rank.facts.host for rank in self.ranks.values() if rank.facts.rank == number]
+        return [self.spec.launcher_host, *planned, *known][-1]
 
     def _saw_output(self, attempt: int) -> None:
         if attempt > self.output_seen:
             self.output_seen = attempt
-            self._note(OutputBegan(attempt))
+            self._note(journal.OutputBegan(attempt))
 
-    # -- the end ---------------------------------------------------------------------------------
     def end(self) -> None:
         """Everything ends: the launcher gets its grace, then the hosts theirs."""
         if self.ending:

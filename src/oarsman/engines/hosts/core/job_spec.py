@@ -9,9 +9,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from oarsman.engines.hosts.core.cgroups import Slices
-from oarsman.engines.hosts.core.separation import Separation
 
 _FILE = "spec.json"
+
+
+class Separation(NamedTuple):
+    """How far hosts can be separated from one another on this machine."""
+
+    user: bool = False  # a user namespace is needed (not root) and can be had
+    names: bool = False  # own host name: the one thing Open MPI cannot do without
+    processes: bool = False  # own process numbers: nothing outlives its host
+    mounts: bool = False  # own /dev/shm, volumes
+    etc: bool = False  # own /etc/mpi and /etc/hosts
+    network: bool = False  # own address on a private bridge
+    trouble: str = ""  # the first refusal, in the kernel's words
 
 
 class Mount(NamedTuple):

@@ -12,10 +12,10 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from oarsman.engines.hosts.core.framing import Codec, Unknown
-from oarsman.engines.hosts.core.messages import RankStarted
+from oarsman.engines.hosts.core.messages import Codec, RankStarted, Unknown
 
 RESERVE_BYTES = 1 << 20
+_FILE = "journal.jsonl"
 
 
 class AgentStarted(NamedTuple):
@@ -54,9 +54,7 @@ class HostDown(NamedTuple):
 
 
 class HostGone(NamedTuple):
-    """The plan has dealt with its end."""
-
-    host: str
+    host: str  # whose end the plan has dealt with
 
 
 class LauncherStarted(NamedTuple):
@@ -72,9 +70,7 @@ class LauncherEnded(NamedTuple):
 
 
 class LauncherGone(NamedTuple):
-    """The plan has dealt with its end."""
-
-    attempt: int
+    attempt: int  # whose end the plan has dealt with
 
 
 class RankEnd(NamedTuple):
@@ -110,24 +106,10 @@ class LogTrouble(NamedTuple):
     reason: str
 
 
-Fact = (
-    AgentStarted
-    | AgentEnded
-    | HostMade
-    | HostUp
-    | HostTrouble
-    | HostDown
-    | HostGone
-    | LauncherStarted
-    | LauncherEnded
-    | LauncherGone
-    | RankStarted
-    | RankEnd
-    | RankLines
-    | Published
-    | OutputBegan
-    | LogTrouble
-)
+HostFact = HostMade | HostUp | HostTrouble | HostDown | HostGone
+LauncherFact = LauncherStarted | LauncherEnded | LauncherGone
+RankFact = RankStarted | RankEnd | RankLines
+Fact = AgentStarted | AgentEnded | HostFact | LauncherFact | RankFact | Published | OutputBegan | LogTrouble
 _FACTS = Codec[Fact](
     {
         "keeper": AgentStarted,  # what the agent of a job was called that may still run
@@ -195,12 +177,8 @@ def add_note(folder: str, fact: Fact) -> None:
         os.close(fd)
 
 
-def _path(folder: str) -> str:
-    return os.path.join(folder, "journal.jsonl")
-
-
 def _open(folder: str) -> int:
-    return os.open(_path(folder), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    return os.open(f"{folder}/{_FILE}", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def _line(fact: Fact) -> bytes:
@@ -211,7 +189,7 @@ class JournalReader:
     """The reading side: what was added since the last look. A half-written line waits for its end."""
 
     def __init__(self, folder: str) -> None:
-        self._path = _path(folder)
+        self._path = f"{folder}/{_FILE}"
         self._offset = 0
 
     def news(self) -> Iterator[Noted]:

@@ -61,27 +61,60 @@ class Seen:
                 self.ended = True
                 self.hosts.clear()
             case journal.HostMade():
-                self._host_made(fact, when)
+                process = ProcessId(fact.pid, fact.started)
+                self.hosts[fact.host] = HostSeen(
+                    fact.host, fact.index, fact.launcher, process, made_at=when, machine=fact.machine
+                )
+                self.unset_limits.update(fact.unset)
             case journal.HostUp() if fact.host in self.hosts:
                 host = self.hosts[fact.host]
                 host.up, host.trouble, host.trouble_at = True, "", None  # it may have taken several tries
             case journal.HostTrouble() if fact.host in self.hosts:
-                self._host_trouble(self.hosts[fact.host], fact, when)
+                host = self.hosts[fact.host]
+                host.trouble, host.trouble_at = fact.reason, when
+                if host.up:  # it is ended for it, which may take longer than all that follows from it
+                    host.up, host.down_at = False, when
             case journal.HostDown() if fact.host in self.hosts:
-                self._host_down(self.hosts[fact.host], fact, when)
+                host = self.hosts[fact.host]
+                host.trouble = host.trouble or fact.reason
+                host.memory_limit_hit = fact.memory
+                host.up, host.down_at = False, host.trouble_at or when
+                if not host.trouble or host.launcher:  # a launcher's host is judged by the launcher
+                    del self.hosts[fact.host]
             case journal.HostGone() if fact.host in self.hosts and self.hosts[fact.host].down_at is not None:
                 del self.hosts[fact.host]
             case journal.LauncherStarted():
                 self.launcher = LauncherSeen(fact.attempt, started_at=when)
                 self.ranks.clear()
             case journal.LauncherEnded() if self.launcher is not None and self.launcher.attempt == fact.attempt:
-                self._launcher_ended(self.launcher, fact, when)
+                self.launcher.finished_at = when
+                self.launcher.exit = Exit(code=fact.code, signal=fact.signal, memory_limit_hit=fact.memory)
+                self.launcher.lines = tuple(fact.lines)
+                then = (host for host in self.hosts.values() if (host.up or host.down_at) and not host.launcher)
+                self.launcher.workers = tuple(replace(host) for host in then)
             case journal.LauncherGone() if self.launcher is not None and self.launcher.attempt == fact.attempt:
                 self.launcher.dismissed = True
             case RankStarted():
-                self._rank_started(fact, when)
+                self.ranks_may_fail = fact.survives
+                if self.world != (fact.attempt, fact.world):
+                    self.world = (fact.attempt, fact.world)
+                    self.ranks.clear()
+                self.ranks[fact.rank] = RankReport(
+                    rank=fact.rank,
+                    host=fact.host,
+                    world_size=fact.size,
+                    local_rank=fact.local,
+                    pid=fact.pid,
+                    started_at=when,
+                )
             case journal.RankEnd() if fact.rank in self.ranks and (fact.attempt, fact.world) == self.world:
-                self._rank_ended(self.ranks[fact.rank], fact, when)
+                self.ranks[fact.rank] = replace(
+                    self.ranks[fact.rank],
+                    finished_at=datetime.fromtimestamp(fact.at, UTC) if fact.at else when,
+                    exit=Exit(code=fact.code, signal=fact.signal, memory_limit_hit=fact.memory),
+                    reason=fact.reason,
+                    last_lines=tuple(fact.lines),
+                )
             case journal.RankLines() if fact.rank in self.ranks and (fact.attempt, fact.world) == self.world:
                 self.ranks[fact.rank] = replace(self.ranks[fact.rank], last_lines=tuple(fact.lines))
             case journal.Published():
@@ -90,57 +123,3 @@ class Seen:
                 self.first_output.setdefault(fact.attempt, when)
             case journal.LogTrouble():
                 self.log_trouble = fact.reason
-
-    def _host_made(self, fact: journal.HostMade, when: datetime) -> None:
-        self.hosts[fact.host] = HostSeen(
-            fact.host,
-            fact.index,
-            fact.launcher,
-            ProcessId(fact.pid, fact.started),
-            made_at=when,
-            machine=fact.machine,
-        )
-        self.unset_limits.update(fact.unset)
-
-    def _host_trouble(self, host: HostSeen, fact: journal.HostTrouble, when: datetime) -> None:
-        host.trouble, host.trouble_at = fact.reason, when
-        if host.up:  # it is ended for it, which may take longer than all that follows from it
-            host.up, host.down_at = False, when
-
-    def _host_down(self, host: HostSeen, fact: journal.HostDown, when: datetime) -> None:
-        host.trouble = host.trouble or fact.reason
-        host.memory_limit_hit = fact.memory
-        host.up, host.down_at = False, host.trouble_at or when
-        if not host.trouble or host.launcher:  # a launcher's host is judged by the launcher
-            del self.hosts[fact.host]
-
-    def _launcher_ended(self, launcher: LauncherSeen, fact: journal.LauncherEnded, when: datetime) -> None:
-        launcher.finished_at = when
-        launcher.exit = Exit(code=fact.code, signal=fact.signal, memory_limit_hit=fact.memory)
-        launcher.lines = tuple(fact.lines)
-        then = (host for host in self.hosts.values() if (host.up or host.down_at) and not host.launcher)
-        launcher.workers = tuple(replace(host) for host in then)
-
-    def _rank_started(self, fact: RankStarted, when: datetime) -> None:
-        world = (fact.attempt, fact.world)
-        self.ranks_may_fail = fact.survives
-        if world != self.world:
-            self.world = world
-            self.ranks.clear()
-        self.ranks[fact.rank] = RankReport(
-            rank=fact.rank,
-            host=fact.host,
-            world_size=fact.size,
-            local_rank=fact.local,
-            pid=fact.pid,
-            started_at=when,
-        )
-
-    def _rank_ended(self, report: RankReport, fact: journal.RankEnd, when: datetime) -> None:
-        self.ranks[fact.rank] = replace(
-            report,
-            finished_at=datetime.fromtimestamp(fact.at, UTC) if fact.at else when,
-            exit=Exit(code=fact.code, signal=fact.signal, memory_limit_hit=fact.memory),
-            reason=fact.reason,
-            last_lines=tuple(fact.lines),
-        )

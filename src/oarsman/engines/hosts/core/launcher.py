@@ -1,4 +1,4 @@
-"""The launcher of one attempt, as the job agent knows it: a command on its host, its output, its deadlines."""
+"""The launcher of one attempt and its ranks, as the job agent knows them: a command on its host, output, deadlines."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import os
 import resource
 import signal
 import socket
+import struct
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from oarsman.engines.hosts.core import framing, log_lines
+from oarsman.engines.hosts.core import log_lines, messages
 from oarsman.engines.hosts.core.log_lines import Recorder
-from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, Said, SignalCommand
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RankStarted, RunCommand
 from oarsman.status.tags import Spoken, Tags
 
 _READ_SIZE = 1 << 16
@@ -23,13 +24,15 @@ _IDLE_SECONDS = 15.0  # how long mpirun may take to end after the last of its ra
 _DRAIN_SECONDS = 2.0  # how long output may still trickle in after the launcher ended
 _QUIET_SECONDS = 10.0  # how long a host may say nothing of the output that it has yet to hand on
 
+HostOf = Callable[[int], str]  # where a rank runs
+
 
 @dataclass(slots=True)
 class Launcher:
     attempt: int
     channel: socket.socket
-    streams: dict[int, log_lines.Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
-    relayed: Relayed | None = None  # where output goes that does not come through it
+    streams: dict[int, Recorder | TaggedRecorder]  # read end of a pipe -> where it goes
+    relayed: RankLogs | None = None  # where output goes that does not come through it
     lines: list[str] = field(default_factory=list)  # the last it wrote, for the cause
     exit: Exited | None = None
     drain_until: float = 0.0
@@ -43,28 +46,20 @@ class Launcher:
     swept: bool = False  # what it left behind on the hosts was ended
     unrecorded: bool = False  # its log could not be written, which was said
 
-    # -- its life ----------------------------------------------------------------------------------
     @classmethod
     def start(
-        cls,
-        attempt: int,
-        argv: Sequence[str],
-        *,
-        host: str,
-        socket_path: str,
-        logs: str,
-        host_of: Callable[[int], str] | None,
+        cls, attempt: int, argv: Sequence[str], *, host: str, socket_path: str, logs: str, host_of: HostOf | None
     ) -> Launcher:
         """host_of: where a rank runs; needed if the ranks are elsewhere."""
         os.makedirs(logs, exist_ok=True)
-        relayed = Relayed(logs, host_of) if host_of is not None else None
-        launcher = cls(attempt, framing.connect(socket_path), {}, relayed)
+        relayed = RankLogs(logs, host_of) if host_of is not None else None
+        launcher = cls(attempt, messages.connect(socket_path), {}, relayed)
         ends = []
         for stream in ("out", "err"):
             read, write = os.pipe()
             os.set_blocking(read, False)
             launcher.streams[read] = (
-                log_lines.Recorder(logs, rank="-", host=host, stream=stream, merge=True)
+                Recorder(logs, rank="-", host=host, stream=stream, merge=True)
                 if host_of is None
                 else TaggedRecorder(logs, host=host, stream=stream, host_of=host_of)
             )
@@ -80,7 +75,7 @@ class Launcher:
     def listen(self) -> bool:
         """Take its host's next word; True when that was its end."""
         result, _ = RESULTS.receive(self.channel)
-        if isinstance(result, framing.Unknown):
+        if isinstance(result, messages.Unknown):
             return False
         # No answer: the launcher's host died, and the launcher with it.
         self.exit = result or Exited(128 + signal.SIGKILL, int(signal.SIGKILL))
@@ -91,7 +86,7 @@ class Launcher:
     def stop(self, grace: float) -> None:
         if self.exit is None and self.kill_at is None:
             with contextlib.suppress(OSError):
-                COMMANDS.send(self.channel, SignalCommand(int(signal.SIGTERM)))
+                COMMANDS.send(self.channel, messages.SignalCommand(int(signal.SIGTERM)))
             self.kill_at = time.monotonic() + grace
 
     def result(self) -> tuple[int, int | None]:
@@ -102,13 +97,13 @@ class Launcher:
         return self.exit.exit, self.exit.signal
 
     def expect(self, hosts: Sequence[str], *, by_hydra: bool) -> None:
-        """Elsewhere a launch line was composed; `hosts` says where each rank will be, as far as that is known."""
+        """Elsewhere a launch line was composed; `hosts` says where each rank will be, as far as that is known. Of
+        MPICH's and Intel's launchers the tags say nothing about the stream: they have one pattern for both."""
         self.hosts = tuple(hosts)
         for recorder in self.streams.values():
             if by_hydra and isinstance(recorder, TaggedRecorder):
-                recorder.expect_hydra()
+                recorder.by_hydra = True
 
-    # -- its output --------------------------------------------------------------------------------
     def record(self, fd: int) -> bool:
         """Write down what is there; False at the end of the stream. OSError: the log cannot be written."""
         try:
@@ -119,7 +114,7 @@ class Launcher:
             self.streams[fd].feed(chunk)
         return bool(chunk)
 
-    def take_down(self, said: Said) -> None:
+    def take_down(self, said: messages.Said) -> None:
         """What a rank wrote, which did not come through the launcher. OSError: the log cannot be written."""
         self.heard_at = time.monotonic()
         if self.relayed is not None:
@@ -137,7 +132,6 @@ class Launcher:
         with contextlib.suppress(OSError):
             recorder.finish()
 
-    # -- its deadlines -----------------------------------------------------------------------------
     def rank_failed(self) -> None:
         self.end_by = self.end_by or time.monotonic() + _NOTICE_SECONDS
 
@@ -164,9 +158,7 @@ class Launcher:
 
     def drained(self, now: float, awaited: bool) -> bool:
         """awaited: hosts have yet to hand on what their ranks wrote."""
-        if not self.swept:
-            return False
-        return (not self.streams and not awaited) or now >= self._drained_by(awaited)
+        return self.swept and ((not self.streams and not awaited) or now >= self._drained_by(awaited))
 
     def patience(self, awaited: bool) -> float:
         """Seconds until something is due after its end."""
@@ -176,30 +168,62 @@ class Launcher:
         return max(self.drain_until, self.heard_at + _QUIET_SECONDS) if awaited else self.drain_until
 
 
-class Relayed:
-    """`host_of` knows where a rank runs. A script may launch more than once: each launch makes a world."""
+@dataclass(slots=True)
+class Rank:
+    facts: RankStarted
+    ended: bool = False
+    failed: bool = False
 
-    def __init__(self, folder: str, host_of: Callable[[int], str]) -> None:
-        self._folder = folder
-        self._host_of = host_of
+    @property
+    def key(self) -> tuple[int, str, int]:
+        """What tells it from all others of its job."""
+        return self.facts.attempt, self.facts.world, self.facts.rank
+
+
+class Ranks(dict[socket.socket, Rank]):
+    """Of one attempt, by the connections over which they report."""
+
+    def started(self, caller: socket.socket, facts: RankStarted) -> RankStarted:
+        """With its true process number, which the kernel tells; inside its host the rank knows only its own."""
+        if not facts.pid and hasattr(socket, "SO_PEERCRED"):
+            peer = caller.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            facts = facts._replace(pid=struct.unpack("3i", peer)[0])
+        self[caller] = Rank(facts)
+        return facts
+
+    def ended(self, caller: socket.socket, code: int) -> Rank | None:
+        """The rank that ended just now; None if nobody did."""
+        rank = self.get(caller)
+        if rank is None or rank.ended:
+            return None
+        rank.ended, rank.failed = True, code != 0
+        return rank
+
+    def world_ended(self, last: Rank) -> bool:
+        world = [rank for rank in self.values() if rank.facts.world == last.facts.world]
+        return len(world) == last.facts.size and all(rank.ended for rank in world)
+
+
+class RankLogs:
+    """Of ranks elsewhere; `host_of` knows where one runs. A script may launch more than once: each launch makes a
+    world. `beside` is as for Recorder."""
+
+    def __init__(self, folder: str, host_of: HostOf, *, beside: Recorder | None = None) -> None:
+        self._folder, self._host_of, self._beside = folder, host_of, beside
         self._most = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
         self._recorders: dict[tuple[str, int, str], Recorder] = {}
 
     def feed(self, world: str, rank: int, stream: str, data: bytes) -> None:
         recorder = self._recorders.get((world, rank, stream))
         if recorder is None:
-            self._make_room()
-            first = next(iter(self._recorders.values()), None)
+            if len(self._recorders) > self._most:  # of a thousand worlds most are over; others go on in the same files
+                oldest = list(self._recorders)[1]  # the first has open what the others share
+                self._recorders.pop(oldest).finish()
+            beside = self._beside or next(iter(self._recorders.values()), None)
             recorder = self._recorders[world, rank, stream] = Recorder(
-                self._folder, rank=str(rank), host=self._host_of(rank), stream=stream, merge=True, beside=first
+                self._folder, rank=str(rank), host=self._host_of(rank), stream=stream, merge=True, beside=beside
             )
         recorder.feed(data)
-
-    def _make_room(self) -> None:
-        """Of a thousand worlds in one script most are over. One that is not goes on in the same files."""
-        if len(self._recorders) > self._most:
-            oldest = list(self._recorders)[1]  # the first has open what the others share
-            self._recorders.pop(oldest).finish()
 
     def finish(self) -> None:
         for recorder in reversed(self._recorders.values()):
@@ -208,33 +232,20 @@ class Relayed:
         self._recorders.clear()
 
 
-_LONGEST_LINE = 1 << 16
-
-
 class TaggedRecorder:
-    """One stream of the launcher. `host_of` knows where a rank runs."""
+    """One stream of a launcher elsewhere, with lines of its ranks among its own."""
 
-    def __init__(self, folder: str, *, host: str, stream: str, host_of: Callable[[int], str]) -> None:
-        self._folder = folder
+    def __init__(self, folder: str, *, host: str, stream: str, host_of: HostOf) -> None:
         self._stream = stream
-        self._host_of = host_of
         self._own = Recorder(folder, rank="-", host=host, stream=stream, merge=True)
-        self._ranks: dict[tuple[int, str], Recorder] = {}
+        self._ranks = RankLogs(folder, host_of, beside=self._own)
         self._tags = Tags()
-        self._by_hydra = False
+        self.by_hydra = False  # tags say nothing about the stream
         self._partial = b""
 
-    def expect_hydra(self) -> None:
-        """From now on tags say nothing about the stream: MPICH's and Intel's launchers have one pattern for both."""
-        self._by_hydra = True
-
     def feed(self, chunk: bytes) -> None:
-        data = self._partial + chunk
-        cut = data.rfind(b"\n") + 1
-        if not cut and len(data) > _LONGEST_LINE:
-            data, cut = data + b"\n", len(data) + 1
-        self._partial = data[cut:]
-        for line in data[:cut].split(b"\n")[:-1]:  # progress bars have carriage returns in their lines
+        lines, self._partial = log_lines.split_off(self._partial + chunk)
+        for line in lines.split(b"\n") if lines is not None else ():  # progress bars have carriage returns in theirs
             self._hear(line)
 
     def finish(self) -> None:
@@ -242,8 +253,8 @@ class TaggedRecorder:
             self._hear(self._partial)
         for spoken in self._tags.rest():
             self._record(spoken)
-        for recorder in (*self._ranks.values(), self._own):
-            recorder.finish()
+        self._ranks.finish()
+        self._own.finish()
 
     def last_lines(self) -> list[str]:
         """The launcher's own."""
@@ -258,16 +269,5 @@ class TaggedRecorder:
         text = spoken.text.encode("utf-8", "surrogateescape") + b"\n"
         if spoken.rank is None:
             self._own.feed(text)
-            return
-        stream = self._stream if self._by_hydra else spoken.stream
-        recorder = self._ranks.get((spoken.rank, stream))
-        if recorder is None:
-            recorder = self._ranks[spoken.rank, stream] = Recorder(
-                self._folder,
-                rank=str(spoken.rank),
-                host=self._host_of(spoken.rank),
-                stream=stream,
-                merge=True,
-                beside=self._own,
-            )
-        recorder.feed(text)
+        else:
+            self._ranks.feed("", spoken.rank, self._stream if self.by_hydra else spoken.stream, text)

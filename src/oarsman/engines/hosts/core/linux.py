@@ -1,13 +1,21 @@
-"""The few system calls that make a host out of a process and that Python 3.11 does not wrap.
+"""The few system calls that make a host out of a process and that Python 3.11 does not wrap, and how far this machine
+lets us separate hosts from one another with them, found by trying.
 
 Everything here works for root and, inside a user namespace of their own, for anyone else.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
+import sys
+from collections.abc import Callable
 from typing import Final
+
+from oarsman.engines.hosts.core.job_spec import Separation
+from oarsman.text.sentence import Text
 
 CLONE_NEWNS: Final = 0x00020000
 CLONE_NEWUTS: Final = 0x04000000
@@ -59,8 +67,9 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
 
 
 def become_subreaper() -> None:
-    """Orphans among our descendants come home to us instead of to the machine's init."""
-    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
+    """Orphans among our descendants come home to us instead of to the machine's init, where that can be had."""
+    if sys.platform == "linux":
+        _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl")
 
 
 def end_with_parent(number: int) -> None:
@@ -81,10 +90,126 @@ def keep_network_rights_over_exec() -> None:
     """Let the next exec keep CAP_NET_ADMIN, which an ordinary user id would otherwise lose there."""
     if os.getuid() == 0:
         return
-    words = ctypes.c_uint32 * 6
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0)
-    data = words()
+    header, data = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION_3, 0), (ctypes.c_uint32 * 6)()
     _check(_libc.capget(header, data), "capget")
     data[2] |= 1 << _CAP_NET_ADMIN  # inheritable, low word
     _check(_libc.capset(header, data), "capset")
     _check(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_RAISE, _CAP_NET_ADMIN, 0, 0), "prctl")
+
+
+def run_ip(command: str, lines: list[str]) -> None:
+    """One `ip` process for a whole list of changes, inside the caller's network namespace."""
+    read, write = os.pipe()
+    os.write(write, ("\n".join(lines) + "\n").encode())
+    os.close(write)
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            keep_network_rights_over_exec()
+            os.dup2(read, 0)
+            os.execv(command, [command, "-batch", "-"])
+        os._exit(127)
+    os.close(read)
+    if os.waitpid(pid, 0)[1] != 0:
+        raise OSError(Text("ip refused: {line} ...", line=lines[0]))
+
+
+def ip_command() -> str | None:
+    import shutil  # job agents get here, too, and have no use for it
+
+    return shutil.which("ip", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def only_loopback() -> bool:
+    """Whether this machine has no working network interface besides itself (a laptop on a plane, a closed sandbox)."""
+    try:
+        with open("/proc/net/route") as file:  # one line per route; none without an interface that leads anywhere
+            return len(file.readlines()) <= 1
+    except OSError:
+        return False
+
+
+def probe() -> Separation:
+    """What can be had here. The trial runs in a child process, so that nothing of it stays."""
+    if sys.platform != "linux":
+        return Separation(trouble=Text("{platform} has no namespaces", platform=sys.platform))
+    if os.environ.get("OARSMAN_SEPARATION") == "none":
+        return Separation(trouble=Text("switched off by OARSMAN_SEPARATION"))
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        result = Separation(trouble=Text("the trial itself failed"))
+        with contextlib.suppress(BaseException):
+            result = _try_everything()
+        os.write(write, json.dumps(result._asdict()).encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as file:
+        answer = file.read()
+    os.waitpid(pid, 0)
+    found = Separation(**json.loads(answer))
+    if found.names and not found.network and only_loopback():
+        # Hosts that cannot talk to each other are worse than one host.
+        return Separation(trouble=found.trouble)
+    return found
+
+
+def _try_everything() -> Separation:
+    trouble: list[str] = []
+
+    def works(step: Callable[[], None]) -> bool:
+        try:
+            step()
+        except OSError as error:
+            trouble.append(str(error))
+            return False
+        return True
+
+    needs_user = os.getuid() != 0
+    if needs_user and not works(enter_own_user_namespace):
+        return Separation(trouble=trouble[0])
+    if not works(lambda: unshare(CLONE_NEWUTS | CLONE_NEWIPC)):
+        return Separation(trouble=trouble[0])
+    mounts = works(_try_mounts)
+    etc = mounts and works(_try_etc)
+    network = works(_try_network)
+    processes = mounts and works(_try_processes)
+    return Separation(needs_user, True, processes, mounts, etc, network, trouble[0] if trouble else "")
+
+
+def _try_mounts() -> None:
+    unshare(CLONE_NEWNS)
+    mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    mount("tmpfs", "/dev/shm", "tmpfs")
+
+
+def _try_etc() -> None:
+    import tempfile
+
+    layer = tempfile.mkdtemp(prefix="oarsman-")
+    try:
+        mount("overlay", "/etc", "overlay", MS_RDONLY, f"lowerdir={layer}:/etc")
+    finally:
+        os.rmdir(layer)
+
+
+def _try_network() -> None:
+    unshare(CLONE_NEWNET)
+    command = ip_command()
+    if command is None:
+        raise OSError(Text("the 'ip' command is not installed (package iproute2)"))
+    run_ip(command, ["link add oarsman0 type bridge", "link add oarsman1 type veth peer name oarsman2"])
+
+
+def _try_processes() -> None:
+    unshare(CLONE_NEWPID)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(pid, 0)[1] != 0:
+        raise OSError(Text("a new /proc cannot be mounted"))

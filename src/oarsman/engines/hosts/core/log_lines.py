@@ -34,6 +34,14 @@ def write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
+def split_off(data: bytes) -> tuple[bytes | None, bytes]:
+    """The whole lines, if there are any, without the end of the last; and the rest. A line can be too long to wait."""
+    cut = data.rfind(b"\n")
+    if cut < 0:
+        return (data, b"") if len(data) > _LONGEST_LINE else (None, data)
+    return data[:cut], data[cut + 1 :]
+
+
 class Recorder:
     """Writes one stream of one rank: its bytes as they are, and its lines into the merged log."""
 
@@ -41,7 +49,8 @@ class Recorder:
         self, folder: str, *, rank: str, host: str, stream: str, merge: bool, beside: Recorder | None = None
     ) -> None:
         """beside: one that has the merged log open already, and is finished after this one."""
-        self._raw = open_for_appending(os.path.join(folder, f"{_file_of(rank)}.{stream}"))
+        writer = "launcher" if rank == "-" else f"rank-{rank}"
+        self._raw = open_for_appending(os.path.join(folder, f"{writer}.{stream}"))
         self._shares = beside is not None
         self._merged = -1
         if merge:
@@ -55,13 +64,9 @@ class Recorder:
         self._tail.append(chunk[-2048:])
         if self._merged < 0:
             return
-        data = self._partial + chunk
-        cut = data.rfind(b"\n") + 1
-        if not cut and len(data) > _LONGEST_LINE:
-            data, cut = data + b"\n", len(data) + 1
-        self._partial = data[cut:]
-        if cut:
-            self._merge(data[: cut - 1])
+        lines, self._partial = split_off(self._partial + chunk)
+        if lines is not None:
+            self._merge(lines)
 
     def finish(self) -> None:
         try:
@@ -95,7 +100,3 @@ def tail(path: str) -> list[str]:
 def _last_lines(data: bytes, count: int = 20) -> list[str]:
     text = data.decode(errors="replace").replace("\r\n", "\n").replace("\0", "")
     return [line for line in text.split("\n") if line.strip()][-count:]
-
-
-def _file_of(rank: str) -> str:
-    return "launcher" if rank == "-" else f"rank-{rank}"

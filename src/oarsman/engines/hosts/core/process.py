@@ -5,10 +5,11 @@ by the time it is signalled.
 """
 
 import contextlib
+import functools
 import os
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 
@@ -41,24 +42,20 @@ def alive(process: ProcessId) -> bool:
 
 def send_signal(process: ProcessId, number: int) -> bool:
     """Signal it if it is still the same process. A pidfd closes the gap between look and kill."""
-    try:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         if not hasattr(os, "pidfd_open"):
             if alive(process):
                 os.kill(process.pid, number)
                 return True
             return False
         fd = os.pidfd_open(process.pid)
-    except (ProcessLookupError, PermissionError):
-        return False
-    try:
-        if not alive(process):
-            return False
-        signal.pidfd_send_signal(fd, number)
-        return True
-    except (ProcessLookupError, PermissionError):
-        return False
-    finally:
-        os.close(fd)
+        try:
+            if alive(process):
+                signal.pidfd_send_signal(fd, number)
+                return True
+        finally:
+            os.close(fd)
+    return False
 
 
 def wake_pipe() -> int:
@@ -95,32 +92,23 @@ def stopped(pid: int) -> bool:
     return fields is not None and fields[0] in ("T", "t")
 
 
-def descendants(roots: Iterable[int]) -> list[int]:
-    """Everything below these processes, whichever group or session it moved to."""
+def descendants(root: int) -> list[int]:
+    """Everything below this process, whichever group or session it moved to."""
+    if os.path.isdir("/proc/self"):
+        stats = ((name, _stat(int(name))) for name in os.listdir("/proc") if name.isdigit())
+        parents = [(name, fields[1]) for name, fields in stats if fields is not None]
+    else:
+        parents = [(pid, parent) for pid, parent in map(str.split, _ps("-axo", "pid=,ppid=").splitlines())]
     children: dict[int, list[int]] = {}
-    for pid, parent in _parents():
-        children.setdefault(parent, []).append(pid)
+    for pid, parent in parents:
+        children.setdefault(int(parent), []).append(int(pid))
     found: list[int] = []
-    queue = list(roots)
+    queue = [root]
     while queue:
         below = children.get(queue.pop(), [])
         found += below
         queue += below
     return found
-
-
-def kill_all(pids: Iterable[int], number: int) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
-
-
-def _parents() -> list[tuple[int, int]]:
-    if not os.path.isdir("/proc/self"):
-        listing = _ps("-axo", "pid=,ppid=").splitlines()
-        return [(int(pid), int(parent)) for pid, parent in map(str.split, listing)]
-    stats = ((int(name), _stat(int(name))) for name in os.listdir("/proc") if name.isdigit())
-    return [(pid, int(fields[1])) for pid, fields in stats if fields is not None]
 
 
 def _ps(*words: str) -> str:
@@ -137,12 +125,7 @@ def _stat(pid: int) -> list[str] | None:
         return None
 
 
-_boot = ""
-
-
+@functools.cache
 def _boot_id() -> str:
-    global _boot
-    if not _boot:
-        with open("/proc/sys/kernel/random/boot_id") as file:
-            _boot = file.read().strip()
-    return _boot
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 import subprocess
 from decimal import Decimal
 from functools import lru_cache
@@ -27,26 +27,18 @@ def _memory() -> int:
     """The smaller of what is built in and what a container lets us use."""
     total = int(psutil.virtual_memory().total)
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            with open(path) as file:
-                text = file.read().strip()
-        except OSError:
-            continue
-        if text.isdigit():
-            total = min(total, int(text))
+        with contextlib.suppress(OSError), open(path) as file:
+            limit = file.read().strip()
+            total = min(total, int(limit)) if limit.isdigit() else total
     return total
 
 
 @lru_cache(maxsize=1)
 def gpus() -> tuple[str, ...]:
     """The identifiers of NVIDIA devices, in the driver's order."""
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return ()
+    query = ["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(
-            [command, "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, timeout=30
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
         return ()
-    return tuple(line.strip() for line in answer.stdout.splitlines() if line.strip()) if answer.returncode == 0 else ()
+    return tuple(line.strip() for line in answer.stdout.splitlines() if line.strip())

@@ -14,18 +14,17 @@ import contextlib
 import os
 import signal
 import socket
-import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from oarsman.engines.hosts.core import process
+from oarsman.engines.hosts.core import linux, process
 from oarsman.engines.hosts.core.cgroups import Group
 from oarsman.engines.hosts.core.host import Command, Host, HostNetwork, RunningHost, report_failure
 from oarsman.engines.hosts.core.job_spec import HostSpec, JobSpec, LocalHostSpec
+from oarsman.engines.hosts.core.linux import run_ip
 from oarsman.engines.hosts.core.messages import Alive, Exited, RunCommand, Up
-from oarsman.engines.hosts.core.separation import run_ip
 
 _BRIDGE = "rack0"
 _BRIDGE_ADDRESS = "10.77.0.1"
@@ -51,29 +50,19 @@ class LocalHostNetwork(HostNetwork):
 
     def open(self) -> None:
         """Enter the job's own network; from now on this process is its switch."""
-        from oarsman.engines.hosts.core import linux
-
         super().open()
-        self._prepare_layer()
+        os.makedirs(f"{self.run_folder}/layer/mpi", exist_ok=True)  # the layer over /etc: what is there is bound over
+        for path in (f"{self.run_folder}/layer/hosts", f"{self.run_folder}/etc/hosts"):
+            open(path, "a").close()
         if self.separation.names and self.separation.user:
             linux.enter_own_user_namespace()
         if self.private_network:
             linux.unshare(linux.CLONE_NEWNET)
-            lines = [
-                "link set lo up",
-                f"link add {_BRIDGE} type bridge",
-                f"addr add {_BRIDGE_ADDRESS}/16 dev {_BRIDGE}",
-            ]
-            run_ip(self._ip, [*lines, f"link set {_BRIDGE} up"])
+            made = [f"link add {_BRIDGE} type bridge", f"addr add {_BRIDGE_ADDRESS}/16 dev {_BRIDGE}"]
+            run_ip(self._ip, ["link set lo up", *made, f"link set {_BRIDGE} up"])
             self.heartbeat = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             self.heartbeat.bind((_BRIDGE_ADDRESS, 0))
             self.heartbeat.setblocking(False)
-
-    def _prepare_layer(self) -> None:
-        """The layer over /etc: an empty mpi folder and a hosts file, to bind over."""
-        os.makedirs(f"{self.run_folder}/layer/mpi", exist_ok=True)
-        for path in (f"{self.run_folder}/layer/hosts", f"{self.run_folder}/etc/hosts"):
-            open(path, "a").close()
 
     def address(self, spec: HostSpec) -> str:
         return address_of(spec.index, launcher=spec.launcher, private=self.private_network)
@@ -102,33 +91,20 @@ class LocalHostNetwork(HostNetwork):
             self._first_child(name, spec, channel, ready_write, go_read)
         os.close(ready_write)
         os.close(go_read)
-        pid = self._plug_in(first, spec, ready_read, go_write)
-        os.waitpid(first, 0)
-        return pid
-
-    def _plug_in(self, child: int, spec: LocalHostSpec, ready_read: int, go_write: int) -> int:
-        """Give the new host its cable, let it go on, and learn its process number."""
         with os.fdopen(ready_read, "rb") as ready:
             if ready.read(1) == b"r" and self.private_network:
                 cable = "cl" if spec.launcher else f"c{spec.index}"
                 with contextlib.suppress(OSError):  # the host will say that it has no network
-                    run_ip(
-                        self._ip,
-                        [
-                            f"link add {cable} type veth peer name eth0 netns {child}",
-                            f"link set {cable} master {_BRIDGE} up",
-                        ],
-                    )
+                    made = f"link add {cable} type veth peer name eth0 netns {first}"
+                    run_ip(self._ip, [made, f"link set {cable} master {_BRIDGE} up"])
             with contextlib.suppress(BrokenPipeError):
                 os.write(go_write, b"g")
             os.close(go_write)
-            answer = ready.read()
-        return int(answer or 0)
+            pid = int(ready.read() or 0)
+        os.waitpid(first, 0)
+        return pid
 
-    # -- in the children ------------------------------------------------------------------------
     def _first_child(self, name: str, spec: LocalHostSpec, channel: socket.socket, ready: int, go: int) -> NoReturn:
-        from oarsman.engines.hosts.core import linux
-
         have = self.separation
         try:
             if have.names:
@@ -155,11 +131,8 @@ class LocalHostNetwork(HostNetwork):
             os._exit(1)
 
     def _be_host(self, name: str, spec: LocalHostSpec, channel: socket.socket) -> NoReturn:
-        from oarsman.engines.hosts.core import linux
-
         os.setsid()
-        if sys.platform == "linux":
-            linux.become_subreaper()
+        linux.become_subreaper()
         self._mount(spec)
         heartbeat = None
         if self.private_network:
@@ -175,8 +148,6 @@ class LocalHostNetwork(HostNetwork):
         ).run()
 
     def _mount(self, spec: LocalHostSpec) -> None:
-        from oarsman.engines.hosts.core import linux
-
         have = self.separation
         if not have.mounts:
             return
@@ -208,7 +179,6 @@ class LocalHost(Host[Command]):
             self._watch(self.heartbeat, self._answer_ping)
         self._tell(Up())
 
-    # -- commands ----------------------------------------------------------------------------------
     def _take(self, caller: socket.socket, command: RunCommand, fds: list[int]) -> None:
         pid = os.fork()
         if pid == 0:
@@ -227,22 +197,19 @@ class LocalHost(Host[Command]):
             if pid in self.commands:
                 self._ended(self.commands[pid], Exited(*process.exit_of(status)))
 
-    # -- pings -------------------------------------------------------------------------------------
-    @property
     def _halted(self) -> bool:
         """A halted daemon makes the whole host silent, as it would be on a network."""
         return any(process.stopped(pid) for pid in self.commands)
 
     def _answer_ping(self, heartbeat: socket.socket) -> None:
         _data, address = heartbeat.recvfrom(64)
-        if not self._halted:
+        if not self._halted():
             heartbeat.sendto(self.name.encode(), address)
 
     def _pong(self) -> None:
-        if not self._halted:
+        if not self._halted():
             self._tell(Alive())
 
-    # -- the end -----------------------------------------------------------------------------------
     def _sweep(self, _number: int) -> None:
         self._signal_everything(signal.SIGKILL)
 
@@ -258,14 +225,12 @@ class LocalHost(Host[Command]):
     def _others(self) -> list[int]:
         if self.owns_pids:
             return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != 1]
-        return process.descendants([os.getpid()])
+        return process.descendants(os.getpid())
 
     def _signal_everything(self, number: int) -> None:
-        if self.owns_pids:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(-1, number)
-        else:
-            process.kill_all(process.descendants([os.getpid()]), number)
+        for pid in [-1] if self.owns_pids else self._others():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
 
     def _end_now(self) -> NoReturn:
         for _ in range(3):  # a process may fork while we look
@@ -296,4 +261,3 @@ def _become(argv: Sequence[str], environment: Mapping[str, str], folder: str, fd
     except BaseException as error:
         os.write(2, f"oarsman: cannot start {argv[0]}: {error!r}\n".encode())
         os._exit(126)
-    sys.exit(0)

@@ -1,7 +1,6 @@
 """What a host of a job is given: variables, folder, volumes, limits. Decided here, carried out by the job agent.
 
-Also the judge of what this engine cannot honour: that is refused before anything starts, in words
-that say what to change.
+What cannot be honoured is refused before anything starts, in words that say what to change.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from oarsman import names
 from oarsman.engines.hosts.core import shims
 from oarsman.engines.hosts.core.cgroups import Slices
 from oarsman.engines.hosts.core.host_specs import HostSpecs
-from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount
-from oarsman.engines.hosts.core.separation import Separation, ip_command, only_loopback
+from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Mount, Separation
+from oarsman.engines.hosts.core.linux import ip_command, only_loopback
 from oarsman.engines.hosts.local import capacity
 from oarsman.engines.hosts.local.host import address_of
-from oarsman.job.job import Container, Implementation, Job, Role, Volume, VolumeMount
+from oarsman.job.job import Implementation, Job, Role, Volume, VolumeMount
 from oarsman.job.mpi import launcher_variables
 from oarsman.text.sentence import Text
 
@@ -33,12 +32,8 @@ _FOREIGN = re.compile(
 )
 
 
-def refusal(job: Job, *, folder: Path, separation: Separation) -> str | None:
-    """The first thing in this job that cannot be honoured on this machine, or None."""
-    return next(all_refusals(job, folder=folder, separation=separation), None)
-
-
 def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[str]:
+    """What of this job cannot be honoured on this machine."""
     if not job.launcher.container.argv:
         yield Text(
             "the launcher has no command. Images are not run on this machine, so there is no entry point to fall back "
@@ -53,21 +48,18 @@ def all_refusals(job: Job, *, folder: Path, separation: Separation) -> Iterator[
             yield _about(f"{where}.initContainers", why)
         if len(role.containers) > 1:
             yield _about(f"{where}.containers", Text("only the MPI container runs on this machine; remove the others"))
-        yield from _container_refusals(role.container, f"{where}.containers[{role.main}]", folder)
-        for mount in role.container.mounts:
+        main, container = f"{where}.containers[{role.main}]", role.container
+        for variable in container.env:
+            if variable.other_source:
+                why = Text("{source} exists on Kubernetes only; give the value", source=variable.other_source)
+                yield _about(f"{main}.env[{variable.name}]", why)
+        if container.env_from:
+            yield _about(f"{main}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
+        if container.working_dir and not (folder / container.working_dir).is_dir():
+            why = Text("{path} is not a folder on this machine", path=container.working_dir)
+            yield _about(f"{main}.workingDir", why)
+        for mount in container.mounts:
             yield from _mount_refusals(role, mount, where, separation)
-
-
-def _container_refusals(container: Container, where: str, folder: Path) -> Iterator[str]:
-    for variable in container.env:
-        if variable.other_source:
-            why = Text("{source} exists on Kubernetes only; give the value", source=variable.other_source)
-            yield _about(f"{where}.env[{variable.name}]", why)
-    if container.env_from:
-        yield _about(f"{where}.envFrom", Text("exists on Kubernetes only; give the variables under env"))
-    if container.working_dir and not (folder / container.working_dir).is_dir():
-        why = Text("{path} is not a folder on this machine", path=container.working_dir)
-        yield _about(f"{where}.workingDir", why)
 
 
 def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Separation) -> Iterator[str]:
@@ -80,8 +72,8 @@ def _mount_refusals(role: Role, mount: VolumeMount, where: str, separation: Sepa
         return
     if volume.kind == "hostPath" and not _is_made(volume) and not os.path.exists(volume.host_path or ""):
         yield _about(field, Text("{path} does not exist on this machine", path=volume.host_path))
-    if _is_in_place(volume, mount):
-        return
+    if volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path:
+        return  # a folder of the machine, wanted under its own name: it can be had without a mount too
     if not separation.mounts:
         yield _about(field, Text("this machine allows no private mounts ({why})", why=separation.trouble))
     if not os.path.exists(mount.mount_path):
@@ -97,11 +89,6 @@ def _is_made(volume: Volume) -> bool:
     """Whether its folder is made for the job if it is not there."""
     in_memory = volume.kind == "emptyDir" and volume.medium == "Memory"
     return (volume.kind == "emptyDir" and not in_memory) or volume.host_path_type == "DirectoryOrCreate"
-
-
-def _is_in_place(volume: Volume, mount: VolumeMount) -> bool:
-    """A folder of the machine, wanted under its own name: it can be had without a mount too."""
-    return volume.kind == "hostPath" and volume.host_path == mount.mount_path and not mount.sub_path
 
 
 def wants_private_network(job: Job, separation: Separation) -> bool:
@@ -138,16 +125,13 @@ class LocalHostSpecs(HostSpecs):
     master_port: int = PRIVATE_MASTER_PORT
 
     def specification(self) -> JobSpec:
-        return (
-            super()
-            .specification()
-            ._replace(
-                separation=self.separation,
-                network="private" if self.private else "host",
-                ip=ip_command(),
-                cgroups=self.slices,
-                master_port=self.master_port,
-            )
+        spec = super().specification()
+        return spec._replace(
+            separation=self.separation,
+            network="private" if self.private else "host",
+            ip=ip_command(),
+            cgroups=self.slices,
+            master_port=self.master_port,
         )
 
     @cached_property
@@ -156,9 +140,6 @@ class LocalHostSpecs(HostSpecs):
 
     def address(self, member: str) -> str:
         return address_of(self._index(member), launcher=self.is_launcher(member), private=self.private)
-
-    def _node(self, member: str) -> str:
-        return member
 
     @property
     def _etc(self) -> str:
@@ -177,16 +158,25 @@ class LocalHostSpecs(HostSpecs):
         return {key: value for key, value in self.environment.items() if not _FOREIGN.match(key)}
 
     def _ours(self, member: str) -> dict[str, str]:
+        job, family = self.job, self.mpi.family
         agent = f"{self.run_folder}/bin/ssh"
         hostfile = f"{self._etc}/{names.HOSTFILE}"
-        given = launcher_variables(hostfile=hostfile, agent=agent, slots=self.job.slots_per_worker)
-        if not self.is_launcher(member):  # a daemon on a worker may have to reach further workers
+        given = dict(launcher_variables(hostfile=hostfile, agent=agent, slots=job.slots_per_worker))
+        if self.is_launcher(member):  # what its shims want to know
+            rewrite = job.rewrites_launch_line and family.implementation is Implementation.OPENMPI
+            given |= {
+                "OARSMAN_MPI": self.mpi.folder,
+                "OARSMAN_FAMILY": family.value,
+                "OARSMAN_HOSTS": " ".join(job.hosts),
+                "OARSMAN_SLOTS": str(job.slots_per_worker),
+                "OARSMAN_MASTER_PORT": str(self.master_port),
+                "OARSMAN_REWRITE": "1" if rewrite else "0",
+                "OARSMAN_RANK": "\n".join([*shims.starter(), "rank"]),
+            }
+        else:  # a daemon on a worker may have to reach further workers
             given = {key: value for key, value in given.items() if value == agent}
-        return {**given, **self._common(), **self._for_shims(member), **self._own(member)}
-
-    def _common(self) -> dict[str, str]:
-        variables = {
-            names.ENV_JOB: self.job.uid,
+        given |= {
+            names.ENV_JOB: job.uid,
             "OARSMAN_RUN": self.run_folder,
             "OARSMAN_LOGS": f"{self.job_folder}/logs",
             "OMPI_MCA_btl": "^ofi",  # it costs a second per start and serves no purpose on one machine
@@ -196,28 +186,12 @@ class LocalHostSpecs(HostSpecs):
             "I_MPI_PIN": "0",
         }
         if os.getuid() == 0:
-            variables |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+            given |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         if not self.separation.names:
-            variables |= {"OARSMAN_PLAIN": "1"}
-        if self.job.slots > capacity.cpu_count():
-            variables["OMPI_MCA_mpi_yield_when_idle"] = "1"
-        return variables
-
-    def _for_shims(self, member: str) -> dict[str, str]:
-        """What the launcher's shims want to know."""
-        if not self.is_launcher(member):
-            return {}
-        job, family = self.job, self.mpi.family
-        rewrite = job.rewrites_launch_line and family.implementation is Implementation.OPENMPI
-        return {
-            "OARSMAN_MPI": self.mpi.folder,
-            "OARSMAN_FAMILY": family.value,
-            "OARSMAN_HOSTS": " ".join(job.hosts),
-            "OARSMAN_SLOTS": str(job.slots_per_worker),
-            "OARSMAN_MASTER_PORT": str(self.master_port),
-            "OARSMAN_REWRITE": "1" if rewrite else "0",
-            "OARSMAN_RANK": "\n".join([*shims.starter(), "rank"]),
-        }
+            given["OARSMAN_PLAIN"] = "1"
+        if job.slots > capacity.cpu_count():
+            given["OMPI_MCA_mpi_yield_when_idle"] = "1"
+        return given | self._own(member)
 
     def _own(self, member: str) -> dict[str, str]:
         """What differs from host to host."""

@@ -21,10 +21,10 @@ import psutil
 
 from oarsman import names
 from oarsman.engines.contract import Assignment
-from oarsman.engines.hosts.core import cgroups, installed_mpi, process, separation, shims
+from oarsman.engines.hosts.core import cgroups, installed_mpi, linux, process, shims
 from oarsman.engines.hosts.core.host_specs import SHIMMED, hand_out_gpus
 from oarsman.engines.hosts.core.installed_mpi import FoundMpi
-from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, find_spec, replace_file, write_spec
+from oarsman.engines.hosts.core.job_spec import JobSpec, LocalHostSpec, Separation, find_spec, replace_file, write_spec
 from oarsman.engines.hosts.core.journal_state import Seen
 from oarsman.engines.hosts.local import capacity, host_spec
 from oarsman.engines.hosts.local.host import address_of
@@ -33,27 +33,26 @@ from oarsman.job.job import Implementation, Job
 from oarsman.job.mpi import discover_hosts, hostfile
 from oarsman.text.sentence import Text
 
+_END_WITHIN = 5.0  # what was killed takes a moment to be gone
+
 
 class LocalTransport:
     name = "local"
     far = False
-
-    def __init__(self) -> None:
-        self._separation = separation.Separation()
-        self._slices = cgroups.Slices(0)
+    _separation = Separation()
+    _slices = cgroups.Slices(0)
 
     async def start(self) -> None:
-        self._separation = separation.probe()
+        self._separation = linux.probe()
         self._slices = cgroups.find()
 
     def refusal(self, assignment: Assignment) -> str | None:
-        job = assignment.job
-        reason = host_spec.refusal(job, folder=assignment.folder, separation=self._separation)
-        if reason is None and not assignment.folder.is_dir():
-            reason = Text("the folder it was submitted from is gone: {folder}", folder=assignment.folder)
-        if reason is None and _mpi(assignment) is None:
-            reason = installed_mpi.explain_absence(job)
-        return reason
+        job, folder = assignment.job, assignment.folder
+        for reason in host_spec.all_refusals(job, folder=folder, separation=self._separation):
+            return reason
+        if not folder.is_dir():
+            return Text("the folder it was submitted from is gone: {folder}", folder=folder)
+        return installed_mpi.explain_absence(job) if _mpi(assignment) is None else None
 
     def remarks(self, job: Job) -> list[str]:
         return host_spec.remarks(job, self._separation, self._slices)
@@ -63,15 +62,14 @@ class LocalTransport:
         if mpi is None:
             raise RetryableError(installed_mpi.explain_absence(assignment.job))
         job, previous = assignment.job, find_spec(folder)
+        kept = previous.gpus if previous is not None else {}
         private = host_spec.wants_private_network(job, self._separation)
         spec = host_spec.LocalHostSpecs(
             job=job,
             environment=assignment.environment,
             mpi=mpi,
             run_folder=str(run_folder),
-            gpus=hand_out_gpus(
-                job, lambda _: capacity.gpus(), kept=previous.gpus if previous else {}, taken=taken_gpus
-            ),
+            gpus=hand_out_gpus(job, lambda _: capacity.gpus(), kept=kept, taken=taken_gpus),
             packages=str(assignment.packages or ""),
             folder=assignment.folder,
             job_folder=str(folder),
@@ -79,7 +77,20 @@ class LocalTransport:
             slices=self._slices,
             master_port=host_spec.PRIVATE_MASTER_PORT if private else _master_port(previous),
         ).specification()
-        _write(spec, folder, run_folder)
+        # All from scratch, so it does not matter where an earlier preparation was cut short.
+        for needed in (folder / "logs", run_folder / "bin", run_folder / "e"):
+            needed.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for name, host in spec.hosts.items():
+            assert isinstance(host, LocalHostSpec)
+            replace_file(f"{run_folder}/e/{name}", json.dumps(host.own))
+            for mount in host.mounts:
+                if mount.make:
+                    os.makedirs(mount.source, exist_ok=True)
+        start = shlex.join(shims.starter())
+        commands = {"ssh": "ssh", "rsh": "ssh"} | {name: f"mpirun {name}" for name in SHIMMED}
+        for name, shim in commands.items():
+            replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} {shim} "$@"\n', mode=0o755)
+        write_spec(folder, spec)
 
     def host_files(self, job: Job, hosts: tuple[str, ...], spec: JobSpec) -> dict[str, str]:
         """hostfile, discover_hosts.sh, kubexec.sh and the table of names, for the hosts of this moment."""
@@ -89,16 +100,30 @@ class LocalTransport:
             address = address_of(host.index, launcher=host.launcher, private=spec.network == "private")
             domain = f"{name}.{job.name}.{job.namespace}.svc"
             table += f"{address} {name} {name}.{job.name} {domain}\n"
+        # The machine's own table, minus the loopback line we have written already.
+        with contextlib.suppress(OSError), open("/etc/hosts", errors="replace") as file:
+            table += "".join(line for line in file if not line.startswith("127.0.0.1"))
         room = hostfile(implementation, ["localhost"], job.slots) if not spec.separation.names else None
         return {
             names.HOSTFILE: room or hostfile(implementation, hosts, job.slots_per_worker),
             names.DISCOVER_HOSTS: discover_hosts(hosts, job.slots_per_worker),
             names.KUBEXEC: f'#!/bin/sh\nexec {spec.run_folder}/bin/ssh "$@"\n',
-            "hosts": table + _machine_names(),
+            "hosts": table,
         }
 
     def clear_up(self, uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
-        clear_up(uid, seen, folder, run_folder)
+        hosts = [host.process for host in seen.hosts.values()]
+        for host in hosts:
+            process.send_signal(host, signal.SIGKILL)
+        for found in marked(uid):
+            with contextlib.suppress(psutil.Error):
+                found.kill()  # psutil compares start times first
+        deadline = time.monotonic() + _END_WITHIN
+        while any(map(process.alive, hosts)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if (spec := find_spec(folder)) is not None:
+            cgroups.remove_all(spec.cgroups, uid)
+        shutil.rmtree(run_folder, ignore_errors=True)
 
 
 def _master_port(previous: JobSpec | None) -> int:
@@ -110,62 +135,17 @@ def _master_port(previous: JobSpec | None) -> int:
         return int(probe.getsockname()[1])
 
 
-def _write(spec: JobSpec, folder: Path, run_folder: Path) -> None:
-    """All from scratch, so it does not matter where an earlier preparation was cut short."""
-    for needed in (folder / "logs", run_folder / "bin", run_folder / "e"):
-        needed.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for name, host in spec.hosts.items():
-        assert isinstance(host, LocalHostSpec)
-        replace_file(f"{run_folder}/e/{name}", json.dumps(host.own))
-        for mount in host.mounts:
-            if mount.make:
-                Path(mount.source).mkdir(parents=True, exist_ok=True)
-    start = shlex.join(shims.starter())
-    for name in ("ssh", "rsh"):
-        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} ssh "$@"\n', mode=0o755)
-    for name in SHIMMED:
-        replace_file(f"{run_folder}/bin/{name}", f'#!/bin/sh\nexec {start} mpirun {name} "$@"\n', mode=0o755)
-    write_spec(folder, spec)
-
-
-def _machine_names() -> str:
-    """The machine's own table, minus the loopback line we have written already."""
-    try:
-        lines = Path("/etc/hosts").read_text(errors="replace").splitlines(keepends=True)
-    except OSError:
-        return ""
-    return "".join(line for line in lines if not line.startswith("127.0.0.1"))
-
-
 def _mpi(assignment: Assignment) -> FoundMpi | None:
     job = assignment.job
     stated = job.implementation if job.implementation_stated else None
     return installed_mpi.choose(assignment.environment, wanted=job.annotation(names.ANNOTATION_MPI), stated=stated)
 
 
-_END_WITHIN = 5.0  # what was killed takes a moment to be gone
-
-
-def clear_up(uid: str, seen: Seen, folder: Path, run_folder: Path) -> None:
-    for host in seen.hosts.values():
-        process.send_signal(host.process, signal.SIGKILL)
-    for found in marked(uid):
-        with contextlib.suppress(psutil.Error):
-            found.kill()  # psutil compares start times first
-    deadline = time.monotonic() + _END_WITHIN
-    while any(process.alive(host.process) for host in seen.hosts.values()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    if (spec := find_spec(folder)) is not None:
-        cgroups.remove_all(spec.cgroups, uid)
-    shutil.rmtree(run_folder, ignore_errors=True)
-
-
 def marked(uid: str) -> list[psutil.Process]:
     """Every process of ours that carries the job's mark."""
     found = []
-    me = os.getpid()
     for candidate in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            if candidate.pid != me and candidate.environ().get(names.ENV_JOB) == uid:
+            if candidate.pid != os.getpid() and candidate.environ().get(names.ENV_JOB) == uid:
                 found.append(candidate)
     return found

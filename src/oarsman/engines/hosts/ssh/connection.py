@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import IO
 
-from oarsman.engines.hosts.core import framing, process
+from oarsman.engines.hosts.core import messages, process
 from oarsman.engines.hosts.core.messages import (
     COMMANDS,
     RANKS,
@@ -167,7 +167,7 @@ class RemoteCommands:
         try:
             if member is None:
                 raise OSError(f"{host} is not a host of this job")
-            channel = framing.connect(f"{self.run_folder}/h/{member}")
+            channel = messages.connect(f"{self.run_folder}/h/{member}")
         except OSError as error:
             self.answer(asker, "err", scripts.packed(f"ssh: {host}: {error.strerror or error}\n"))
             self.answer(asker, "ended", "255")
@@ -218,7 +218,7 @@ class RemoteCommands:
 
     def _hear(self, remote_command: RemoteCommand) -> None:
         result, _ = RESULTS.receive(remote_command.host)
-        if isinstance(result, framing.Unknown):
+        if isinstance(result, messages.Unknown):
             return
         remote_command.exit = result.exit if result is not None else 255
         _forget(self.selector, remote_command.host)
@@ -249,7 +249,7 @@ class RemoteRanks:
         with contextlib.suppress(OSError, ValueError):
             label, rank, size, local, pid = facts.split()
             attempt, world, survives = label.split(":")
-            teller = self.tellers[label, rank] = framing.connect(f"{self.run_folder}/k")
+            teller = self.tellers[label, rank] = messages.connect(f"{self.run_folder}/k")
             host = member_of(self.members, int(local))
             numbers = int(rank), int(size), int(local)
             RANKS.send(teller, RankStarted(*numbers, host, int(attempt), world, survives == "1", pid=int(pid)))

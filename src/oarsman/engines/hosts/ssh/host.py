@@ -315,8 +315,6 @@ _WORDS: Mapping[str, Callable[[RemoteHost, str], None]] = {
 
 
 class SshHostNetwork(HostNetwork):
-    elsewhere = True
-
     def open(self) -> None:
         """Each rank has a connection and its logs, and all are open here: as many as we may have, not as is usual."""
         super().open()

@@ -11,7 +11,6 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 from oarsman.engines.hosts.core import process
 from oarsman.job import launch
@@ -95,7 +94,7 @@ def compose(name: str, words: Sequence[str]) -> list[str]:
     return launch.with_wrapper(words, wrapper)
 
 
-def main() -> NoReturn:
+def main() -> None:
     name, words = sys.argv[1], sys.argv[2:]
     program = real(name)
     # Intel's mpirun is a script that calls mpiexec by name; and a rank may start an mpirun of its own.

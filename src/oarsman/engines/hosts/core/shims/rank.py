@@ -2,14 +2,13 @@
 
     rank.py ATTEMPT:WORLD:THROUGH:MASTER:PORT:SURVIVES program arguments...
 
-The launcher and the MPI library see an ordinary process: same standard input, same signals, same
-exit. THROUGH names the streams ("o", "e", "oe" or "") that must also flow through mpirun, because
-the user sends mpirun's output somewhere; all others go straight to the log files, which is faster.
-SURVIVES is 1 if the others may go on when this rank fails.
+The launcher and the MPI library see an ordinary process: same standard input, same signals, same exit. THROUGH names
+the streams ("o", "e", "oe" or "") that must also flow through mpirun, because the user sends mpirun's output somewhere;
+all others go straight to the log files, which is faster. SURVIVES is 1 if the others may go on when this rank fails.
 
-Three processes share the work. The first, which the launcher started, waits for the second, the
-user's program. The third keeps the output, in a session of its own: a launcher that kills the
-first two (Hydra does so the moment a rank calls MPI_Abort) takes not a byte of what they wrote.
+Three processes share the work. The first, which the launcher started, waits for the second, the user's program. The
+third keeps the output, in a session of its own: a launcher that kills the first two (Hydra does so the moment a rank
+calls MPI_Abort) takes not a byte of what they wrote.
 """
 
 import contextlib
@@ -25,8 +24,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
-from oarsman.engines.hosts.core import framing, log_lines, process
-from oarsman.engines.hosts.core.messages import RANKS, FirstOutput, RankEnded, RankMessage, RankStarted
+from oarsman.engines.hosts.core import log_lines, process
+from oarsman.engines.hosts.core.messages import RANKS, FirstOutput, RankEnded, RankMessage, RankStarted, connect
 from oarsman.text.sentence import Text
 
 # rank, size, local rank, local size; the first launcher that set its rank variable started us
@@ -118,20 +117,16 @@ class Recording:
             chunk = b""
         if not chunk:
             return False
-        if self.looks_left:
-            self._look()
+        if self.looks_left == 50:
+            self.say(FirstOutput(True, self.attempt))
+        if self.looks_left:  # on the first few, see whether the program has the right MPI
+            self.foreign = foreign_library(self.program)
+            self.looks_left = 0 if self.foreign else self.looks_left - 1
         self._guard(lambda: stream.recorder.feed(chunk))
         if stream.through is not None:
             with contextlib.suppress(OSError):
                 log_lines.write_all(stream.through, chunk)
         return True
-
-    def _look(self) -> None:
-        """On the first output say that there is some; on the first few, see whether the program has the right MPI."""
-        if self.looks_left == 50:
-            self.say(FirstOutput(True, self.attempt))
-        self.foreign = self.foreign or foreign_library(self.program)
-        self.looks_left = 0 if self.foreign else self.looks_left - 1
 
     def _guard(self, write: Callable[[], None]) -> None:
         """A log that cannot be written ends the rank: work whose record is lost is not worth doing."""
@@ -146,20 +141,15 @@ class Recording:
 
 def who_am_i() -> Who:
     host = socket.gethostname()
-    for names in _VARIABLES:
-        if names[0] in os.environ:
-            rank, size, local_rank, local_size = (int(os.environ.get(name, "0") or 0) for name in names)
-            return _as_planned(Who(rank, size, local_rank, local_size or 1, host))
-    return Who(0, 1, 0, 1, host)
-
-
-def _as_planned(who: Who) -> Who:
-    """Where no host can have a name of its own, a rank belongs to the host the plan has for it."""
+    names = next((names for names in _VARIABLES if names[0] in os.environ), None)
+    if names is None:
+        return Who(0, 1, 0, 1, host)
+    rank, size, local_rank, local_size = (int(os.environ.get(name, "0") or 0) for name in names)
     if os.environ.get("OARSMAN_PLAIN") != "1":
-        return who
+        return Who(rank, size, local_rank, local_size or 1, host)
+    # Where no host can have a name of its own, a rank belongs to the host the plan has for it.
     hosts, slots = os.environ["OARSMAN_HOSTS"].split(), int(os.environ["OARSMAN_SLOTS"])
-    host = hosts[who.rank // slots % len(hosts)]
-    return Who(who.rank, who.size, who.rank % slots, min(slots, who.size), host)
+    return Who(rank, size, rank % slots, min(slots, size), hosts[rank // slots % len(hosts)])
 
 
 def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
@@ -169,25 +159,17 @@ def environment_of(who: Who, master: str, port: str) -> dict[str, str]:
         own = json.load(file)
         own["PATH"] = path_of_rank(environment.get("PATH", ""), own["PATH"], own["OARSMAN_MPI"])
         environment.update(own)
-    environment.update(
-        RANK=str(who.rank),
-        WORLD_SIZE=str(who.size),
-        LOCAL_RANK=str(who.local_rank),
-        LOCAL_WORLD_SIZE=str(who.local_size),
-    )
-    environment.setdefault("MASTER_ADDR", master)
-    environment.setdefault("MASTER_PORT", port)
-    return environment
+    numbered = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+    environment.update(zip(numbered, map(str, who[:4]), strict=True))
+    return {"MASTER_ADDR": master, "MASTER_PORT": port, **environment}
 
 
 def foreign_library(pid: int) -> str:
     """Words about an MPI library that is not the launcher's: every rank would believe that it is alone."""
     ours, theirs = ("MPICH", "Open MPI") if "OMPI_COMM_WORLD_RANK" not in os.environ else ("Open MPI", "MPICH")
-    try:
-        with open(f"/proc/{pid}/maps") as file:
-            loaded = file.read()
-    except OSError:
-        return ""
+    loaded = ""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as file:
+        loaded = file.read()
     libraries = {"Open MPI": "/libmpi.so.40", "MPICH": "/libmpi.so.12"}
     if libraries[theirs] not in loaded or libraries[ours] in loaded:
         return ""
@@ -235,7 +217,6 @@ def _become(argv: Sequence[str], environment: dict[str, str], out: int, err: int
         missing = isinstance(error, FileNotFoundError)
         os.write(2, f"{argv[0]}: {'command not found' if missing else error.strerror}\n".encode())
         os._exit(127 if missing else 126)
-    os._exit(126)
 
 
 def _wait_for(program: int) -> int:
@@ -272,12 +253,12 @@ def _end_like(status: int) -> NoReturn:
     os._exit(code)
 
 
-def main() -> NoReturn:
+def main() -> None:
     attempt, world, through, master, port, survives = sys.argv[1].split(":")
     who = who_am_i()
     agent: socket.socket | None = None
     with contextlib.suppress(OSError):
-        agent = framing.connect(f"{os.environ['OARSMAN_RUN']}/k")
+        agent = connect(f"{os.environ['OARSMAN_RUN']}/k")
     recording = Recording(agent, int(attempt))
     recording.say(RankStarted(who.rank, who.size, who.local_rank, who.host, int(attempt), world, survives == "1"))
     logs = log_lines.attempt_folder(os.environ["OARSMAN_LOGS"], int(attempt))

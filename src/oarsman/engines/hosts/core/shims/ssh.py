@@ -12,8 +12,7 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from oarsman.engines.hosts.core import framing
-from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand
+from oarsman.engines.hosts.core.messages import COMMANDS, RESULTS, Exited, RunCommand, connect
 
 _TAKES_VALUE = frozenset("BbcDEeFIiJLlmOoPpQRSWw")
 LOST = 255
@@ -54,7 +53,7 @@ def run(words: Sequence[str]) -> int:
     if path is None:
         return _complain(f"ssh: Could not resolve hostname {host}: Name or service not known")
     try:
-        channel = framing.connect(path)
+        channel = connect(path)
     except OSError as error:
         return _complain(f"ssh: connect to host {host}: {error.strerror}")
     shell = ["/bin/sh", "-c", command] if command else ["/bin/sh"]

@@ -13,21 +13,14 @@ sys.path.insert(0, _PACKAGE_ROOT)
 def _main() -> None:
     name = sys.argv.pop(1)
     if name == "rank":
-        from oarsman.engines.hosts.core.shims import rank
-
-        rank.main()
+        from oarsman.engines.hosts.core.shims.rank import main
     elif name == "ssh":
-        from oarsman.engines.hosts.core.shims import ssh
-
-        ssh.main()
+        from oarsman.engines.hosts.core.shims.ssh import main
     elif name == "mpirun":
-        from oarsman.engines.hosts.core.shims import mpirun
-
-        mpirun.main()
-    elif name == "job-agent":
-        from oarsman.engines.hosts import daemon
-
-        daemon.main(sys.argv[1])
+        from oarsman.engines.hosts.core.shims.mpirun import main
+    else:  # job-agent
+        from oarsman.engines.hosts.daemon import main
+    main()
 
 
 _main()
