@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
@@ -73,6 +73,11 @@ class RequestContext:
     address: str
     caller: Caller
 
+    @classmethod
+    def of(cls, console: Console, request: Request, caller: Caller, **more: Any) -> Self:
+        backend = console.backends.backend(caller.token)
+        return cls(console, console.service(backend, caller.identity), backend, address(request), caller, **more)
+
     async def note(self, what: str, about: str, outcome: str = "ok") -> None:
         """What changed something goes into the audit log."""
         note = self.console.gate.store.audit.note
@@ -87,13 +92,7 @@ class RequestContext:
 
 
 async def context(request: Request, caller: TheCaller) -> RequestContext:
-    return context_of(request.app.state.console, request, caller)
-
-
-def context_of(console: Console, request: Request, caller: Caller) -> RequestContext:
-    """For pages too, which are an application of their own."""
-    backend = console.backends.backend(caller.token)
-    return RequestContext(console, console.service(backend, caller.identity), backend, address(request), caller)
+    return RequestContext.of(request.app.state.console, request, caller)
 
 
 Context = Annotated[RequestContext, Depends(context)]

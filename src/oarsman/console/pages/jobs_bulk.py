@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from oarsman.console.pages.context import PageContext
-from oarsman.console.parts.widgets import answered
+from oarsman.console.pages.page import PageContext, Shown
+from oarsman.console.parts.widgets import answered, facts, note, submit_or_cancel
 from oarsman.errors import OarsmanError
 
 _NAMED = 10  # in the question; the rest is a number
@@ -22,19 +22,19 @@ class _Act(NamedTuple):
     do: Callable[[str], Awaitable[object]]
 
 
-class Bulk:
+class Bulk(Shown):
     """Buttons that appear when jobs are marked. Marks stay when rows change and when pages are turned."""
 
     def __init__(
         self, context: PageContext, firm: ui.element, table: ui.table, refresh: Callable[[], Awaitable[Any]]
     ) -> None:
-        self._context = context
-        self._firm = firm
+        super().__init__(context)
+        self.firm = firm
         self._table = table
         self._refresh = refresh
-        say, service = context.say, context.request_context.service
+        say, service = context.say, context.service
         with ui.row().classes("items-center") as self._buttons:
-            self._count = ui.label("").classes("oarsman-note")
+            self._count = note("")
             for act in (
                 _Act(say("Stop"), "stop", "stop", service.stop),
                 _Act(say("Suspend"), "pause", "suspend", service.suspend),
@@ -51,7 +51,7 @@ class Bulk:
         self._draw()
 
     def forget_the_gone(self) -> None:
-        job_index = self._context.request_context.backend.job_index
+        job_index = self.context.backend.job_index
         left = [row for row in self._table.selected if job_index.get(row["key"]) is not None]
         if len(left) != len(self._table.selected):
             self._table.selected = left
@@ -60,59 +60,47 @@ class Bulk:
     def _draw(self) -> None:
         count = len(self._table.selected)
         self._buttons.set_visibility(bool(count))
-        self._count.set_text(self._context.say("{count} marked", count=count))
+        self._count.set_text(self.say("{count} marked", count=count))
 
     async def _ask(self, act: _Act) -> None:
-        say = self._context.say
         keys = [row["key"] for row in self._table.selected]
-        with self._firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
-            ui.label(say("{word}: {count} jobs?", word=act.word, count=len(keys))).classes("text-subtitle1")
+        with self.firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
+            ui.label(self.say("{word}: {count} jobs?", word=act.word, count=len(keys))).classes("text-subtitle1")
             for key in keys[:_NAMED]:
-                ui.label(key).classes("oarsman-note")
+                note(key)
             if len(keys) > _NAMED:
-                ui.label(say("and {count} more", count=len(keys) - _NAMED)).classes("oarsman-note")
+                note(self.say("and {count} more", count=len(keys) - _NAMED))
             if act.what in ("delete", "rerun"):
-                ui.label(say("Their logs are deleted."))
-            with ui.row():
-                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-                ui.button(act.word, on_click=lambda: dialog.submit(True)).props(
-                    "unelevated no-caps" + (" color=negative" if act.what == "delete" else "")
-                )
-        sure = await answered(dialog)
-        if sure:
+                ui.label(self.say("Their logs are deleted."))
+            submit_or_cancel(self.say, dialog, act.word, grave=act.what == "delete")
+        if await answered(dialog):
             await self._do(act, keys)
 
     async def _do(self, act: _Act, keys: Sequence[str]) -> None:
-        say, refused = self._context.say, []
-        with self._firm:
+        refused = []
+        with self.firm:
             working = ui.notification(timeout=None, spinner=True)
         for number, key in enumerate(keys, 1):
-            working.message = say("{word}: {number} of {count}", word=act.word, number=number, count=len(keys))
+            working.message = self.say("{word}: {number} of {count}", word=act.word, number=number, count=len(keys))
             try:
-                await self._context.ask(act.do, key)
-                await self._context.request_context.note(act.what, key)
+                await self.context.ask(act.do, key)
+                await self.context.note(act.what, key)
             except OarsmanError as error:
-                await self._context.request_context.note(act.what, key, error.code)
-                refused.append((key, say.of(error.message)))
+                await self.context.note(act.what, key, error.code)
+                refused.append((key, self.say.of(error.message)))
         working.dismiss()
         self.clear()
         self._tell(act, len(keys) - len(refused), refused)
         await self._refresh()
 
     def _tell(self, act: _Act, done: int, refused: Sequence[tuple[str, str]]) -> None:
-        say = self._context.say
-        summary = say("{word}: {done} done, {refused} refused", word=act.word, done=done, refused=len(refused))
-        with self._firm:
+        summary = self.say("{word}: {done} done, {refused} refused", word=act.word, done=done, refused=len(refused))
+        with self.firm:
             if not refused:
                 ui.notify(summary, type="positive")
                 return
             with ui.dialog(value=True) as dialog, ui.card().classes("oarsman-dialog"):
                 ui.label(summary).classes("text-subtitle1")
-                with ui.element("dl").classes("oarsman-refused"):
-                    for key, why in refused:
-                        with ui.element("dt"):
-                            ui.label(key)
-                        with ui.element("dd"):
-                            ui.label(why).classes("oarsman-note")
-                ui.button(say("Close"), on_click=dialog.close).props("flat no-caps")
+                facts(refused, "oarsman-refused", of_value="oarsman-note")
+                ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
             dialog.on("hide", dialog.delete)

@@ -10,7 +10,7 @@ from typing import Any
 
 from nicegui import ui
 
-from oarsman.console.pages.context import PageContext
+from oarsman.console.pages.page import PageContext
 from oarsman.errors import ManifestError, NotFoundError, OarsmanError, UserError
 from oarsman.manifest import documents, form, to_yaml
 from oarsman.service import JobService
@@ -97,7 +97,7 @@ async def _free(service: JobService, key: str, copies: Iterable[str]) -> AsyncIt
 
 
 async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
-    say, service = context.say, context.request_context.service
+    say, service = context.say, context.service
     templates = {one.name: one for one in await context.ask(service.templates)}
     jobs = await context.ask(service.jobs, JobQuery(limit=_OFFERED))
 
