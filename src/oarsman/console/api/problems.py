@@ -175,12 +175,12 @@ class BodyLimit:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             await self._app(scope, receive, send)
             return
-        if _announced(scope) > self._largest:
-            await self._refuse(scope, receive, send)
-            return
-        body = await self._whole(receive)
+        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        too_large = announced.isdigit() and int(announced) > self._largest
+        body = None if too_large else await self._whole(receive)
         if body is None:
-            await self._refuse(scope, receive, send)
+            said = plain(413, f"more than {self._largest} bytes were sent")
+            await answer(said, {"Connection": "close"})(scope, receive, send)
             return
         sent = False
 
@@ -207,12 +207,3 @@ class BodyLimit:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        said = plain(413, f"more than {self._largest} bytes were sent")
-        await answer(said, {"Connection": "close"})(scope, receive, send)
-
-
-def _announced(scope: Scope) -> int:
-    value = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    return int(value) if value.isdigit() else 0

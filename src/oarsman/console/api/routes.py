@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, FastAPI, Header, Path, Query, Response
@@ -14,63 +14,16 @@ from fastapi.routing import APIRoute
 from pydantic.fields import FieldInfo
 from starlette.responses import StreamingResponse
 
-from oarsman.console.api import PREFIX, sse
+from oarsman.console.api import PREFIX, streams
 from oarsman.console.api.problems import responses
-from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.console.console import Context, RequestContext
-from oarsman.errors import NotFoundError, UsageError
-from oarsman.service import JobService, sweep_results, views
+from oarsman.errors import UsageError
+from oarsman.service import sweep_results, views
 from oarsman.service.contract import Namespace, operations
-from oarsman.service.job_index import JobIndex
-from oarsman.service.listing import ToldJobs
 from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
 from oarsman.service.operations import Arguments, Operation
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
-
-_AT_ONCE = 200  # events in one block: a reset of ten thousand jobs must not hold up everybody else
-
-
-async def job_changes(service: JobService, job_index: JobIndex, query: JobQuery) -> Events:
-    told = ToldJobs(job_index, service.wanted(query))
-    async with aclosing(job_index.changes(HEARTBEAT_SECONDS)) as changes:
-        async for news in changes:
-            if news is None:
-                yield STILL_HERE
-                continue
-            block: list[bytes] = []
-            for change in told.changes(news):
-                block.append(event(change.model_dump_json(by_alias=True, exclude_none=True)))
-                if len(block) == _AT_ONCE:
-                    yield b"".join(block)
-                    block = []
-            if block:
-                yield b"".join(block)
-
-
-async def one_job(service: JobService, job_index: JobIndex, key: str) -> Events:
-    """The job now, and whenever its row changes; ends when it is gone."""
-    last: str | None = None
-    uid = ""
-    async with aclosing(job_index.changes(HEARTBEAT_SECONDS)) as changes:
-        async for news in changes:
-            if news is None:
-                yield STILL_HERE
-                continue
-            if key not in news.keys and not news.reset:
-                continue
-            try:
-                job = await service.job(key)
-            except NotFoundError:
-                return
-            if uid and job.summary.uid != uid:  # another one of the same name
-                return
-            uid = job.summary.uid
-            text = job.model_dump_json(by_alias=True)
-            if text != last:
-                last = text
-                yield event(text)
-
 
 router = APIRouter(prefix=PREFIX)
 
@@ -220,12 +173,12 @@ def _add(operation: Operation, answer: Callable[..., Awaitable[Any]], extra: Map
 
 # -- streams and files -----------------------------------------------------------------------------------
 async def _changes(context: RequestContext, query: JobQuery, place: str | None) -> Response:
-    return context.stream(job_changes(context.service, context.backend.job_index, query))
+    return context.stream(streams.job_changes(context.service, context.backend.job_index, query))
 
 
 async def _watch(context: RequestContext, key: str, place: str | None) -> Response:
     await context.service.job(key)  # whoever may not see it hears so at once
-    return context.stream(one_job(context.service, context.backend.job_index, key))
+    return context.stream(streams.one_job(context.service, context.backend.job_index, key))
 
 
 async def _follow_log(
@@ -272,8 +225,8 @@ def _add_all() -> None:
                 _special(operation, answers),
                 {"last_event_id": (LastEvent, None)},
                 status_code=200,
-                response_class=sse.EventStream,
-                responses=sse.described(what),
+                response_class=streams.EventStream,
+                responses=streams.described(what),
             )
         elif operation.streams:
             file = {"status_code": 200, "response_class": Response, "responses": {200: _DOWNLOAD}}
@@ -340,9 +293,4 @@ def _described(app: FastAPI) -> dict[str, Any]:
 
 
 def install_description(app: FastAPI) -> None:
-    def once() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _described(app)
-        return app.openapi_schema
-
-    app.openapi = once  # type: ignore[method-assign]
+    app.openapi = cache(partial(_described, app))  # type: ignore[method-assign]
