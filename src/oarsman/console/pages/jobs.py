@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -155,9 +154,11 @@ class JobsPage(Page):
 
     def _column_chooser(self) -> None:
         with ui.button(self.say("Columns"), icon="view_column").props("flat dense no-caps"), ui.menu():
-            for name, title in job_rows.titles(self.say).items():
+            for name, (title, _) in COLUMNS.items():
                 with ui.item().props("dense"), ui.item_section():
-                    box = ui.checkbox(title, value=name in self.wanted.columns, on_change=partial(self._column, name))
+                    box = ui.checkbox(
+                        self.say(title), value=name in self.wanted.columns, on_change=partial(self._column, name)
+                    )
                     box.props("dense").set_enabled(name != "name")
 
     def _table(self) -> None:
@@ -194,8 +195,10 @@ class JobsPage(Page):
         with ui.row().classes("items-center w-full"):
             self.bulk = Bulk(self.context, self.firm, self.table, self.refresh) if self.context.may_change else None
             ui.space()
-            self.back = _arrow("chevron_left", self.say("Page before"), self._back)
-            self.forth = _arrow("chevron_right", self.say("Next page"), self._forth)
+            self.back = ui.button(icon="chevron_left", on_click=self._back).props("flat round dense")
+            self.back.props["aria-label"] = self.say("Page before")
+            self.forth = ui.button(icon="chevron_right", on_click=self._forth).props("flat round dense")
+            self.forth.props["aria-label"] = self.say("Next page")
 
     # -- what is shown ---------------------------------------------------------------------------------
     async def refresh(self) -> bool:
@@ -207,7 +210,10 @@ class JobsPage(Page):
             return False
         self._offer(facets)
         fill(self.table, [job_rows.row(self.say, one) for one in found.items])
-        self._draw_order(found.total)
+        column, downwards = self.wanted.sorted_column
+        order = {"page": 1, "rowsPerPage": ROWS, "rowsNumber": found.total, "sortBy": column, "descending": downwards}
+        if self.table.pagination != order:
+            self.table.pagination = order
         if self.bulk is not None:
             self.bulk.forget_the_gone()
         self.next = found.next
@@ -237,12 +243,6 @@ class JobsPage(Page):
 
     def _draw_columns(self) -> None:
         self.table.columns = job_rows.columns(self.say, tuple(self.wanted.columns))
-
-    def _draw_order(self, total: int) -> None:
-        column, downwards = self.wanted.sorted_column
-        order = {"page": 1, "rowsPerPage": ROWS, "rowsNumber": total, "sortBy": column, "descending": downwards}
-        if self.table.pagination != order:
-            self.table.pagination = order
 
     # -- what the reader does --------------------------------------------------------------------------
     async def _chosen(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
@@ -285,12 +285,6 @@ class JobsPage(Page):
     async def _forth(self) -> None:
         self.wanted.cursors.append(self.next)
         await self.refresh()
-
-
-def _arrow(icon: str, words: str, act: Callable[[], Awaitable[None]]) -> ui.button:
-    made = ui.button(icon=icon, on_click=act).props("flat round dense")
-    made.props["aria-label"] = words
-    return made
 
 
 # The name is a link, for the keyboard; a click elsewhere in the row means the same.

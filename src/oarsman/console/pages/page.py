@@ -236,17 +236,16 @@ def _basics(say: Words, title: str) -> None:
 
 def _language(say: Words) -> None:
     other = say.other
-    ui.button(LANGUAGES[other], on_click=lambda: _remember(COOKIE, other)).props("flat dense no-caps").classes(
-        "oarsman-quiet"
-    ).props(f'lang="{other}"')
+    remember = f"document.cookie = '{COOKIE}={other}; path=/; max-age=31536000; samesite=lax'; location.reload()"
+    button = ui.button(LANGUAGES[other], on_click=lambda: ui.run_javascript(remember))
+    button.props("flat dense no-caps").classes("oarsman-quiet").props["lang"] = other
 
 
 def _theme(say: Words) -> None:
     dark = ui.dark_mode()
     ui.on("oarsman-theme", lambda event: dark.set_value({"dark": True, "light": False}.get(event.args)))
-    ui.button(icon="contrast").props(f'flat dense round aria-label="{say("Light or dark")}"').classes(
-        "oarsman-quiet"
-    ).on("click", js_handler=_SWITCH_THEME)
+    button = ui.button(icon="contrast").props(f'flat dense round aria-label="{say("Light or dark")}"')
+    button.classes("oarsman-quiet").on("click", js_handler=_SWITCH_THEME)
     ui.run_javascript(f"emitEvent('oarsman-theme', localStorage.getItem('{_THEME}') || '')")
 
 
@@ -256,9 +255,3 @@ _SWITCH_THEME = f"""() => {{
     localStorage.setItem('{_THEME}', dark ? 'dark' : 'light');
     emitEvent('oarsman-theme', dark ? 'dark' : 'light');
 }}"""
-
-
-def _remember(cookie: str, value: str) -> None:
-    ui.run_javascript(
-        f"document.cookie = '{cookie}={value}; path=/; max-age=31536000; samesite=lax'; location.reload()"
-    )

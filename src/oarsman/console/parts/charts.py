@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
 import nicegui.elements.echart  # noqa: F401  (pages know its drawing library from then on; ours draws with it)
-from nicegui import events, ui
+from nicegui import ui
 from nicegui.element import Element
 
 from oarsman.console.parts import words
@@ -115,11 +115,7 @@ class RankGrid(Element, component="rank_grid.js"):
             "unknown": say("unknown"),
             "exited": say("exited"),
         }
-
-        def picked(event: events.GenericEventArguments) -> Any:
-            return on_pick(int(event.args))
-
-        self.on("pick", picked)
+        self.on("pick", lambda event: on_pick(int(event.args)))
 
     def show(self, ranks: Sequence[RankProgress], placed: Callable[[str], str]) -> None:
         """`placed` says what a host is called here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -20,6 +20,7 @@ from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError,
 from oarsman.service.models import Account, Identity, Role
 from oarsman.text.sentence import Text
 
+T = TypeVar("T")
 HEADER = "X-Oarsman"
 HOW_TO_GET_A_TOKEN = Text("`kubectl create token NAME` prints one for a service account")
 WRONG_PASSWORD = Text("name or password is wrong")
@@ -62,9 +63,6 @@ class Gate:
         store.links.serve_at(site.address)  # for links that the command prints
 
     # -- whose a request is --------------------------------------------------------------------------
-    def identify(self, request: HTTPConnection, *, header_needed: bool = True) -> Identity:
-        return self.caller(request, header_needed=header_needed).identity
-
     def caller(self, request: HTTPConnection, *, header_needed: bool = True) -> Caller:
         """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets.
 
@@ -175,39 +173,38 @@ class Gate:
         """Who it is, and the new cookie's value. Slow on purpose: not for an event loop."""
         self._refuse_others_pages(request, header_needed=True, origin_needed=False)
         where = address(request)
-        self._throttle.begin(where, name)
 
         def enter(account: Account) -> tuple[Identity, str]:
             secret = self._fresh_session(request, account.name, account.name)
             self.store.audit.note(account.name, where, "login")
             return Identity(name=account.name, role=account.role), secret
 
-        try:
-            entered = self.store.accounts.log_in(name, password, enter)
-        except ThrottledError:
-            self._throttle.take_back(where, name)
-            raise
+        entered = self._with_password(where, name, password, enter)
         if entered is None:
             self.store.audit.note(name, where, "login", outcome="refused")
             raise UnauthenticatedError(WRONG_PASSWORD)
-        self._throttle.succeeded(where, name)
         return entered
+
+    def _with_password(self, where: str, name: str, password: str, then: Callable[[Account], T]) -> T | None:
+        """What `then` makes for the account; None: name or password is wrong, which counts as a guess."""
+        self._throttle.begin(where, name)
+        try:
+            found = self.store.accounts.log_in(name, password, then)
+        except ThrottledError:
+            self._throttle.take_back(where, name)
+            raise
+        if found is not None:
+            self._throttle.succeeded(where, name)
+        return found
 
     def change_password(self, request: HTTPConnection, current: str, new: str) -> str:
         """The new cookie's value: every other session of the account ends. Slow on purpose."""
         caller = self.caller(request)
         if caller.account is None or caller.way == "token":
             raise ForbiddenError(NO_PASSWORD)
-        self._throttle.begin(caller.address, caller.account)
-        try:
-            known = self.store.accounts.log_in(caller.account, current, lambda account: account.name)
-        except ThrottledError:
-            self._throttle.take_back(caller.address, caller.account)
-            raise
-        if known is None:
+        if self._with_password(caller.address, caller.account, current, lambda account: account.name) is None:
             self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
             raise ForbiddenError(NOT_THE_PASSWORD, field="current")
-        self._throttle.succeeded(caller.address, caller.account)
         password = self.store.accounts.hash(new)
         with self.store.together():
             self.store.accounts.change(caller.account, hashed_password=password)

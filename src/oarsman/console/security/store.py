@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 
 from oarsman.console.security.accounts import Accounts, Passwords
-from oarsman.console.security.audit import Audit
 from oarsman.console.security.credentials import ClusterSessions, Links, Sessions, Tokens
-from oarsman.console.security.database import Database
+from oarsman.console.security.database import Audit, Database, Kept
 from oarsman.errors import ConflictError, UsageError
 from oarsman.text.sentence import Text
 
@@ -35,10 +34,7 @@ class Person:
     name: str
 
 
-class SavedViews:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class SavedViews(Kept):
     def all(self, person: Person) -> list[SavedView]:
         rows = self._database.rows(
             "SELECT name, address FROM views WHERE account IS ?1 AND who = ?2 ORDER BY name",
@@ -72,23 +68,23 @@ class SavedViews:
             )
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class ConsoleStore:
     def __init__(
-        self, path: Path, *, now: Callable[[], datetime] = _now, passwords: Callable[[], Passwords] = Passwords
+        self,
+        path: Path,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        passwords: Callable[[], Passwords] = Passwords,
     ) -> None:
         """`passwords` is called when the first one is needed: its package is heavy and not always there."""
         self._database = Database(path)
-        self.accounts = Accounts(self._database, cache(passwords), now)
+        self.accounts = Accounts(self._database, now, cache(passwords))
         self.sessions = Sessions(self._database, now)
         self.cluster_sessions = ClusterSessions(self._database, now)
         self.tokens = Tokens(self._database, now)
         self.links = Links(self._database, now)
         self.audit = Audit(self._database, now)
-        self.views = SavedViews(self._database)
+        self.views = SavedViews(self._database, now)
 
     def together(self) -> AbstractContextManager[object]:
         """What is written inside is written whole or not at all: a deed, and that it was done."""

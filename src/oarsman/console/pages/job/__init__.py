@@ -52,7 +52,8 @@ class SummaryTab(Tab):
         yield self.say("Where"), self.say.engine(job.engine)
         yield self.say("Machines"), ", ".join(dict.fromkeys(self.job.machines.values()))
         yield self.say("Type"), f"{job.implementation}, {job.api_version}"
-        yield self.say("Workers"), self._workers()
+        ready = self.say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
+        yield self.say("Workers"), str(job.workers) if self.ended else ready
         command, environment = self._launch()
         yield self.say("Launch command"), command
         yield self.say("Environment"), environment
@@ -63,12 +64,6 @@ class SummaryTab(Tab):
         yield self.say("Place in the queue"), str(job.queue_position or "")
         yield self.say("Created"), words.moment(job.created)
         yield self.say("Folder"), self.job.folder or ""
-
-    def _workers(self) -> str:
-        job = self.job.summary
-        if self.ended:
-            return str(job.workers)
-        return self.say("{ready} of {count} ready", ready=job.workers_ready, count=job.workers)
 
     def _launch(self) -> tuple[str, str]:
         """The launch command and the environment, as the manifest says them."""

@@ -12,7 +12,7 @@ from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import RankGrid, condition
 from oarsman.console.parts.widgets import note
-from oarsman.service.models import JobView, RankProgress, UsagePoint
+from oarsman.service.models import RankProgress, UsagePoint
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -72,7 +72,10 @@ class RanksTab(Tab):
 
     async def refresh(self) -> None:
         progress = await self.context.ask(self.service.progress, self.key)
-        ranks = progress.ranks or _as_known(self.job)
+        # where no line of them was read, what the job itself says of its ranks
+        ranks = progress.ranks or [
+            RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in self.job.ranks
+        ]
         lately = datetime.now(UTC) - _NOW
         usage = {} if self.ended else newest(await self.context.ask(self.service.usage, self.key, since=lately))
         self.nothing.set_visibility(not ranks and not usage)
@@ -128,11 +131,6 @@ class RanksTab(Tab):
             "exited": self.say("exited"),
             "failed": self.say("failed"),
         }.get(state, self.say("unknown"))
-
-
-def _as_known(job: JobView) -> list[RankProgress]:
-    """What the job itself says of its ranks, where no line of them was read."""
-    return [RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in job.ranks]
 
 
 def newest(points: Iterable[UsagePoint]) -> dict[str, UsagePoint]:

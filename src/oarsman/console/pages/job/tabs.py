@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from nicegui import ui
 
@@ -15,7 +15,7 @@ from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.parts.widgets import LogView, note
 from oarsman.console.parts.words import Words
-from oarsman.service.models import AttemptView, JobView, MetricSeries, Progress, UsagePoint
+from oarsman.service.models import JobView, MetricSeries, Progress, UsagePoint
 from oarsman.text.catalogue import N_
 
 ENDED = ("Succeeded", "Failed")
@@ -129,6 +129,7 @@ _ALL, _LAUNCHER = "all", "launcher"
 
 class Log(Tab):
     name = N_("Logs")
+    view: LogView
 
     def build(self) -> None:
         self.wanted: dict[str, Any] = {}
@@ -136,7 +137,10 @@ class Log(Tab):
         with ui.row().classes("items-center w-full q-gutter-sm"):
             self._which()
             ui.space()
-            self._how()
+            ui.checkbox(self.say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
+            ui.checkbox(self.say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
+            with ui.element("a").classes("oarsman-link").props("download") as self.link:
+                ui.label(self.say("Download"))
         self.view = LogView(self.say, self.key, self._run).classes("w-full")
         self.link.props["href"] = self.view.download
 
@@ -151,7 +155,9 @@ class Log(Tab):
         self.attempt.props("outlined dense options-dense").classes("w-44")
         self.source = ui.select(self._sources(), value=_ALL, label=self.say("From"), with_input=True)
         self.source.props("outlined dense options-dense").classes("w-40")
-        self.source.on_value_change(lambda e: self._from(e.value))
+        self.source.on_value_change(
+            lambda e: self._change(launcher=e.value == _LAUNCHER, worker=e.value if isinstance(e.value, int) else None)
+        )
         self.rank = ui.number(self.say("Rank"), min=0, precision=0)
         self.rank.props("outlined dense clearable debounce=300").classes("w-28")
         self.rank.on_value_change(lambda e: self._change(rank=None if e.value is None else int(e.value)))
@@ -160,19 +166,9 @@ class Log(Tab):
         )
         ui.checkbox(self.say("Only errors"), on_change=lambda e: self._change(stream="err" if e.value else None))
 
-    def _how(self) -> None:
-        ui.checkbox(self.say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
-        ui.checkbox(self.say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
-        self.link = ui.element("a").classes("oarsman-link").props("download")
-        with self.link:
-            ui.label(self.say("Download"))
-
     def _sources(self) -> dict[Any, str]:
         workers = {number: self.say("Worker {number}", number=number) for number in range(self.job.summary.workers)}
         return {_ALL: self.say("Everybody"), _LAUNCHER: self.say("Launcher only"), **workers}
-
-    def _from(self, chosen: Any) -> None:
-        self._change(launcher=chosen == _LAUNCHER, worker=chosen if isinstance(chosen, int) else None)
 
     def _change(self, **part: Any) -> None:
         self.wanted.update(part)
@@ -187,15 +183,14 @@ class Log(Tab):
     async def refresh(self) -> None:
         self.view.reads(self._run)
         self.attempt.set_visibility(len(self.job.attempts) > 1)
-        attempts = {0: self.say("Newest"), **{one.number: self._called(one) for one in self.job.attempts}}
+        attempts = {0: self.say("Newest")}
+        for one in self.job.attempts:
+            attempts[one.number] = f"{one.number} · {self.say(one.outcome or 'Running')}"
         if attempts != self.attempt.options:
             chosen = self.attempt.value
             self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
         if (sources := self._sources()) != self.source.options:
             self.source.set_options(sources, value=self.source.value if self.source.value in sources else _ALL)
-
-    def _called(self, one: AttemptView) -> str:
-        return f"{one.number} · {self.say(one.outcome or 'Running')}"
 
 
 class MetricsTab(Tab):
@@ -237,15 +232,12 @@ def panels(say: Words, series: Iterable[MetricSeries], *, by_time: bool) -> list
         stepped = not by_time and all(point.step is not None for one in lines for point in one.points)
         panel = Panel(name, name, "number", "step" if stepped else "time")
         for one in lines:
-            _draw(panel, say("Rank {rank}", rank=one.rank) if one.rank is not None else "", one, panel.x)
+            line = say("Rank {rank}", rank=one.rank) if one.rank is not None else ""
+            for point in one.points:
+                at = point.step if stepped and point.step is not None else round(point.time.timestamp() * 1000)
+                panel.add(line, at, point.value)
         found.append(panel)
     return found
-
-
-def _draw(panel: Panel, line: str, series: MetricSeries, x: Literal["time", "step"]) -> None:
-    for point in series.points:
-        at = point.step if x == "step" and point.step is not None else round(point.time.timestamp() * 1000)
-        panel.add(line, at, point.value)
 
 
 _STRAGGLE = timedelta(minutes=1)  # not every engine measures all hosts at the same moment
