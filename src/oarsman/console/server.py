@@ -182,11 +182,7 @@ def _backends(settings: ConsoleSettings) -> Backends:
     def open_with(token: str | None) -> Backend:
         home, candidates = _namespaces(settings, token)
         return open_kube(
-            context=settings.context,
-            kubeconfig=settings.kubeconfig,
-            namespace=home,
-            token=token,
-            namespaces=candidates,
+            context=settings.context, kubeconfig=settings.kubeconfig, namespace=home, token=token, namespaces=candidates
         )
 
     # On loopback, whoever came in by the link is the owner of the kubeconfig. Anybody else brings a token.

@@ -142,11 +142,7 @@ def change_account(name: AccountName, wanted: AccountChange, caller: TheCaller, 
 
 
 @router.delete(
-    "/accounts/{name}",
-    status_code=204,
-    response_class=Response,
-    responses=responses(404, 409),
-    tags=["accounts"],
+    "/accounts/{name}", status_code=204, response_class=Response, responses=responses(404, 409), tags=["accounts"]
 )
 def remove_account(name: AccountName, caller: TheCaller, gate: TheGate) -> None:
     """Remove an account with its sessions and tokens; its jobs stay. For admins."""

@@ -85,13 +85,6 @@ def only_of(
     )
 
 
-def _dependency(operation: Operation, kind: object) -> Any:
-    """Who makes a value of several parameters; None: one parameter is the value."""
-    if kind is JobQuery:
-        return Depends(filter_of if operation.streams else query_of)
-    return Depends(only_of) if kind is LogFilter else None
-
-
 # -- a route -------------------------------------------------------------------------------------------
 def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> inspect.Signature:
     """What the framework is to hand over: the segments of the path, the body, the query, and what is `extra`."""
@@ -106,9 +99,10 @@ def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> in
     if operation.body is not None:
         found.append(("body", Annotated[operation.body, Body()], inspect.Parameter.empty))
     for one in operation.query:
-        dependency = _dependency(operation, one.annotation)
-        if dependency is not None:
-            found.append((one.name, Annotated[one.annotation, dependency], inspect.Parameter.empty))
+        if one.annotation in (JobQuery, LogFilter):  # made of several parameters
+            of_jobs = filter_of if operation.streams else query_of
+            made = Depends(of_jobs if one.annotation is JobQuery else only_of)
+            found.append((one.name, Annotated[one.annotation, made], inspect.Parameter.empty))
         else:
             found.append((one.name, _placed(one.annotation, Query), one.default))
     found += [(name, kind, default) for name, (kind, default) in extra.items()]
@@ -172,21 +166,20 @@ def _add(operation: Operation, answer: Callable[..., Awaitable[Any]], extra: Map
 
 
 # -- streams and files -----------------------------------------------------------------------------------
-async def _changes(context: RequestContext, query: JobQuery, place: str | None) -> Response:
-    return context.stream(streams.job_changes(context.service, context.backend.job_index, query))
+_EVENTS = {"changes": "JobChange", "watch": "Job", "follow_log": "LogPageView"}  # what the data of each event is
 
 
-async def _watch(context: RequestContext, key: str, place: str | None) -> Response:
-    await context.service.job(key)  # whoever may not see it hears so at once
-    return context.stream(streams.one_job(context.service, context.backend.job_index, key))
-
-
-async def _follow_log(
-    context: RequestContext, key: str, only: LogFilter, after: str | None, place: str | None
-) -> Response:
-    place = place or after
-    await context.service.log(key, only, after=place, limit=1)  # a job or a place that is not there is said at once
-    return context.stream(context.backend.followers.follow(key, views.log_query(only), place))
+async def _stream(context: RequestContext, name: str, given: Arguments, place: str | None) -> Response:
+    """Whoever may not see it, or asks for a place that is not there, hears so at once."""
+    service, backend = context.service, context.backend
+    if name == "changes":
+        return context.stream(streams.job_changes(service, backend.job_index, given["query"]))
+    if name == "watch":
+        await service.job(given["key"])
+        return context.stream(streams.one_job(service, backend.job_index, given["key"]))
+    key, only, after = given["key"], given["only"], place or given["after"]
+    await service.log(key, only, after=after, limit=1)
+    return context.stream(backend.followers.follow(key, views.log_query(only), after))
 
 
 async def _download_log(context: RequestContext, key: str, only: LogFilter) -> Response:
@@ -197,21 +190,18 @@ async def _download_log(context: RequestContext, key: str, only: LogFilter) -> R
     return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-_EVENTS: Mapping[str, tuple[Callable[..., Awaitable[Response]], str]] = {
-    "changes": (_changes, "JobChange"),
-    "watch": (_watch, "Job"),
-    "follow_log": (_follow_log, "LogPageView"),
-}
 _DOWNLOAD = {
     "description": "Time, rank (- for the launcher), host, stream and text of every line.",
     "content": {"text/plain": {"schema": {"type": "string"}}},
 }
 
 
-def _special(operation: Operation, answers: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Any]]:
+def _special(operation: Operation) -> Callable[..., Awaitable[Any]]:
     async def answer(*, context: RequestContext, last_event_id: str | None = None, **given: Any) -> Response:
-        place = {"place": last_event_id} if operation.name in _EVENTS else {}
-        return await answers(context, **_arguments(operation, given), **place)
+        arguments = _arguments(operation, given)
+        if operation.name in _EVENTS:
+            return await _stream(context, operation.name, arguments, last_event_id)
+        return await _download_log(context, **arguments)
 
     return answer
 
@@ -219,18 +209,12 @@ def _special(operation: Operation, answers: Callable[..., Awaitable[Response]]) 
 def _add_all() -> None:
     for operation in operations().values():
         if operation.name in _EVENTS:
-            answers, what = _EVENTS[operation.name]
-            _add(
-                operation,
-                _special(operation, answers),
-                {"last_event_id": (LastEvent, None)},
-                status_code=200,
-                response_class=streams.EventStream,
-                responses=streams.described(what),
-            )
+            described = streams.described(_EVENTS[operation.name])
+            events = {"status_code": 200, "response_class": streams.EventStream, "responses": described}
+            _add(operation, _special(operation), {"last_event_id": (LastEvent, None)}, **events)
         elif operation.streams:
             file = {"status_code": 200, "response_class": Response, "responses": {200: _DOWNLOAD}}
-            _add(operation, _special(operation, _download_log), {}, **file)
+            _add(operation, _special(operation), {}, **file)
         elif operation.answer is type(None):
             _add(operation, _plain(operation), {}, status_code=204, response_class=Response)
         else:

@@ -20,16 +20,7 @@ from oarsman.console.pages.page import Page, bare, spoken
 from oarsman.console.parts import words
 from oarsman.console.parts.widgets import answered, at_the_door, columns, note, submit_or_cancel, sure
 from oarsman.console.parts.words import Words
-from oarsman.service.models import (
-    Account,
-    AccountChange,
-    AccountRole,
-    MadeToken,
-    NewAccount,
-    NewToken,
-    Role,
-    Token,
-)
+from oarsman.service.models import Account, AccountChange, AccountRole, MadeToken, NewAccount, NewToken, Role, Token
 from oarsman.service.rights import Action, may
 from oarsman.text.catalogue import N_
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
@@ -21,7 +21,7 @@ from oarsman.text.catalogue import N_
 Point = tuple[float, float]  # milliseconds or step, value
 
 
-@dataclass(slots=True)
+@dataclass
 class Panel:
     """One chart: a line per name."""
 
@@ -35,9 +35,6 @@ class Panel:
         if value is not None:
             self.lines.setdefault(line, []).append((at, value))
 
-    def told(self) -> Mapping[str, Any]:
-        return {"id": self.id, "title": self.title, "unit": self.unit, "x": self.x, "lines": self.lines}
-
 
 class Charts(Element, component="charts.js"):
     """`on_ready` is called when the browser can take points: what is sent before is lost."""
@@ -49,7 +46,7 @@ class Charts(Element, component="charts.js"):
 
     def add(self, panels: Sequence[Panel], *, whole: bool) -> None:
         """`whole`: instead of what is shown; else behind it. Panels without points are not shown."""
-        found = [panel.told() for panel in panels if panel.lines]
+        found = [vars(panel) for panel in panels if panel.lines]
         if found or whole:
             self.run_method("add", found, whole)
 

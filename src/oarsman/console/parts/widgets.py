@@ -192,9 +192,9 @@ class LogView(Element, component="log_view.js"):
         asked = {name: "true" if value is True else value for name, value in self._props["filter"].items()}
         return f"{self._props['url']}/download" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
 
-    def look(self, *, wrap: bool | None = None, stamps: bool | None = None) -> None:
-        """How lines are shown; what is None stays as it is."""
-        self._props.update({name: on for name, on in (("wrap", wrap), ("stamps", stamps)) if on is not None})
+    def look(self, **how: bool) -> None:
+        """How lines are shown: `wrap`, `stamps`."""
+        self._props.update(how)
         self.update()
 
     def reads(self, run: str) -> None:

@@ -15,7 +15,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from oarsman.console.security.database import Kept, hashed, moment, plain, text
 from oarsman.errors import ConflictError, NotFoundError, UnauthenticatedError
@@ -34,8 +34,7 @@ _SESSIONS_EACH, _TOKENS_EACH, _LINKS = 50, 200, 20
 _WITH_ACCOUNT = "LEFT JOIN accounts ON accounts.name = account"
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Whose a credential is. Without an account: the owner of this machine, who can read and write the file itself."""
 
     identity: Identity
@@ -204,8 +203,7 @@ def _token(row: sqlite3.Row) -> Token:
 _NONCE = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(NamedTuple):
     name: str
     token: bytes
 
@@ -302,7 +300,8 @@ class ClusterTokens:
         """`count` is called before a token is looked at for the first time, and may refuse; `uncount` if it is good."""
         verdict = self._of(hashed(token))
         with verdict.lock:
-            if not self._is_fresh(verdict):
+            lasts = GOOD_SECONDS if verdict.known is not None else BAD_SECONDS
+            if verdict.asked is None or self._clock() - verdict.asked >= lasts:
                 first = verdict.asked is None
                 if first:
                     count()
@@ -323,12 +322,6 @@ class ClusterTokens:
         verdict = self._of(hashed(token))
         with verdict.lock:
             verdict.asked = float("-inf")
-
-    def _is_fresh(self, verdict: _Verdict) -> bool:
-        if verdict.asked is None:
-            return False
-        lasts = GOOD_SECONDS if verdict.known is not None else BAD_SECONDS
-        return self._clock() - verdict.asked < lasts
 
     def _of(self, hash: bytes) -> _Verdict:
         with self._lock:

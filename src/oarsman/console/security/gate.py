@@ -86,7 +86,8 @@ class Gate:
         """Whether what they showed is still good and still says the same; for streams that last. No use is noted."""
         if caller.token is not None:
             lasts = caller.way == "token" or self.store.cluster_sessions.find(caller.hash, note=False) is not None
-            return lasts and self._name(caller.address, caller.token) == caller.identity.name
+            known = self._ask_cluster(caller.address, caller.token) if lasts else None
+            return known is not None and known.name == caller.identity.name
         found = self._holder(caller.way, caller.hash, note=False)
         return found is not None and found.identity == caller.identity
 
@@ -113,18 +114,14 @@ class Gate:
 
     def _of_cluster(self, request: HTTPConnection, way: Literal["session", "token"], token: str, hash: bytes) -> Caller:
         """Somebody whom only the cluster knows; a session whose token it has taken back ends."""
-        name = self._name(address(request), token)
-        if name is None:
+        known = self._ask_cluster(address(request), token)
+        if known is None:
             if way == "session":
                 self.store.cluster_sessions.close(hash)
             raise UnauthenticatedError(
                 Text("the cluster does not accept this token, or no longer"), hint=HOW_TO_GET_A_TOKEN
             )
-        return Caller(Identity(name=name, role=Role.CLUSTER), None, way, address(request), hash, token)
-
-    def _name(self, where: str, token: str) -> str | None:
-        known = self._ask_cluster(where, token)
-        return known.name if known is not None else None
+        return Caller(Identity(name=known.name, role=Role.CLUSTER), None, way, address(request), hash, token)
 
     def _ask_cluster(self, where: str, token: str) -> KnownToken | None:
         if self.cluster is None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from oarsman.console.security.accounts import Accounts, Passwords
 from oarsman.console.security.credentials import ClusterSessions, Links, Sessions, Tokens
@@ -20,14 +20,12 @@ _LONGEST_ADDRESS = 4000
 _MOST = 100
 
 
-@dataclass(frozen=True, slots=True)
-class SavedView:
+class SavedView(NamedTuple):
     name: str
     address: str  # the query of the jobs page
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(NamedTuple):
     """`account` None: the owner of this machine, or somebody whom only the cluster knows."""
 
     account: str | None
@@ -37,8 +35,7 @@ class Person:
 class SavedViews(Kept):
     def all(self, person: Person) -> list[SavedView]:
         rows = self._database.rows(
-            "SELECT name, address FROM views WHERE account IS ?1 AND who = ?2 ORDER BY name",
-            (person.account, person.name),
+            "SELECT name, address FROM views WHERE account IS ? AND who = ? ORDER BY name", person
         )
         return [SavedView(row["name"], row["address"]) for row in rows]
 
@@ -56,16 +53,11 @@ class SavedViews(Kept):
                 raise ConflictError(
                     Text("there are {count} saved views already", count=_MOST), hint=Text("delete one first")
                 )
-            db.execute(
-                "INSERT INTO views (account, who, name, address) VALUES (?, ?, ?, ?)",
-                (person.account, person.name, view.name, view.address),
-            )
+            db.execute("INSERT INTO views (account, who, name, address) VALUES (?, ?, ?, ?)", (*person, *view))
 
     def remove(self, person: Person, name: str) -> None:
         with self._database.transaction() as db:
-            db.execute(
-                "DELETE FROM views WHERE account IS ? AND who = ? AND name = ?", (person.account, person.name, name)
-            )
+            db.execute("DELETE FROM views WHERE account IS ? AND who = ? AND name = ?", (*person, name))
 
 
 class ConsoleStore:

@@ -73,9 +73,7 @@ class Throttle:
                 wait = max(wait, counted[1].wait(now, _ACCOUNT))
             if wait > 0:
                 raise ThrottledError(
-                    TOO_MANY,
-                    retry_after=wait,
-                    hint=Text("try again in {seconds} seconds", seconds=math.ceil(wait)),
+                    TOO_MANY, retry_after=wait, hint=Text("try again in {seconds} seconds", seconds=math.ceil(wait))
                 )
             for failures in counted:
                 failures.count += 1
