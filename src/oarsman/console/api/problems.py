@@ -134,7 +134,6 @@ def install(app: FastAPI) -> None:
         return answer(plain(500, "something went wrong here; the server's log says what"))
 
 
-# -- for OpenAPI ------------------------------------------------------------------------------------
 _MEANINGS = {
     400: "What was asked for makes no sense",
     401: "Nobody is logged in, or the token is not known",

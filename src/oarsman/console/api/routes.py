@@ -32,7 +32,6 @@ Number = Annotated[int, Query(ge=0, le=10_000_000)]
 LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)]
 
 
-# -- what one asks for, as parameters ----------------------------------------------------------------
 def query_of(
     namespace: Word = None,
     state: Annotated[list[str] | None, Query(max_length=20, description="May be given more than once.")] = None,
@@ -85,7 +84,6 @@ def only_of(
     )
 
 
-# -- a route -------------------------------------------------------------------------------------------
 def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> inspect.Signature:
     """What the framework is to hand over: the segments of the path, the body, the query, and what is `extra`."""
     found: list[tuple[str, Any, Any]] = [("context", Context, inspect.Parameter.empty)]
@@ -165,7 +163,6 @@ def _add(operation: Operation, answer: Callable[..., Awaitable[Any]], extra: Map
     )
 
 
-# -- streams and files -----------------------------------------------------------------------------------
 _EVENTS = {"changes": "JobChange", "watch": "Job", "follow_log": "LogPageView"}  # what the data of each event is
 
 
@@ -245,7 +242,6 @@ async def get_results(
     return Response(sweep_results.csv_text(view), media_type="text/csv", headers=headers)
 
 
-# -- the description of the API, as it is served and as it lies in deploy/openapi.json ------------------
 _ABOUT = """\
 Create, watch and understand MPI jobs on every engine.
 

@@ -148,7 +148,6 @@ class AccountPage(Page):
             said = ui.label("").classes("oarsman-password-said").props("role=alert")
             said.props["data-done"] = self.say("Changed. Other sessions of yours have ended.")
 
-    # -- tokens ----------------------------------------------------------------------------------------
     async def _tokens(self) -> None:
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
@@ -241,7 +240,6 @@ class PeoplePage(Page):
         await self._refresh()
         await self._more()
 
-    # -- accounts --------------------------------------------------------------------------------------
     async def _refresh(self) -> None:
         found = await self.context.ask(asyncio.to_thread, actions.accounts, self.caller, self.gate)
         self.accounts.clear()
@@ -309,7 +307,6 @@ class PeoplePage(Page):
             await self._refresh()
         return done
 
-    # -- audit -----------------------------------------------------------------------------------------
     async def _more(self) -> None:
         found = await self.context.ask(asyncio.to_thread, actions.audit, self.caller, self.gate, _ENTRIES, self.cursor)
         self.cursor = found.next

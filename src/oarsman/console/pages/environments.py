@@ -98,7 +98,6 @@ class EnvironmentsPage(Page):
             facts.append(self.say("used by {count} jobs", count=len(one.used_by)))
         return [fact for fact in facts if fact]
 
-    # -- dialogs ---------------------------------------------------------------------------------------
     async def _log(self, one: EnvironmentView) -> None:
         name, after, ended = one.spec.name, 0, False
 

@@ -111,7 +111,6 @@ class JobsPage(Page):
             await self.views.read()
         self.context.on_changes(self.refresh)
 
-    # -- its parts -------------------------------------------------------------------------------------
     def _head(self) -> None:
         with ui.row().classes("items-center w-full"):
             heading(self.say("Jobs"), "text-h5", 1)
@@ -200,7 +199,6 @@ class JobsPage(Page):
             self.forth = ui.button(icon="chevron_right", on_click=self._forth).props("flat round dense")
             self.forth.props["aria-label"] = self.say("Next page")
 
-    # -- what is shown ---------------------------------------------------------------------------------
     async def refresh(self) -> bool:
         """Whether the service answered."""
         try:
@@ -244,7 +242,6 @@ class JobsPage(Page):
     def _draw_columns(self) -> None:
         self.table.columns = job_rows.columns(self.say, tuple(self.wanted.columns))
 
-    # -- what the reader does --------------------------------------------------------------------------
     async def _chosen(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
         value = list(event.value or ()) if name == "states" else event.value or ("" if name == "search" else None)
         if value == getattr(self.wanted, name):

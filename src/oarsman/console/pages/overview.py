@@ -51,7 +51,6 @@ class OverviewPage(Page):
     async def _look(self) -> tuple[Overview, Sequence[QueueEntry]]:
         return await self.service.overview(), list(await self.service.queue())
 
-    # -- its parts -------------------------------------------------------------------------------------
     def _states(self, states: dict[str, int]) -> None:
         with ui.row().classes("w-full oarsman-tiles"):
             for state in STATES:

@@ -243,7 +243,6 @@ class SweepPage(Page):
         if self.pending or self.view.state == "Running":
             await self.refresh()
 
-    # -- what is shown -----------------------------------------------------------------------------------
     def _draw(self) -> None:
         view = self.view
         widgets.fill(self.table, [row(self.say, view, point) for point in view.points])
@@ -260,7 +259,6 @@ class SweepPage(Page):
             self.chart.options.update(options)
             self.chart.update()
 
-    # -- what can be done --------------------------------------------------------------------------------
     def _buttons(self) -> None:
         name = self.view.name
         with ui.element("a").classes("oarsman-link").props("download") as link:

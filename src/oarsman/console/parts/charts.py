@@ -94,6 +94,16 @@ def timeline(say: Words, steps: Sequence[Step], *, ending: str = "is-reached") -
                 ui.label(words.moment(mark.time) or "–").classes("oarsman-note")
 
 
+# how a rank is -> what that is called; also the class of its colour
+CONDITIONS = {
+    "running": N_("running"),
+    "done": N_("exited with 0"),
+    "failed": N_("failed"),
+    "unknown": N_("unknown"),
+    "exited": N_("exited"),
+}
+
+
 class RankGrid(Element, component="rank_grid.js"):
     """`on_pick` is called with the rank whose cell was chosen."""
 
@@ -106,11 +116,7 @@ class RankGrid(Element, component="rank_grid.js"):
             "rank": say("Rank"),
             "behind": say("behind"),
             "nowhere": say("Host unknown"),
-            "running": say("running"),
-            "done": say("exited with 0"),
-            "failed": say("failed"),
-            "unknown": say("unknown"),
-            "exited": say("exited"),
+            **{name: say(text) for name, text in CONDITIONS.items()},
         }
         self.on("pick", lambda event: on_pick(int(event.args)))
 
@@ -133,7 +139,7 @@ class RankGrid(Element, component="rank_grid.js"):
 
 
 def condition(one: RankProgress) -> str:
-    """One word for how a rank is; also the class of its colour."""
+    """One of CONDITIONS."""
     if one.exit_code:
         return "failed"
     if one.exit_code == 0:

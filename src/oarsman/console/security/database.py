@@ -75,16 +75,12 @@ class Database:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
                 self._db.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                self._roll_back()
-                raise StoreError(Text("the accounts cannot be written: {why}", why=error)) from error
-            except BaseException:
-                self._roll_back()
+            except BaseException as error:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise StoreError(Text("the accounts cannot be written: {why}", why=error)) from error
                 raise
-
-    def _roll_back(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         with self._lock:

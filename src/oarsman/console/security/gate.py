@@ -62,7 +62,6 @@ class Gate:
         self._throttle = Throttle(clock)
         store.links.serve_at(site.address)  # for links that the command prints
 
-    # -- whose a request is --------------------------------------------------------------------------
     def caller(self, request: HTTPConnection, *, header_needed: bool = True) -> Caller:
         """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets.
 
@@ -165,7 +164,6 @@ class Gate:
                 hint=Text("programs had better use an API token"),
             )
 
-    # -- coming in and leaving -----------------------------------------------------------------------
     def log_in(self, request: HTTPConnection, name: str, password: str) -> tuple[Identity, str]:
         """Who it is, and the new cookie's value. Slow on purpose: not for an event loop."""
         self._refuse_others_pages(request, header_needed=True, origin_needed=False)
@@ -263,7 +261,6 @@ class Gate:
         """An address that opens the console once, as the owner of this machine; for the terminal alone."""
         return link(self.site.address, self.store.links.make(current_user()))
 
-    # -- the cookie ----------------------------------------------------------------------------------
     def give_cookie(self, response: Response, secret: str) -> None:
         response.set_cookie(
             self.site.cookie,

@@ -67,7 +67,6 @@ class CreatePage(Page):
         if template is None and earlier is None:
             await self._offer_draft()
 
-    # -- where the text comes from ---------------------------------------------------------------------
     async def _first_text(self, template: str | None, earlier: str | None, name: str | None) -> str:
         try:
             if earlier:
@@ -106,7 +105,6 @@ class CreatePage(Page):
         self._show_values()
         self._look_soon()
 
-    # -- the form --------------------------------------------------------------------------------------
     def _stepper(self) -> None:
         steps = ui.stepper(keep_alive=True).props("flat header-nav animated=false").classes("oarsman-steps w-full")
         with steps:
@@ -169,7 +167,6 @@ class CreatePage(Page):
         self.review = ui.column().classes("w-full items-stretch")
         ui.checkbox(self.say("Take the place of an ended job of the same name")).bind_value_to(self, "replace")
 
-    # -- form and text, each from the other ------------------------------------------------------------
     def _form_changed(self, field: str, value: Any) -> str | None:
         complaint = self.draft.change(field, value)
         self.editor.show(self.draft.text, lambda text: with_change(text, field, value))
@@ -193,7 +190,6 @@ class CreatePage(Page):
             if field != but:
                 control.show(self.draft.values.get(field))
 
-    # -- what the server says of it ----------------------------------------------------------------------
     def _look_soon(self) -> None:
         if self._looking is not None:
             self._looking.cancel()

@@ -128,7 +128,6 @@ class JobPage(Page):
         self.context.on_changes(self.refresh, only=self.key)
         ui.timer(_LOOKS_EVERY, self._time_passed, immediate=False)
 
-    # -- what is new -----------------------------------------------------------------------------------
     async def refresh(self) -> None:
         try:
             found = await self.context.ask(self.service.job, self.key)
@@ -169,7 +168,6 @@ class JobPage(Page):
         self.log.of_rank(rank)
         self.panels.set_value(self.log.name)
 
-    # -- the head --------------------------------------------------------------------------------------
     def _lasted(self) -> str:
         return words.duration(self.job.summary.started, self.job.summary.ended)
 

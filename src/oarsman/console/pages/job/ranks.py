@@ -10,7 +10,7 @@ from nicegui import ui
 
 from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import widgets, words
-from oarsman.console.parts.charts import RankGrid, condition
+from oarsman.console.parts.charts import CONDITIONS, RankGrid, condition
 from oarsman.console.parts.widgets import note
 from oarsman.service.models import RankProgress, UsagePoint
 from oarsman.text import units
@@ -57,13 +57,8 @@ class RanksTab(Tab):
 
     def _legend(self) -> None:
         with ui.row().classes("items-center oarsman-note"):
-            for colour, text in (
-                ("is-running", self.say("running")),
-                ("is-done", self.say("exited with 0")),
-                ("is-failed", self.say("failed")),
-                ("is-unknown", self.say("unknown")),
-                ("is-running is-behind", self.say("behind")),
-            ):
+            shown = {f"is-{name}": self.say(CONDITIONS[name]) for name in ("running", "done", "failed", "unknown")}
+            for colour, text in {**shown, "is-running is-behind": self.say("behind")}.items():
                 with ui.row().classes("items-center no-wrap gap-1"):
                     ui.element("span").classes(f"oarsman-cell oarsman-cell-small {colour}").props('aria-hidden="true"')
                     ui.label(text)
@@ -92,7 +87,7 @@ class RanksTab(Tab):
         return {
             "rank": one.rank,
             "host": self._placed(one.host),
-            "state": self._word(condition(one)),
+            "state": self.say(CONDITIONS[condition(one)]),
             "exit": _code(one.exit_code),
             "step": "" if one.step is None else f"{one.step:g}",
             "lines": one.lines,
@@ -112,7 +107,7 @@ class RanksTab(Tab):
         exits = [one.exit_code for one in ranks if one.exit_code is not None]
         return {
             "host": self._placed(host),
-            "state": self._word("running" if state == "unknown" and used is not None else state),
+            "state": self.say(CONDITIONS["running" if state == "unknown" and used is not None else state]),
             "ranks": ranges(one.rank for one in ranks),
             "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
             "memory": units.size(used.memory_bytes) if used is not None else "",
@@ -123,14 +118,6 @@ class RanksTab(Tab):
         """With the machine it is on, where that has another name."""
         machine = self.job.machines.get(host)
         return f"{host} ({machine})" if machine else host
-
-    def _word(self, state: str) -> str:
-        return {
-            "running": self.say("running"),
-            "done": self.say("exited with 0"),
-            "exited": self.say("exited"),
-            "failed": self.say("failed"),
-        }.get(state, self.say("unknown"))
 
 
 def newest(points: Iterable[UsagePoint]) -> dict[str, UsagePoint]:
