@@ -178,29 +178,23 @@ def _backends(settings: ConsoleSettings) -> Backends:
         shared().run(backend.check())
         return Backends(lambda _: backend)
     from oarsman.backends import open_kube
+    from oarsman.backends.kube.identity import namespace_of
 
     def open_with(token: str | None) -> Backend:
-        home, candidates = _namespaces(settings, token)
+        """The first namespace is that of manifests which mention none; into all of them is looked for somebody who may
+        not see every one. A service account has one of its own; what the server's own pod is in means nothing to those
+        who come with a token."""
+        namespaces = settings.namespaces
+        if token is not None:
+            own = namespace_of(token)
+            namespaces = (*namespaces, *([own] if own else ()), "default")
+        home = namespaces[0] if namespaces else None
         return open_kube(
-            context=settings.context, kubeconfig=settings.kubeconfig, namespace=home, token=token, namespaces=candidates
+            context=settings.context, kubeconfig=settings.kubeconfig, namespace=home, token=token, namespaces=namespaces
         )
 
     # On loopback, whoever came in by the link is the owner of the kubeconfig. Anybody else brings a token.
     return Backends(open_with, per_token=True, tokens_needed=not is_loopback(settings.host))
-
-
-def _namespaces(settings: ConsoleSettings, token: str | None) -> tuple[str | None, tuple[str, ...]]:
-    """That of manifests which mention none, and those to look into for somebody who may not see all of them.
-
-    A service account has one of its own; what the server's own pod is in means nothing to those who come with a token.
-    """
-    given = settings.namespaces
-    if token is None:
-        return (given[0] if given else None), given
-    from oarsman.backends.kube.identity import namespace_of
-
-    own = namespace_of(token)
-    return (given[0] if given else own or "default"), (*given, *([own] if own else ()), "default")
 
 
 def _cluster_tokens(settings: ConsoleSettings) -> ClusterTokens | None:

@@ -59,26 +59,6 @@ def _login(say: Words, address: str, *fields: tuple[str, str]) -> None:
     ui.button(say("Log in")).props("unelevated no-caps").on("click", js_handler=log_in)
 
 
-def _login_with_password(say: Words) -> None:
-    _login(
-        say,
-        "/api/v1/session",
-        (say("Name"), 'name="name" autocomplete="username" autofocus'),
-        (say("Password"), 'name="password" type="password" autocomplete="current-password"'),
-    )
-    note(say("On this machine: `oarsman tokens link` prints a link that opens the console once."))
-
-
-def _login_with_token(say: Words) -> None:
-    note(say("The console acts with your own rights on the cluster, and never with more."))
-    attributes = 'name="token" type="password" autocomplete="off" spellcheck="false" autofocus'
-    _login(say, "/api/v1/session/cluster", (say("Your token for the cluster"), attributes))
-    note(say("This prints one for a service account:"))
-    ui.label(_NEWER).classes("oarsman-lines")
-    note(say("Before Kubernetes 1.24:"))
-    ui.label(_OLDER).classes("oarsman-lines")
-
-
 # Secrets go from the browser to the API by themselves: no page ever holds them.
 _CHANGE_PASSWORD = """async () => {
     const field = (name) => document.querySelector(`.oarsman-password input[name=${name}]`);
@@ -107,10 +87,19 @@ def register_login(console: Console) -> None:
             ui.label("Oarsman").classes("text-h5")
             if request.query_params.get("link") == "used":
                 ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
-            if console.backends.tokens_needed:
-                _login_with_token(say)
-            else:
-                _login_with_password(say)
+            if not console.backends.tokens_needed:
+                name = (say("Name"), 'name="name" autocomplete="username" autofocus')
+                password = (say("Password"), 'name="password" type="password" autocomplete="current-password"')
+                _login(say, "/api/v1/session", name, password)
+                note(say("On this machine: `oarsman tokens link` prints a link that opens the console once."))
+                return
+            note(say("The console acts with your own rights on the cluster, and never with more."))
+            attributes = 'name="token" type="password" autocomplete="off" spellcheck="false" autofocus'
+            _login(say, "/api/v1/session/cluster", (say("Your token for the cluster"), attributes))
+            note(say("This prints one for a service account:"))
+            ui.label(_NEWER).classes("oarsman-lines")
+            note(say("Before Kubernetes 1.24:"))
+            ui.label(_OLDER).classes("oarsman-lines")
 
 
 class AccountPage(Page):

@@ -50,7 +50,14 @@ class Views(Shown):
         self._menu.clear()
         with self._menu:
             for view in self._found:
-                self._item(view, here=view.name == current)
+                address = f"/jobs?{view.address}" if view.address else "/jobs"
+                with ui.item(on_click=partial(ui.navigate.to, address)).props("clickable v-close-popup"):
+                    with ui.item_section():
+                        ui.label(view.name).classes("text-weight-bold" if view.name == current else "")
+                    with ui.item_section().props("side"):
+                        bin_ = ui.button(icon="delete").props("flat round dense size=sm")
+                        bin_.props["aria-label"] = self.say("Delete the view {name}", name=view.name)
+                        bin_.on("click.stop", partial(self._remove, view.name))
             if self._found:
                 ui.separator()
             with ui.item(on_click=self._ask_name).props("clickable v-close-popup"):
@@ -58,16 +65,6 @@ class Views(Shown):
                     ui.icon("bookmark_add")
                 with ui.item_section():
                     ui.label(self.say("Save this view…"))
-
-    def _item(self, view: SavedView, *, here: bool) -> None:
-        address = f"/jobs?{view.address}" if view.address else "/jobs"
-        with ui.item(on_click=partial(ui.navigate.to, address)).props("clickable v-close-popup"):
-            with ui.item_section():
-                ui.label(view.name).classes("text-weight-bold" if here else "")
-            with ui.item_section().props("side"):
-                bin_ = ui.button(icon="delete").props("flat round dense size=sm")
-                bin_.props["aria-label"] = self.say("Delete the view {name}", name=view.name)
-                bin_.on("click.stop", partial(self._remove, view.name))
 
     async def _ask_name(self) -> None:
         with self.firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):

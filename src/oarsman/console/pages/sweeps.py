@@ -104,14 +104,12 @@ def scatter(view: SweepView, parameter: str) -> dict[str, Any]:
     """The metric of each point against one parameter: along a number line, or, for texts, by name."""
     found = [(point.parameters.get(parameter, ""), point.metric) for point in view.points if point.metric is not None]
     numbers = [_number(value) for value, _ in found]
-    numeric = all(number is not None for number in numbers)
-    x: dict[str, Any] = (
-        {"type": "value", "scale": True}
-        if numeric
-        else {"type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))}
-    )
+    numeric = None not in numbers
     positive = [number for number in numbers if number is not None and number > 0]
-    if numeric and len(positive) == len(numbers) and positive and max(positive) / min(positive) > 50:
+    x: dict[str, Any] = {"type": "value", "scale": True}
+    if not numeric:
+        x = {"type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))}
+    elif positive and len(positive) == len(numbers) and max(positive) / min(positive) > 50:
         x = {"type": "log"}
     quiet = {
         "nameLocation": "middle",

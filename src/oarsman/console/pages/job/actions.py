@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -102,8 +103,9 @@ class Actions(Shown):
     def _what_scaling_does(self) -> str:
         if self.job.summary.state == "Suspended":
             return self.say("The job starts with this number when it is resumed.")
-        if _elastic(self.job):
-            return self.say("The job is elastic: its launcher is told of workers that come and go.")
+        with suppress(ManifestError):  # taken when rules were laxer; then nobody can say
+            if any(found.elastic for found in load(self.job.manifest)):
+                return self.say("The job is elastic: its launcher is told of workers that come and go.")
         return self.say(
             "The launcher of this job reads its hosts only when it starts: new workers are used by the next attempt, "
             "and taking away workers that carry ranks ends this one."
@@ -143,10 +145,3 @@ class Actions(Shown):
         if not typed or re.fullmatch(_NAME, typed):
             return None
         return self.say("Small letters, digits, - and . between them.")
-
-
-def _elastic(job: JobView) -> bool:
-    try:
-        return any(found.elastic for found in load(job.manifest))
-    except ManifestError:  # taken when rules were laxer; then nobody can say
-        return False

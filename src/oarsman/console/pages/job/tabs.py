@@ -114,10 +114,8 @@ class Manifest(Tab):
         copied = await ui.run_javascript(
             f"try {{ await navigator.clipboard.writeText({text}); return true }} catch {{ return false }}"
         )
-        if copied:
-            ui.notify(self.say("Copied."), type="positive")
-        else:
-            ui.notify(self.say("The browser does not allow copying here; download it instead."), type="warning")
+        refused = self.say("The browser does not allow copying here; download it instead.")
+        ui.notify(self.say("Copied.") if copied else refused, type="positive" if copied else "warning")
 
     def _download(self) -> None:
         ending = "completed.yaml" if self.which.value == _COMPLETED else "yaml"
@@ -196,10 +194,10 @@ class Log(Tab):
 class MetricsTab(Tab):
     name = N_("Metrics")
     follows = True
+    ready = False  # the browser can take points: what is sent before is lost
+    shown: object = None
 
     def build(self) -> None:
-        self.ready = False
-        self.shown: object = None
         with ui.row().classes("items-center w-full"):
             self.axis = ui.toggle({"step": self.say("By step"), "time": self.say("By time")}, value="step")
             self.axis.props("no-caps dense").on_value_change(self.refresh)
