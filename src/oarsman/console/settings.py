@@ -165,6 +165,9 @@ def refusal(asked: ConsoleSettings, accounts: int) -> str | None:
     return None
 
 
+_HINT = "both are PEM: -----BEGIN CERTIFICATE----- (the server's own first) and -----BEGIN PRIVATE KEY-----"
+
+
 class _Encrypted(Exception):
     pass
 
@@ -203,6 +206,6 @@ def tls_context(cert: Path, key: Path | None = None) -> ssl.SSLContext:
         raise UsageError(
             mismatch if error.reason == "KEY_VALUES_MISMATCH" else unusable,
             field="--tls-cert",
-            hint="both are PEM: -----BEGIN CERTIFICATE----- (the server's own first) and -----BEGIN PRIVATE KEY-----",
+            hint=_HINT,
         ) from error
     return context
