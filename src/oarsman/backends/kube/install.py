@@ -62,11 +62,9 @@ class InstallStep:
 def text() -> str:
     """As installed with the package, or as it lies in the source tree."""
     shipped = packaged.files("oarsman") / "deploy" / "oarsman.yaml"
-    if shipped.is_file():
-        return shipped.read_text("utf-8")
-    source = Path(__file__).parents[4] / "deploy" / "oarsman.yaml"
-    if source.is_file():
-        return source.read_text("utf-8")
+    for file in (shipped, Path(__file__).parents[4] / "deploy" / "oarsman.yaml"):
+        if file.is_file():
+            return file.read_text("utf-8")
     raise TerminalError(Text("this package lacks its manifests"), hint=Text("install oarsman anew"))
 
 
@@ -93,9 +91,8 @@ def _placed(document: Document, settings: InstallSettings) -> Document:
         args = [arg for arg in container.get("args") or () if not arg.startswith(("--lock-namespace=", "--namespace="))]
         args.insert(1, f"--lock-namespace={settings.namespace}")
         if settings.kubectl_image:
-            args = [arg for arg in args if not arg.startswith(_KUBECTL_IMAGE)] + [
-                _KUBECTL_IMAGE + settings.kubectl_image
-            ]
+            args = [arg for arg in args if not arg.startswith(_KUBECTL_IMAGE)]
+            args.append(_KUBECTL_IMAGE + settings.kubectl_image)
         if settings.watch:
             args.append(f"--namespace={','.join(settings.watch)}")
         container["args"] = args
@@ -264,9 +261,8 @@ async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> Asyn
                 why = await _trouble(kube, document)
                 hint = f"kubectl -n {namespace} describe pods"
                 if why.startswith(_NO_IMAGE):
-                    hint = Text(
-                        "give an image that the cluster can pull: {command}", command="oarsman install --image IMAGE"
-                    )
+                    command = "oarsman install --image IMAGE"
+                    hint = Text("give an image that the cluster can pull: {command}", command=command)
                 message = Text("{what} is not available", what=name_of(document))
                 raise RetryableError(Text("{what}: {why}", what=message, why=why) if why else message, hint=hint)
 
@@ -327,10 +323,10 @@ async def remove(
         definition = document["kind"] == "CustomResourceDefinition"
         shared = document["kind"] == "Namespace" and not await _ours_alone(kube, name)
         if shared or (definition and not with_definition):
-            yield InstallStep("kept", name_of(document))
+            became = "kept"
         else:
-            gone = await kube.delete(resource, name, namespace)
-            yield InstallStep("deleted" if gone else "absent", name_of(document))
+            became = "deleted" if await kube.delete(resource, name, namespace) else "absent"
+        yield InstallStep(became, name_of(document))
         if document["kind"] == "Role" and await _without_lease(kube, namespace):
             yield InstallStep("deleted", f"lease {namespace}/{LEASE_NAME}")
 
@@ -349,16 +345,13 @@ async def _ours_alone(kube: Kube, name: str) -> bool:
     found = await _found(kube, resources.NAMESPACES, name, None)
     if found is None:
         return True  # deleting it says that it is not there
-    if not _labelled(found):
-        return False
-    if any(not _labelled(pod) for pod in await kube.list(resources.PODS, name)):
+    if not _labelled(found) or not all(_labelled(pod) for pod in await kube.list(resources.PODS, name)):
         return False
     return not (await kube.has(resources.MPIJOBS) and await kube.list(resources.MPIJOBS, name))
 
 
 def _labelled(found: Mapping[str, Any]) -> bool:
-    label, value = _LABEL
-    return bool((found["metadata"].get("labels") or {}).get(label) == value)
+    return _LABEL in (found["metadata"].get("labels") or {}).items()
 
 
 async def count_jobs(kube: Kube) -> int:

@@ -38,6 +38,9 @@ from oarsman.job.job import Job
 from oarsman.text.sentence import Text
 
 Pod = Mapping[str, Any]
+_ENDED: Final = ("Succeeded", "Failed")
+_OURS: Final = f"{names.PLURAL}.{names.GROUP}"
+_CHANGES: Final = ("create", "patch", "delete")
 
 
 def selector(job: Job, role: str) -> str:
@@ -63,9 +66,9 @@ def started(pod: Pod, container: str) -> bool:
 
 def ended(pod: Pod, container: str) -> bool:
     """For good: nothing is written any more. A container that failed may be started again in its pod."""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-        return True
-    return "terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never"
+    return (pod.get("status") or {}).get("phase") in _ENDED or (
+        "terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never"
+    )
 
 
 def began(pod: Pod, container: str) -> str:
@@ -76,13 +79,8 @@ def began(pod: Pod, container: str) -> str:
 
 
 def _state(pod: Pod, container: str, which: str = "state") -> Mapping[str, Any]:
-    for status in (pod.get("status") or {}).get("containerStatuses") or ():
-        if status["name"] == container:
-            return status.get(which) or {}
-    return {}
-
-
-_ENDED = ("Succeeded", "Failed")
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return next((status.get(which) or {} for status in statuses if status["name"] == container), {})
 
 
 async def lacks(kube: Kube, namespace: str) -> bool:
@@ -130,7 +128,7 @@ class Leader:
 async def leaders(kube: Kube) -> list[Leader]:
     """Every operator's lease, the liveliest first. Raises Forbidden if this user may not look."""
     found = await kube.list(resources.LEASES, fields=f"metadata.name={LEASE_NAME}")
-    return sorted((_leader(item) for item in found), key=lambda leader: leader.silent_seconds)
+    return sorted(map(_leader, found), key=lambda leader: leader.silent_seconds)
 
 
 def _leader(item: dict[str, Any]) -> Leader:
@@ -183,19 +181,13 @@ async def why_silent(kube: Kube, namespace: str) -> str:
 
 
 # -- what somebody may do with jobs, asked in their own name ------------------------------------------
-_CHANGES: Final = ("create", "patch", "delete")
-
-
 async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
     """Whether the asker may do that with MPIJobs there; without a namespace: in all of them."""
     attributes = {"group": names.GROUP, "resource": names.PLURAL, "verb": verb}
     if namespace:
         attributes["namespace"] = namespace
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
-    }
+    spec = {"resourceAttributes": attributes}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     answer = await kube.raw("POST", path, body=body, headers=headers)
     return bool(answer.get("status", {}).get("allowed"))
@@ -207,9 +199,6 @@ async def may_change(kube: Kube, namespaces: Sequence[str | None]) -> bool:
     return any(await asyncio.gather(*asked))
 
 
-_OURS = f"{names.PLURAL}.{names.GROUP}"
-
-
 @contextmanager
 def in_plain_words(access: Access) -> Iterator[None]:
     try:
@@ -218,11 +207,14 @@ def in_plain_words(access: Access) -> Iterator[None]:
         hint = Text("delete it first, or give this one another name")
         raise ConflictError(Text("there is a job of this name already: {why}", why=error.message), hint=hint) from error
     except NotFound as error:
-        raise _not_found(error) from error
+        if error.message.startswith("namespaces "):
+            raise no_namespace(error.message.split('"')[1] if '"' in error.message else "NAME") from error
+        if _OURS in error.message:
+            raise NotFoundError(Text("there is no such job: {why}", why=error.message)) from error
+        raise not_installed() from error
     except Invalid as error:
-        raise UserError(
-            Text("the cluster refused it: {why}", why=error.message), field=error.field, hint=error.hint
-        ) from error
+        refused = Text("the cluster refused it: {why}", why=error.message)
+        raise UserError(refused, field=error.field, hint=error.hint) from error
     except Forbidden as error:
         raise ForbiddenError(
             Text("this user may not do that: {why}", why=error.message),
@@ -234,9 +226,8 @@ def in_plain_words(access: Access) -> Iterator[None]:
             hint=Text("the credentials are those of {source}", source=access.source),
         ) from error
     except Unavailable as error:
-        error.hint = error.hint or Text(
-            "the server is {server}, from {source}", server=access.server, source=access.source
-        )
+        where = Text("the server is {server}, from {source}", server=access.server, source=access.source)
+        error.hint = error.hint or where
         raise
 
 
@@ -247,12 +238,3 @@ def not_installed() -> OarsmanError:
 def no_namespace(place: str) -> OarsmanError:
     hint = Text("make it: {command}", command=f"kubectl create namespace {place}")
     return NotFoundError(Text("there is no namespace {space} on this cluster", space=place), hint=hint)
-
-
-def _not_found(error: NotFound) -> OarsmanError:
-    if error.message.startswith("namespaces "):
-        place = error.message.split('"')[1] if '"' in error.message else "NAME"
-        return no_namespace(place)
-    if _OURS in error.message:
-        return NotFoundError(Text("there is no such job: {why}", why=error.message))
-    return not_installed()

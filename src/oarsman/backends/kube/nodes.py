@@ -18,6 +18,7 @@ import msgspec
 from oarsman import names
 from oarsman.backends.base import Amounts, Fit, Holding, HostRecord
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Meta, Resource, resources
+from oarsman.engines.kube.views import ObjectCondition
 from oarsman.job.job import Job, Role
 from oarsman.manifest.quantity import parse
 from oarsman.plan.capacity import nodes
@@ -35,51 +36,43 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUn
 
 
 # -- what is looked at of pods and nodes ---------------------------------------------------------------
-class _NodeView(msgspec.Struct, frozen=True, rename="camel"):
-    pass
+_Quantities = dict[str, str | int | float]
 
 
-class _Wanted(_NodeView, frozen=True):
-    requests: dict[str, str | int | float] | None = None
-    limits: dict[str, str | int | float] | None = None
+class _Wanted(msgspec.Struct, frozen=True, rename="camel"):
+    requests: _Quantities | None = None
+    limits: _Quantities | None = None
 
 
-class _Container(_NodeView, frozen=True):
+class _Container(msgspec.Struct, frozen=True, rename="camel"):
     resources: _Wanted = _Wanted()
     restart_policy: str = ""
 
 
-class NodePodSpec(_NodeView, frozen=True):
+class NodePodSpec(msgspec.Struct, frozen=True, rename="camel"):
     node_name: str = ""
     containers: list[_Container] = []
     init_containers: list[_Container] | None = None
-    overhead: dict[str, str | int | float] | None = None
+    overhead: _Quantities | None = None
     resources: _Wanted | None = None  # of the pod as a whole, on newer servers
 
 
-class _Pod(_NodeView, frozen=True):
+class _Pod(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Meta
     spec: NodePodSpec = NodePodSpec()
 
 
-class _NodeSpec(_NodeView, frozen=True):
+class _NodeSpec(msgspec.Struct, frozen=True, rename="camel"):
     unschedulable: bool = False
     taints: list[Taint] | None = None
 
 
-class _Condition(_NodeView, frozen=True):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
+class _NodeStatus(msgspec.Struct, frozen=True, rename="camel"):
+    allocatable: _Quantities = {}
+    conditions: list[ObjectCondition] = []
 
 
-class _NodeStatus(_NodeView, frozen=True):
-    allocatable: dict[str, str | int | float] = {}
-    conditions: list[_Condition] = []
-
-
-class _Node(_NodeView, frozen=True):
+class _Node(msgspec.Struct, frozen=True, rename="camel"):
     metadata: Meta
     spec: _NodeSpec = _NodeSpec()
     status: _NodeStatus = _NodeStatus()
@@ -99,7 +92,6 @@ class ClusterNode:
         return Spot(machine=self.machine, free=(self.machine.capacity - self.held).at_least_nothing)
 
     def record(self, used: Amounts | None) -> HostRecord:
-        holdings = tuple(Holding(key=key, amounts=Amounts.of(held)) for key, held in sorted(self.jobs.items()))
         return HostRecord(
             name=self.machine.name,
             state=self.state,
@@ -107,7 +99,7 @@ class ClusterNode:
             total=Amounts.of(self.machine.capacity),
             held=Amounts.of(self.held),
             used=used,
-            holdings=holdings,
+            holdings=tuple(Holding(key=key, amounts=Amounts.of(held)) for key, held in sorted(self.jobs.items())),
         )
 
 
@@ -142,23 +134,20 @@ async def _look(kube: Kube) -> ClusterView:
         nodes = await kube.list(resources.NODES, view=_Node)
     except Forbidden:
         return ClusterView(nodes=None)
-    try:
-        pods = await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod)
-        seen = True
-    except Forbidden:
-        pods, seen = [], False
     on: dict[str, list[_Pod]] = defaultdict(list)
-    for pod in pods:
-        on[pod.spec.node_name].append(pod)
+    seen = True
+    try:
+        for pod in await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod):
+            on[pod.spec.node_name].append(pod)
+    except Forbidden:
+        seen = False
     found = [_node(node, on[node.metadata.name]) for node in sorted(nodes, key=lambda node: node.metadata.name)]
     return ClusterView(nodes=tuple(found), pods=seen)
 
 
 async def _used(kube: Kube) -> dict[str, Amounts]:
     try:
-        if not await kube.has(METRICS):
-            return {}
-        found = await kube.list(METRICS)
+        found = await kube.list(METRICS) if await kube.has(METRICS) else []
     except ApiError:  # measured by somebody else than the server, who may be away
         return {}
     return {item["metadata"]["name"]: Amounts.of(read(item.get("usage"))) for item in found}
@@ -171,7 +160,9 @@ def _node(node: _Node, pods: Iterable[_Pod]) -> ClusterNode:
         needs = needs_of_pod(pod.spec)
         held.append(needs)
         labels = pod.metadata.labels
-        if names.LABEL_JOB in labels and names.LABEL_ROLE in labels and _ours(labels):
+        # Other operators of the same family mark their pods with the same names.
+        ours = labels.get(names.LABEL_OPERATOR, "mpi").startswith("mpi")
+        if ours and names.LABEL_JOB in labels and names.LABEL_ROLE in labels:
             jobs[f"{pod.metadata.namespace}/{labels[names.LABEL_JOB]}"].append(needs)
     state, message = _state(node)
     return ClusterNode(
@@ -189,14 +180,9 @@ def _node(node: _Node, pods: Iterable[_Pod]) -> ClusterNode:
     )
 
 
-def _ours(labels: Mapping[str, str]) -> bool:
-    """Other operators of the same family mark their pods with the same names."""
-    return labels.get(names.LABEL_OPERATOR, "mpi").startswith("mpi")
-
-
 def _state(node: _Node) -> tuple[str, str]:
     conditions = {condition.type: condition for condition in node.status.conditions}
-    ready = conditions.get("Ready", _Condition(status="Unknown", message=Text("nothing was heard from it yet")))
+    ready = conditions.get("Ready", ObjectCondition(status="Unknown", message=Text("nothing was heard from it yet")))
     if ready.status != "True":
         return ("lost" if ready.status == "Unknown" else "unready"), ready.message or ready.reason
     if node.spec.unschedulable:
@@ -242,12 +228,9 @@ QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 async def quotas(kube: Kube, namespace: str) -> list[Quota]:
     try:
-        return quotas_of(await kube.list(QUOTAS, namespace))
+        documents = await kube.list(QUOTAS, namespace)
     except Forbidden:
         return []
-
-
-def quotas_of(documents: Sequence[Mapping[str, Any]]) -> list[Quota]:
     found = []
     for document in documents:
         metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}

@@ -17,10 +17,10 @@ from oarsman.backends.local.capacity import running_and_waiting
 from oarsman.control.host_state import last_check
 from oarsman.engines.hosts.core.job_spec import find_spec
 from oarsman.engines.hosts.ssh import host_facts
-from oarsman.engines.hosts.ssh.diagnose.findings import FAIL, WARN, Finding
+from oarsman.engines.hosts.ssh.diagnose.judge import FAIL, WARN, Finding
 from oarsman.engines.hosts.ssh.host_facts import InventoryFacts, KnownInventories
 from oarsman.engines.hosts.ssh.host_spec import SshHostSpecs, base_folder
-from oarsman.engines.hosts.ssh.transport import SshTransport, network_of, refused
+from oarsman.engines.hosts.ssh.transport import SshTransport, refused
 from oarsman.engines.hosts.ssh.trouble import Trouble
 from oarsman.job.job import Job
 from oarsman.job.observed import Place
@@ -153,7 +153,7 @@ def _host_specs(
     mpi = host_facts.choose_mpi(job, facts)
     if isinstance(mpi, str):
         return mpi
-    networks = network_of(machines, facts)
+    networks = host_facts.network_of(machines, facts)
     if isinstance(networks, Trouble):
         return str(networks)
     return SshHostSpecs(

@@ -239,7 +239,7 @@ async def get_results(
     """A row per point, for a spreadsheet."""
     view = await context.service.sweep(f"{namespace}/{name}")
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    return Response(sweep_results.csv_text(view), media_type="text/csv", headers=headers)
+    return Response(sweeps.csv_text(view), media_type="text/csv", headers=headers)
 
 
 _ABOUT = """\

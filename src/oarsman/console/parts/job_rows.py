@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from starlette.datastructures import QueryParams
 
 from oarsman.console.parts import words
-from oarsman.console.parts.widgets import BADGES, STATES, milliseconds
+from oarsman.console.parts.widgets import STATES, milliseconds
 from oarsman.console.parts.words import Words
 from oarsman.service.models import JobQuery, JobSummary
 from oarsman.status.words import for_people
@@ -150,7 +150,7 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "name": one.name,
         "namespace": one.namespace,
         "description": one.description,
-        "state": say(state),
+        "state": say(one.state),
         "icon": icon,
         "colour": colour,
         # a row cuts it short: all of it is at the pointer, and what it was in English below

@@ -30,10 +30,8 @@ STATES = {
     N_("Deleting"): ("delete", "is-idle"),
     N_("Succeeded"): ("check_circle", "is-good"),
     N_("Failed"): ("error", "is-bad"),
+    N_("Stopped"): ("stop_circle", "is-idle"),
 }
-
-# Those that only people see: programs are told that a stopped job failed
-BADGES = {**STATES, N_("Stopped"): ("stop_circle", "is-idle")}
 
 CSS = resources.files(__package__).joinpath("style.css").read_text("utf-8")
 

@@ -16,6 +16,7 @@ from oarsman.console.parts.widgets import answered, submit_or_cancel, sure
 from oarsman.errors import ManifestError
 from oarsman.manifest import load
 from oarsman.service.models import Clone, JobView
+from oarsman.status.words import ENDED
 
 _NAME = r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?"
 

@@ -18,8 +18,6 @@ from oarsman.console.parts.words import Words
 from oarsman.service.models import JobView, MetricSeries, Progress, UsagePoint
 from oarsman.text.catalogue import N_
 
-ENDED = ("Succeeded", "Failed")
-
 
 class Tab(Shown, ABC):
     """`name` is its title, and in the address. One that `follows` also changes while the job itself does not."""
