@@ -18,7 +18,7 @@ from oarsman.console.api import PREFIX, streams
 from oarsman.console.api.problems import responses
 from oarsman.console.console import Context, RequestContext
 from oarsman.errors import UsageError
-from oarsman.service import sweep_results, views
+from oarsman.service import sweeps, views
 from oarsman.service.contract import Namespace, operations
 from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
 from oarsman.service.operations import Arguments, Operation

@@ -17,14 +17,14 @@ from nicegui import ui
 from oarsman.console.api import PREFIX
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import BADGES, Part, badge, note, sure
+from oarsman.console.parts.widgets import STATES, Part, badge, note, sure
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
 from oarsman.text.catalogue import N_
 
 _DONE = (("Succeeded", "is-good"), ("Failed", "is-bad"), ("Stopped", "is-idle"))
-_BADGES = {**BADGES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
+_BADGES = {**STATES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
 _WAITING = ("NotSubmitted", "Queued", "Pending")
 _LABELS = "#7d8a97"  # readable on light and on dark
 _DOTS = "#2f8fbf"

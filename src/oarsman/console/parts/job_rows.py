@@ -19,7 +19,6 @@ from oarsman.console.parts import words
 from oarsman.console.parts.widgets import STATES, milliseconds
 from oarsman.console.parts.words import Words
 from oarsman.service.models import JobQuery, JobSummary
-from oarsman.status.words import for_people
 from oarsman.text.catalogue import N_
 
 ROWS = 25
@@ -138,8 +137,7 @@ def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
 
 
 def row(say: Words, one: JobSummary) -> dict[str, Any]:
-    state = for_people(one.state, one.reason)
-    icon, colour = BADGES.get(state, ("help", "is-idle"))
+    icon, colour = STATES.get(one.state, ("help", "is-idle"))
     sentence = one.cause or one.message
     why = say.of(sentence)
     place = say("place {number}", number=one.queue_position) if one.queue_position else ""

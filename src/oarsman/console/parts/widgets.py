@@ -64,7 +64,7 @@ def at_the_door(say: Words) -> str:
 Badges = Mapping[str, tuple[str, str]]  # state -> icon and class of its colour
 
 
-def badge(say: Words, state: str, known: Badges = BADGES, other: tuple[str, str] = ("help", "is-idle")) -> None:
+def badge(say: Words, state: str, known: Badges = STATES, other: tuple[str, str] = ("help", "is-idle")) -> None:
     icon, colour = known.get(state, other)
     with ui.element("span").classes(f"oarsman-state {colour}"):
         ui.icon(icon).props('aria-hidden="true"')

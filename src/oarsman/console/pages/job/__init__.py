@@ -12,7 +12,7 @@ from nicegui import events, ui
 
 from oarsman.console.pages.job.actions import Actions
 from oarsman.console.pages.job.ranks import RanksTab
-from oarsman.console.pages.job.tabs import ENDED, Events, Log, Manifest, MetricsTab, Tab, Usage
+from oarsman.console.pages.job.tabs import Events, Log, Manifest, MetricsTab, Tab, Usage
 from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import words
 from oarsman.console.parts.charts import timeline
@@ -20,7 +20,7 @@ from oarsman.console.parts.widgets import STATES, Part, badge, facts, note, said
 from oarsman.errors import ForbiddenError, ManifestError, NotFoundError, OarsmanError
 from oarsman.manifest import form
 from oarsman.service.models import AttemptView
-from oarsman.status.words import for_people
+from oarsman.status.words import ENDED
 from oarsman.text.catalogue import N_
 
 
@@ -180,12 +180,12 @@ class JobPage(Page):
         job, cause = self.job.summary, self.job.cause
         with ui.row().classes("items-center w-full"):
             ui.label(job.name).classes("text-h5 oarsman-title")
-            badge(self.say, for_people(job.state, job.reason))
+            badge(self.say, job.state)
             self.lasted = note(self._lasted())
             ui.space()
             if self.context.may_change:
                 self.actions.buttons()
-        if cause is not None and job.state == "Failed":
+        if cause is not None and job.state in ("Failed", "Stopped"):
             with ui.column().classes("oarsman-card oarsman-cause w-full"):
                 said(self.say, cause.summary).classes("text-subtitle1")
                 if cause.hint:

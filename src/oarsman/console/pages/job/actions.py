@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 from nicegui import ui
 
-from oarsman.console.pages.job.tabs import ENDED
 from oarsman.console.pages.page import PageContext, Shown
 from oarsman.console.parts.widgets import answered, submit_or_cancel, sure
 from oarsman.errors import ManifestError

@@ -16,6 +16,7 @@ from oarsman.console.parts.charts import Charts, Panel
 from oarsman.console.parts.widgets import LogView, note
 from oarsman.console.parts.words import Words
 from oarsman.service.models import JobView, MetricSeries, Progress, UsagePoint
+from oarsman.status.words import ENDED
 from oarsman.text.catalogue import N_
 
 
