@@ -15,7 +15,7 @@ import oarsman.console
 
 ROOT = Path(oarsman.console.__file__).parent
 FILES = [str(path.relative_to(ROOT)) for folder in ("pages", "parts") for path in sorted((ROOT / folder).rglob("*.py"))]
-QUOTED = re.compile(r"""=(?:"\{|'\{)(?!say\()([^}]*)\}""")  # our own words have no quotes; others may
+QUOTED = re.compile(r"""=(?:"\{|'\{)(?!(?:self\.)?say\()([^}]*)\}""")  # our own words have no quotes; others may
 ALLOWED = ("fill", "level", "other")  # of a few that the code itself names
 
 

@@ -8,7 +8,7 @@ import pytest
 from waiting import waiting
 
 from console.api.memory import MemoryJobs
-from oarsman.console.backends import RightsThere
+from oarsman.console.console import RightsThere
 from oarsman.errors import RetryableError
 
 

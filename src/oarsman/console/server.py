@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import FrameType
@@ -20,13 +19,12 @@ from oarsman.backends.base import Backend
 from oarsman.console import pages
 from oarsman.console.api import PREFIX, accounts, problems, routes
 from oarsman.console.api.problems import BodyLimit
-from oarsman.console.backends import Backends
-from oarsman.console.console import Console
+from oarsman.console.console import Backends, Console
 from oarsman.console.security.credentials import ClusterTokens
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.headers import SecurityHeaders
 from oarsman.console.security.store import ConsoleStore
-from oarsman.console.settings import ConsoleSettings, Site, is_loopback, refusal, tls_context
+from oarsman.console.settings import ConsoleSettings, is_loopback, refusal, tls_context
 from oarsman.errors import OarsmanError, UsageError
 from oarsman.portal import shared
 from oarsman.text.sentence import Text
@@ -100,12 +98,6 @@ class Front:
         await (self._api if is_api else self._pages)(scope, receive, send)
 
 
-def guarded(app: ASGIApp, site: Site) -> ASGIApp:
-    """With the outermost layer, which sees every request and every answer."""
-    return SecurityHeaders(app, site)
-
-
-# -- running it ---------------------------------------------------------------------------------------
 class Server(uvicorn.Server):
     """Ends the streams before it waits for requests to end: they would go on for ever."""
 
@@ -186,33 +178,23 @@ def _backends(settings: ConsoleSettings) -> Backends:
         shared().run(backend.check())
         return Backends(lambda _: backend)
     from oarsman.backends import open_kube
+    from oarsman.backends.kube.identity import namespace_of
 
     def open_with(token: str | None) -> Backend:
-        home, candidates = _namespaces(settings, token)
+        """The first namespace is that of manifests which mention none; into all of them is looked for somebody who may
+        not see every one. A service account has one of its own; what the server's own pod is in means nothing to those
+        who come with a token."""
+        namespaces = settings.namespaces
+        if token is not None:
+            own = namespace_of(token)
+            namespaces = (*namespaces, *([own] if own else ()), "default")
+        home = namespaces[0] if namespaces else None
         return open_kube(
-            context=settings.context,
-            kubeconfig=settings.kubeconfig,
-            namespace=home,
-            token=token,
-            namespaces=candidates,
+            context=settings.context, kubeconfig=settings.kubeconfig, namespace=home, token=token, namespaces=namespaces
         )
 
     # On loopback, whoever came in by the link is the owner of the kubeconfig. Anybody else brings a token.
     return Backends(open_with, per_token=True, tokens_needed=not is_loopback(settings.host))
-
-
-def _namespaces(settings: ConsoleSettings, token: str | None) -> tuple[str | None, tuple[str, ...]]:
-    """That of manifests which mention none, and those to look into for somebody who may not see all of them.
-
-    A service account has one of its own; what the server's own pod is in means nothing to those who come with a token.
-    """
-    given = settings.namespaces
-    if token is None:
-        return (given[0] if given else None), given
-    from oarsman.backends.kube.identity import namespace_of
-
-    own = namespace_of(token)
-    return (given[0] if given else own or "default"), (*given, *([own] if own else ()), "default")
 
 
 def _cluster_tokens(settings: ConsoleSettings) -> ClusterTokens | None:
@@ -229,31 +211,24 @@ def serve(settings: ConsoleSettings, announce: Callable[[str, str | None], None]
     """Until Ctrl-C or SIGTERM. `announce` is told the address, and the link that opens it once, when it answers."""
     with listen(settings) as sock:
         console = open_console(settings, sock.getsockname()[1])
+
+        def ready() -> None:
+            """The link is for the owner of this machine; where others can listen in, people log in."""
+            announce(console.gate.site.address, console.gate.new_link() if is_loopback(settings.host) else None)
+
         try:
-            _run(settings, console, sock, announce)
+            tls = tls_context(settings.cert, settings.key) if settings.cert is not None else None
+            app = Front(make_app(console), pages.make_app(console), console.look_ahead)
+            config = uvicorn.Config(
+                SecurityHeaders(app, console.gate.site),
+                log_config=None,
+                access_log=settings.verbose,
+                server_header=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=_END_WITHIN_SECONDS,
+                lifespan="on",
+                ssl_context_factory=(lambda *_: tls) if tls is not None else None,
+            )
+            Server(config, console, ready).run(sockets=[sock])
         finally:
             console.gate.store.close()
-
-
-def _run(
-    settings: ConsoleSettings, console: Console, sock: socket.socket, announce: Callable[[str, str | None], None]
-) -> None:
-    tls: ssl.SSLContext | None = tls_context(settings.cert, settings.key) if settings.cert is not None else None
-    app = Front(make_app(console), pages.make_app(console), console.look_ahead)
-    config = uvicorn.Config(
-        guarded(app, console.gate.site),
-        log_config=None,
-        access_log=settings.verbose,
-        server_header=False,
-        proxy_headers=False,
-        timeout_graceful_shutdown=_END_WITHIN_SECONDS,
-        lifespan="on",
-        ssl_context_factory=(lambda *_: tls) if tls is not None else None,
-    )
-    server = Server(config, console, lambda: announce(console.gate.site.address, _link(settings, console)))
-    server.run(sockets=[sock])
-
-
-def _link(settings: ConsoleSettings, console: Console) -> str | None:
-    """For the owner of this machine; where others can listen in, people log in."""
-    return console.gate.new_link() if is_loopback(settings.host) else None

@@ -42,8 +42,11 @@ class Site:
     def address(self) -> str:
         """To be opened in a browser of this machine, or of another one if there is a public name."""
         if self.public_names:
-            return f"{self.scheme}://{_with_port(self.public_names[0], self.port)}"
-        host = self.host if not is_everywhere(self.host) else "localhost"
+            name = self.public_names[0]
+            return f"{self.scheme}://{name}" if _split(name)[1] is not None else f"{self.scheme}://{name}:{self.port}"
+        listens_on = _address(self.host)
+        everywhere = not self.host or (listens_on is not None and listens_on.is_unspecified)
+        host = "localhost" if everywhere else self.host
         return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     @property
@@ -59,14 +62,12 @@ class Site:
         name, port = _split(host or "")
         if name is None:
             return False
-        for public in self.public_names:
-            public_name, public_port = _split(public)
-            if name == public_name and public_port in (None, port):
-                return True
+        if any(name == public and on_port in (None, port) for public, on_port in map(_split, self.public_names)):
+            return True
         right_port = (port or _DEFAULT_PORTS[self.scheme]) == self.port
         if name in _LOOPBACK_NAMES or name == self.host.strip("[]").lower():
             return right_port
-        return right_port and not is_loopback(self.host) and _is_address(name)  # an address is nobody's name
+        return right_port and not is_loopback(self.host) and _address(name) is not None  # an address is nobody's name
 
     def is_own_origin(self, origin: str, host: str | None) -> bool:
         """Whether an `Origin` is the one that this request, by its `Host`, was sent to."""
@@ -79,38 +80,24 @@ class Site:
         if name is None or parts.path or parts.query or parts.fragment or wanted[0] != name:
             return False
         # A proxy may speak TLS for a server that does not; the other way round nothing good is going on.
-        if parts.scheme != self.scheme and not (parts.scheme == "https" and self._is_public(host or "")):
+        is_public = name in {_split(public)[0] for public in self.public_names}
+        if parts.scheme != self.scheme and not (parts.scheme == "https" and is_public):
             return False
         default = _DEFAULT_PORTS[parts.scheme]
         return (wanted[1] or default) == (port or default)
 
-    def _is_public(self, host: str) -> bool:
-        return _split(host)[0] in {_split(public)[0] for public in self.public_names}
-
 
 def is_loopback(host: str) -> bool:
     """Only what can be known without asking anybody: a name other than localhost may lead anywhere."""
-    if host.lower() == "localhost":
-        return True
+    address = _address(host)
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return False
-
-
-def is_everywhere(host: str) -> bool:
-    try:
-        return not host or ipaddress.ip_address(host.strip("[]")).is_unspecified
-    except ValueError:
-        return False
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+        return None
 
 
 def _split(host: str) -> tuple[str | None, int | None]:
@@ -123,10 +110,6 @@ def _split(host: str) -> tuple[str | None, int | None]:
     if not host or parts.netloc != host or "@" in host or host.endswith(":") or not parts.hostname:
         return None, None
     return parts.hostname.lower(), port
-
-
-def _with_port(name: str, port: int) -> str:
-    return name if _split(name)[1] is not None else f"{name}:{port}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,39 +149,20 @@ def refusal(asked: ConsoleSettings, accounts: int) -> str | None:
         return Text("a key for TLS needs its certificate: --tls-cert FILE")
     if is_loopback(asked.host):
         return None
+    host = asked.host or Text("every address")
     if asked.cert is None and not asked.insecure:
         return Text(
             "{host} can be reached by others, who could read passwords on the way: give --tls-cert "
             "and --tls-key, or say --insecure if something else encrypts the way",
-            host=asked.host or Text("every address"),
+            host=host,
         )
     if accounts == 0 and not asked.by_token:
         return Text(
             "{host} can be reached by others, and nobody could log in: make an account first, with "
             "`oarsman users add NAME --role admin`",
-            host=asked.host or Text("every address"),
+            host=host,
         )
     return None
-
-
-def tls_context(cert: Path, key: Path | None = None) -> ssl.SSLContext:
-    """For a server. Without a key, it is in the certificate's file."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    _readable(cert, "certificate", "--tls-cert")
-    if key is not None:
-        _readable(key, "key", "--tls-key")
-    try:
-        context.load_cert_chain(cert, key, password=_no_password)
-    except _Encrypted:
-        raise UsageError(
-            Text("the key {key} is encrypted", key=key or cert),
-            field="--tls-key",
-            hint=Text("give one without a passphrase"),
-        ) from None
-    except ssl.SSLError as error:
-        raise UsageError(_explained(error, cert, key), field="--tls-cert", hint=_HINT) from error
-    return context
 
 
 _HINT = "both are PEM: -----BEGIN CERTIFICATE----- (the server's own first) and -----BEGIN PRIVATE KEY-----"
@@ -213,21 +177,35 @@ def _no_password() -> str:
     raise _Encrypted
 
 
-def _readable(path: Path, what: str, option: str) -> None:
+def tls_context(cert: Path, key: Path | None = None) -> ssl.SSLContext:
+    """For a server. Without a key, it is in the certificate's file."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    for path, what, option in ((cert, "certificate", "--tls-cert"), (key, "key", "--tls-key")):
+        try:
+            if path is not None:
+                path.read_bytes()
+        except OSError as error:
+            raise UsageError(
+                Text("the {what} {path} cannot be read: {why}", what=what, path=path, why=error.strerror), field=option
+            ) from error
     try:
-        path.read_bytes()
-    except OSError as error:
+        context.load_cert_chain(cert, key, password=_no_password)
+    except _Encrypted:
         raise UsageError(
-            Text("the {what} {path} cannot be read: {why}", what=what, path=path, why=error.strerror), field=option
+            Text("the key {key} is encrypted", key=key or cert),
+            field="--tls-key",
+            hint=Text("give one without a passphrase"),
+        ) from None
+    except ssl.SSLError as error:
+        names = {"cert": cert, "key": key or cert}
+        mismatch = Text("the key {key} does not belong to the certificate {cert}", **names)
+        unusable = Text(
+            "the certificate {cert} and its key {key} cannot be used: {reason}", **names, reason=error.reason or error
+        )
+        raise UsageError(
+            mismatch if error.reason == "KEY_VALUES_MISMATCH" else unusable,
+            field="--tls-cert",
+            hint=_HINT,
         ) from error
-
-
-def _explained(error: ssl.SSLError, cert: Path, key: Path | None) -> str:
-    if error.reason == "KEY_VALUES_MISMATCH":
-        return Text("the key {key} does not belong to the certificate {cert}", key=key or cert, cert=cert)
-    return Text(
-        "the certificate {cert} and its key {key} cannot be used: {reason}",
-        cert=cert,
-        key=key or cert,
-        reason=error.reason or error,
-    )
+    return context

@@ -12,8 +12,7 @@ import httpx
 from argon2 import PasswordHasher
 from fastapi import FastAPI
 
-from oarsman.console.backends import Backends
-from oarsman.console.console import Console
+from oarsman.console.console import Backends, Console
 from oarsman.console.security.accounts import Passwords
 from oarsman.console.security.gate import Gate
 from oarsman.console.security.store import ConsoleStore

@@ -127,7 +127,7 @@ def test_a_watched_job_is_told_until_it_is_gone(ask: Asking) -> None:
 def test_a_silent_stream_shows_that_it_is_alive_and_ends_with_the_token(
     ask: Asking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("oarsman.console.api.routes.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("oarsman.console.api.streams.HEARTBEAT_SECONDS", 0.05)
     with listening(ask) as (client, _), client.stream("GET", "/jobs/stream") as response:
         lines = response.iter_lines()
         while next(lines) != ": still here":
@@ -138,7 +138,7 @@ def test_a_silent_stream_shows_that_it_is_alive_and_ends_with_the_token(
 
 
 def test_a_stream_that_is_never_silent_ends_with_the_token_too(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oarsman.console.api.sse.HEARTBEAT_SECONDS", 0.0)
+    monkeypatch.setattr("oarsman.console.api.streams._ASKED_EVERY_SECONDS", 0.0)
     ask.jobs.add()
     with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/stream?after=0") as response:
         lines = response.iter_lines()
@@ -152,7 +152,7 @@ def test_a_stream_that_is_never_silent_ends_with_the_token_too(ask: Asking, monk
 
 
 def test_somebody_who_reads_slowly_misses_nothing(ask: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("oarsman.console.api.followers._AHEAD", 1)
+    monkeypatch.setattr("oarsman.console.api.streams._AHEAD", 1)
     ask.jobs.add()
     with listening(ask) as (client, _), client.stream("GET", "/jobs/default/pi/log/stream?after=0") as response:
         wait_until(lambda: followers(ask) == 1)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from oarsman.console.security.audit import plain
+from oarsman.console.security.database import plain
 from oarsman.errors import ConflictError, NotFoundError, UsageError
 from oarsman.service.models import Role
 

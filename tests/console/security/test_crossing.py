@@ -101,22 +101,22 @@ def socket(console: Console, browser: Browser, **headers: str) -> HTTPConnection
 
 def test_a_web_socket_is_only_for_our_own_pages(console: Console) -> None:
     browser = console.logged_in("ann")
-    assert console.gate.identify(socket(console, browser, origin="http://127.0.0.1:8080")).name == "ann"
+    assert console.gate.caller(socket(console, browser, origin="http://127.0.0.1:8080")).identity.name == "ann"
     foreign: list[dict[str, str]] = [{}, {"origin": "http://evil.example"}, {"sec_fetch_site": "same-origin"}]
     for headers in foreign:
         with pytest.raises(ForbiddenError):
-            console.gate.identify(socket(console, browser, **headers))
+            console.gate.caller(socket(console, browser, **headers))
 
 
 def test_what_pages_send_on_their_own_needs_the_origin_alone(console: Console) -> None:
     browser = console.logged_in("ann")
     scope = dict(socket(console, browser, origin="http://127.0.0.1:8080").scope) | {"type": "http", "method": "POST"}
-    assert console.gate.identify(HTTPConnection(scope), header_needed=False).name == "ann"
+    assert console.gate.caller(HTTPConnection(scope), header_needed=False).identity.name == "ann"
     with pytest.raises(ForbiddenError):
-        console.gate.identify(HTTPConnection(scope))
+        console.gate.caller(HTTPConnection(scope))
     foreign = dict(socket(console, browser, origin="http://evil.example").scope) | {"type": "http", "method": "POST"}
     with pytest.raises(ForbiddenError):
-        console.gate.identify(HTTPConnection(foreign), header_needed=False)
+        console.gate.caller(HTTPConnection(foreign), header_needed=False)
 
 
 # -- names -------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_answers_of_the_api_are_neither_kept_nor_shown_as_pages(console: Console
 def test_an_error_says_nothing_that_was_secret(tmp_path: Path, clock: Clock) -> None:
     console = Console(tmp_path / "console.db", clock)
     with pytest.raises(OarsmanError) as caught:
-        console.gate.identify(
+        console.gate.caller(
             HTTPConnection(
                 {
                     "type": "http",

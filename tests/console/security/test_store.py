@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from argon2 import PasswordHasher
 
-from oarsman.console.security import audit
+from oarsman.console.security import database
 from oarsman.console.security.accounts import Passwords
 from oarsman.console.security.store import ConsoleStore
 from oarsman.errors import StoreError, ThrottledError
@@ -143,12 +143,12 @@ def test_only_the_newest_hundred_thousand_are_kept(console: Console) -> None:
     with db:
         db.executemany(
             "INSERT INTO audit (time, who, address, what, about, outcome) VALUES ('2026-11-15', '', '', '', ?, '')",
-            [(str(number),) for number in range(audit.KEPT)],
+            [(str(number),) for number in range(database.KEPT)],
         )
     console.store.audit.note("ann", "::1", "login", "the last")
     count, oldest = db.execute("SELECT count(*), min(id) FROM audit").fetchone()
     db.close()
-    assert (count, oldest) == (audit.KEPT, 2)
+    assert (count, oldest) == (database.KEPT, 2)
     assert console.store.audit.page(limit=1).items[0].about == "the last"
 
 

@@ -108,7 +108,6 @@ def _in_person(caller: Caller) -> None:
         )
 
 
-# -- accounts ----------------------------------------------------------------------------------------
 @router.get("/accounts", response_model=list[Account], responses=responses(), tags=["accounts"])
 def accounts(caller: TheCaller, gate: TheGate) -> list[Account]:
     """All accounts, by name. For admins."""
@@ -142,11 +141,7 @@ def change_account(name: AccountName, wanted: AccountChange, caller: TheCaller, 
 
 
 @router.delete(
-    "/accounts/{name}",
-    status_code=204,
-    response_class=Response,
-    responses=responses(404, 409),
-    tags=["accounts"],
+    "/accounts/{name}", status_code=204, response_class=Response, responses=responses(404, 409), tags=["accounts"]
 )
 def remove_account(name: AccountName, caller: TheCaller, gate: TheGate) -> None:
     """Remove an account with its sessions and tokens; its jobs stay. For admins."""
@@ -165,7 +160,6 @@ def _said(wanted: AccountChange) -> str:
     return ", ".join(words) or "nothing"
 
 
-# -- tokens ------------------------------------------------------------------------------------------
 @router.get("/tokens", response_model=list[Token], responses=responses(), tags=["tokens"])
 def tokens(caller: TheCaller, gate: TheGate) -> list[Token]:
     """One's own tokens; an admin sees everybody's."""
@@ -199,7 +193,6 @@ def _whose(caller: Caller) -> str | None:
     return None if may(caller.identity, Action.TOKENS) else caller.account
 
 
-# -- audit -------------------------------------------------------------------------------------------
 @router.get("/audit", response_model=AuditPage, responses=responses(), tags=["audit"])
 def audit(
     caller: TheCaller,

@@ -134,7 +134,6 @@ def install(app: FastAPI) -> None:
         return answer(plain(500, "something went wrong here; the server's log says what"))
 
 
-# -- for OpenAPI ------------------------------------------------------------------------------------
 _MEANINGS = {
     400: "What was asked for makes no sense",
     401: "Nobody is logged in, or the token is not known",
@@ -175,12 +174,12 @@ class BodyLimit:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             await self._app(scope, receive, send)
             return
-        if _announced(scope) > self._largest:
-            await self._refuse(scope, receive, send)
-            return
-        body = await self._whole(receive)
+        announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        too_large = announced.isdigit() and int(announced) > self._largest
+        body = None if too_large else await self._whole(receive)
         if body is None:
-            await self._refuse(scope, receive, send)
+            said = plain(413, f"more than {self._largest} bytes were sent")
+            await answer(said, {"Connection": "close"})(scope, receive, send)
             return
         sent = False
 
@@ -207,12 +206,3 @@ class BodyLimit:
                 return None
             if not message.get("more_body"):
                 return b"".join(parts)
-
-    async def _refuse(self, scope: Scope, receive: Receive, send: Send) -> None:
-        said = plain(413, f"more than {self._largest} bytes were sent")
-        await answer(said, {"Connection": "close"})(scope, receive, send)
-
-
-def _announced(scope: Scope) -> int:
-    value = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-    return int(value) if value.isdigit() else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
+from functools import cache, partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Body, Depends, FastAPI, Header, Path, Query, Response
@@ -14,63 +14,16 @@ from fastapi.routing import APIRoute
 from pydantic.fields import FieldInfo
 from starlette.responses import StreamingResponse
 
-from oarsman.console.api import PREFIX, sse
+from oarsman.console.api import PREFIX, streams
 from oarsman.console.api.problems import responses
-from oarsman.console.api.sse import HEARTBEAT_SECONDS, STILL_HERE, Events, event
 from oarsman.console.console import Context, RequestContext
-from oarsman.errors import NotFoundError, UsageError
-from oarsman.service import JobService, sweeps, views
+from oarsman.errors import UsageError
+from oarsman.service import sweeps, views
 from oarsman.service.contract import Namespace, operations
-from oarsman.service.job_index import JobIndex
-from oarsman.service.listing import ToldJobs
 from oarsman.service.models import JobQuery, LogFilter, ProblemDetails
 from oarsman.service.operations import Arguments, Operation
 from oarsman.text.sentence import Text
 from oarsman.version import __version__
-
-_AT_ONCE = 200  # events in one block: a reset of ten thousand jobs must not hold up everybody else
-
-
-async def job_changes(service: JobService, job_index: JobIndex, query: JobQuery) -> Events:
-    told = ToldJobs(job_index, service.wanted(query))
-    async with aclosing(job_index.changes(HEARTBEAT_SECONDS)) as changes:
-        async for news in changes:
-            if news is None:
-                yield STILL_HERE
-                continue
-            block: list[bytes] = []
-            for change in told.changes(news):
-                block.append(event(change.model_dump_json(by_alias=True, exclude_none=True)))
-                if len(block) == _AT_ONCE:
-                    yield b"".join(block)
-                    block = []
-            if block:
-                yield b"".join(block)
-
-
-async def one_job(service: JobService, job_index: JobIndex, key: str) -> Events:
-    """The job now, and whenever its row changes; ends when it is gone."""
-    last: str | None = None
-    uid = ""
-    async with aclosing(job_index.changes(HEARTBEAT_SECONDS)) as changes:
-        async for news in changes:
-            if news is None:
-                yield STILL_HERE
-                continue
-            if key not in news.keys and not news.reset:
-                continue
-            try:
-                job = await service.job(key)
-            except NotFoundError:
-                return
-            if uid and job.summary.uid != uid:  # another one of the same name
-                return
-            uid = job.summary.uid
-            text = job.model_dump_json(by_alias=True)
-            if text != last:
-                last = text
-                yield event(text)
-
 
 router = APIRouter(prefix=PREFIX)
 
@@ -79,7 +32,6 @@ Number = Annotated[int, Query(ge=0, le=10_000_000)]
 LastEvent = Annotated[str | None, Header(alias="Last-Event-ID", max_length=200)]
 
 
-# -- what one asks for, as parameters ----------------------------------------------------------------
 def query_of(
     namespace: Word = None,
     state: Annotated[list[str] | None, Query(max_length=20, description="May be given more than once.")] = None,
@@ -132,14 +84,6 @@ def only_of(
     )
 
 
-def _dependency(operation: Operation, kind: object) -> Any:
-    """Who makes a value of several parameters; None: one parameter is the value."""
-    if kind is JobQuery:
-        return Depends(filter_of if operation.streams else query_of)
-    return Depends(only_of) if kind is LogFilter else None
-
-
-# -- a route -------------------------------------------------------------------------------------------
 def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> inspect.Signature:
     """What the framework is to hand over: the segments of the path, the body, the query, and what is `extra`."""
     found: list[tuple[str, Any, Any]] = [("context", Context, inspect.Parameter.empty)]
@@ -153,9 +97,10 @@ def _signature(operation: Operation, extra: Mapping[str, tuple[Any, Any]]) -> in
     if operation.body is not None:
         found.append(("body", Annotated[operation.body, Body()], inspect.Parameter.empty))
     for one in operation.query:
-        dependency = _dependency(operation, one.annotation)
-        if dependency is not None:
-            found.append((one.name, Annotated[one.annotation, dependency], inspect.Parameter.empty))
+        if one.annotation in (JobQuery, LogFilter):  # made of several parameters
+            of_jobs = filter_of if operation.streams else query_of
+            made = Depends(of_jobs if one.annotation is JobQuery else only_of)
+            found.append((one.name, Annotated[one.annotation, made], inspect.Parameter.empty))
         else:
             found.append((one.name, _placed(one.annotation, Query), one.default))
     found += [(name, kind, default) for name, (kind, default) in extra.items()]
@@ -218,22 +163,20 @@ def _add(operation: Operation, answer: Callable[..., Awaitable[Any]], extra: Map
     )
 
 
-# -- streams and files -----------------------------------------------------------------------------------
-async def _changes(context: RequestContext, query: JobQuery, place: str | None) -> Response:
-    return context.stream(job_changes(context.service, context.backend.job_index, query))
+_EVENTS = {"changes": "JobChange", "watch": "Job", "follow_log": "LogPageView"}  # what the data of each event is
 
 
-async def _watch(context: RequestContext, key: str, place: str | None) -> Response:
-    await context.service.job(key)  # whoever may not see it hears so at once
-    return context.stream(one_job(context.service, context.backend.job_index, key))
-
-
-async def _follow_log(
-    context: RequestContext, key: str, only: LogFilter, after: str | None, place: str | None
-) -> Response:
-    place = place or after
-    await context.service.log(key, only, after=place, limit=1)  # a job or a place that is not there is said at once
-    return context.stream(context.backend.followers.follow(key, views.log_query(only), place))
+async def _stream(context: RequestContext, name: str, given: Arguments, place: str | None) -> Response:
+    """Whoever may not see it, or asks for a place that is not there, hears so at once."""
+    service, backend = context.service, context.backend
+    if name == "changes":
+        return context.stream(streams.job_changes(service, backend.job_index, given["query"]))
+    if name == "watch":
+        await service.job(given["key"])
+        return context.stream(streams.one_job(service, backend.job_index, given["key"]))
+    key, only, after = given["key"], given["only"], place or given["after"]
+    await service.log(key, only, after=after, limit=1)
+    return context.stream(backend.followers.follow(key, views.log_query(only), after))
 
 
 async def _download_log(context: RequestContext, key: str, only: LogFilter) -> Response:
@@ -244,21 +187,18 @@ async def _download_log(context: RequestContext, key: str, only: LogFilter) -> R
     return StreamingResponse(lines, media_type="text/plain; charset=utf-8", headers=headers)
 
 
-_EVENTS: Mapping[str, tuple[Callable[..., Awaitable[Response]], str]] = {
-    "changes": (_changes, "JobChange"),
-    "watch": (_watch, "Job"),
-    "follow_log": (_follow_log, "LogPageView"),
-}
 _DOWNLOAD = {
     "description": "Time, rank (- for the launcher), host, stream and text of every line.",
     "content": {"text/plain": {"schema": {"type": "string"}}},
 }
 
 
-def _special(operation: Operation, answers: Callable[..., Awaitable[Response]]) -> Callable[..., Awaitable[Any]]:
+def _special(operation: Operation) -> Callable[..., Awaitable[Any]]:
     async def answer(*, context: RequestContext, last_event_id: str | None = None, **given: Any) -> Response:
-        place = {"place": last_event_id} if operation.name in _EVENTS else {}
-        return await answers(context, **_arguments(operation, given), **place)
+        arguments = _arguments(operation, given)
+        if operation.name in _EVENTS:
+            return await _stream(context, operation.name, arguments, last_event_id)
+        return await _download_log(context, **arguments)
 
     return answer
 
@@ -266,18 +206,12 @@ def _special(operation: Operation, answers: Callable[..., Awaitable[Response]]) 
 def _add_all() -> None:
     for operation in operations().values():
         if operation.name in _EVENTS:
-            answers, what = _EVENTS[operation.name]
-            _add(
-                operation,
-                _special(operation, answers),
-                {"last_event_id": (LastEvent, None)},
-                status_code=200,
-                response_class=sse.EventStream,
-                responses=sse.described(what),
-            )
+            described = streams.described(_EVENTS[operation.name])
+            events = {"status_code": 200, "response_class": streams.EventStream, "responses": described}
+            _add(operation, _special(operation), {"last_event_id": (LastEvent, None)}, **events)
         elif operation.streams:
             file = {"status_code": 200, "response_class": Response, "responses": {200: _DOWNLOAD}}
-            _add(operation, _special(operation, _download_log), {}, **file)
+            _add(operation, _special(operation), {}, **file)
         elif operation.answer is type(None):
             _add(operation, _plain(operation), {}, status_code=204, response_class=Response)
         else:
@@ -308,7 +242,6 @@ async def get_results(
     return Response(sweeps.csv_text(view), media_type="text/csv", headers=headers)
 
 
-# -- the description of the API, as it is served and as it lies in deploy/openapi.json ------------------
 _ABOUT = """\
 Create, watch and understand MPI jobs on every engine.
 
@@ -340,9 +273,4 @@ def _described(app: FastAPI) -> dict[str, Any]:
 
 
 def install_description(app: FastAPI) -> None:
-    def once() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            app.openapi_schema = _described(app)
-        return app.openapi_schema
-
-    app.openapi = once  # type: ignore[method-assign]
+    app.openapi = cache(partial(_described, app))  # type: ignore[method-assign]

@@ -15,15 +15,27 @@ def make_app(console: Console) -> FastAPI:
     from fastapi import FastAPI
     from nicegui import ui
 
-    from oarsman.console.pages import account, create, environments, hosts, job, jobs, overview, people, shell, sweeps
+    from oarsman.console.pages import account, create, environments, hosts, job, jobs, overview, page, sweeps
 
     app = FastAPI(openapi_url=None)
-    for page in (account, overview, jobs, job, create, sweeps, environments, hosts, people):
-        page.register(console)
+    account.register_login(console)
+    for kind in (
+        account.AccountPage,
+        account.PeoplePage,
+        overview.OverviewPage,
+        jobs.JobsPage,
+        job.JobPage,
+        create.CreatePage,
+        sweeps.SweepsPage,
+        sweeps.SweepPage,
+        environments.EnvironmentsPage,
+        hosts.HostsPage,
+    ):
+        page.register(console, kind)
     ui.run_with(
         app,
         title="Oarsman",
-        favicon=shell.ICON,
+        favicon=page.ICON,
         dark=None,
         show_welcome_message=False,
         binding_refresh_interval=None,

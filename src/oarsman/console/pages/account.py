@@ -1,24 +1,26 @@
 """The way in: a name and a password, or, where the cluster decides who may what, one's own token for it.
 
-And once in: who one is here, the password, and the tokens that programs use in one's name.
+And once in: who one is here, the password, the tokens that programs use in one's name; and for admins, who may come in
+and in which role, and what everybody did.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Any, get_args
 
 from fastapi import Request
 from nicegui import ui
+from pydantic import ValidationError
 
 from oarsman.console.api import accounts as actions
 from oarsman.console.console import Console
-from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext, spoken
+from oarsman.console.pages.page import Page, bare, spoken
 from oarsman.console.parts import words
-from oarsman.console.parts.widgets import answered, at_the_door
+from oarsman.console.parts.widgets import answered, at_the_door, columns, note, submit_or_cancel, sure
 from oarsman.console.parts.words import Words
-from oarsman.console.security.gate import Caller
-from oarsman.service.models import MadeToken, NewToken, Token
+from oarsman.service.models import Account, AccountChange, AccountRole, MadeToken, NewAccount, NewToken, Role, Token
 from oarsman.service.rights import Action, may
 from oarsman.text.catalogue import N_
 
@@ -40,9 +42,6 @@ _LOG_IN = """async () => {
     document.querySelector('.oarsman-login-trouble').textContent =
         WORDS[problem.detail] || problem.detail || answer.statusText;
 }"""
-_BY_PASSWORD = _LOG_IN.replace("ADDRESS", "/api/v1/session")
-_BY_TOKEN = _LOG_IN.replace("ADDRESS", "/api/v1/session/cluster")
-
 _NEWER = "kubectl create token NAME"
 _OLDER = (
     "kubectl get secret $(kubectl get sa NAME -o jsonpath='{.secrets[0].name}') -o jsonpath='{.data.token}'"
@@ -50,36 +49,14 @@ _OLDER = (
 )
 
 
-def _in_words(say: Words, script: str) -> str:
-    return script.replace("WORDS", at_the_door(say))
-
-
-def _password(say: Words) -> None:
-    ui.input(say("Name")).props('name="name" autocomplete="username" outlined dense autofocus')
-    ui.input(say("Password")).props(
-        'name="password" type="password" autocomplete="current-password" outlined dense'
-    ).on("keydown.enter", js_handler=_in_words(say, _BY_PASSWORD))
-    _button(say, _in_words(say, _BY_PASSWORD))
-    ui.label(say("On this machine: `oarsman tokens link` prints a link that opens the console once.")).classes(
-        "oarsman-note"
-    )
-
-
-def _token(say: Words) -> None:
-    ui.label(say("The console acts with your own rights on the cluster, and never with more.")).classes("oarsman-note")
-    ui.input(say("Your token for the cluster")).props(
-        'name="token" type="password" autocomplete="off" spellcheck="false" outlined dense autofocus'
-    ).on("keydown.enter", js_handler=_in_words(say, _BY_TOKEN))
-    _button(say, _in_words(say, _BY_TOKEN))
-    ui.label(say("This prints one for a service account:")).classes("oarsman-note")
-    ui.label(_NEWER).classes("oarsman-lines")
-    ui.label(say("Before Kubernetes 1.24:")).classes("oarsman-note")
-    ui.label(_OLDER).classes("oarsman-lines")
-
-
-def _button(say: Words, act: str) -> None:
+def _login(say: Words, address: str, *fields: tuple[str, str]) -> None:
+    """`fields`: what each is called, and its attributes; the last one is sent with Enter."""
+    log_in = _LOG_IN.replace("ADDRESS", address).replace("WORDS", at_the_door(say))
+    for title, attributes in fields:
+        last = ui.input(title).props(f"{attributes} outlined dense")
+    last.on("keydown.enter", js_handler=log_in)
     ui.label("").classes("oarsman-login-trouble text-negative").props('role="alert"')
-    ui.button(say("Log in")).props("unelevated no-caps").on("click", js_handler=act)
+    ui.button(say("Log in")).props("unelevated no-caps").on("click", js_handler=log_in)
 
 
 # Secrets go from the browser to the API by themselves: no page ever holds them.
@@ -102,120 +79,231 @@ _SIGN_OUT = """async () => {
 }"""
 
 
-def register(console: Console) -> None:
+def register_login(console: Console) -> None:
     @ui.page("/login")
     def login(request: Request) -> None:
         say = spoken(request)
-        with shell.bare(say, say("Log in")):
+        with bare(say, say("Log in")):
             ui.label("Oarsman").classes("text-h5")
             if request.query_params.get("link") == "used":
                 ui.label(say("This link was used before, or is older than ten minutes.")).classes("is-bad")
-            if console.backends.tokens_needed:
-                _token(say)
-            else:
-                _password(say)
+            if not console.backends.tokens_needed:
+                name = (say("Name"), 'name="name" autocomplete="username" autofocus')
+                password = (say("Password"), 'name="password" type="password" autocomplete="current-password"')
+                _login(say, "/api/v1/session", name, password)
+                note(say("On this machine: `oarsman tokens link` prints a link that opens the console once."))
+                return
+            note(say("The console acts with your own rights on the cluster, and never with more."))
+            attributes = 'name="token" type="password" autocomplete="off" spellcheck="false" autofocus'
+            _login(say, "/api/v1/session/cluster", (say("Your token for the cluster"), attributes))
+            note(say("This prints one for a service account:"))
+            ui.label(_NEWER).classes("oarsman-lines")
+            note(say("Before Kubernetes 1.24:"))
+            ui.label(_OLDER).classes("oarsman-lines")
 
-    @shell.page(console, "/account", N_("Account"))
-    async def page(context: PageContext, _: Request) -> None:
-        await _Account(context).show()
 
+class AccountPage(Page):
+    path, title = "/account", N_("Account")
 
-class _Account:
-    def __init__(self, context: PageContext) -> None:
-        self.context = context
-        self.gate = context.request_context.console.gate
-
-    async def show(self) -> None:
-        context, say = self.context, self.context.say
+    async def show(self, _: Request) -> None:
+        context, self.caller, self.gate = self.context, self.context.caller, self.context.console.gate
         self.firm = ui.element("div")
         with ui.row().classes("oarsman-card items-center w-full"):
             ui.icon("person").props('aria-hidden="true"').classes("text-h5")
             ui.label(context.name).classes("text-h6")
-            ui.label(say(context.request_context.service.identity.role.value)).classes("oarsman-note")
+            note(self.say(self.service.identity.role.value))
             ui.space()
-            if may(context.request_context.service.identity, Action.ADMINISTER):
-                ui.link(say("Accounts and audit log"), "/people")
-            ui.button(say("Log out"), icon="logout").props("outline no-caps").on("click", js_handler=_SIGN_OUT)
-        caller = context.request_context.caller
-        if caller.token is not None:
-            ui.label(say("You came with a token of the cluster; it has no account here.")).classes("oarsman-note")
+            if may(self.service.identity, Action.ADMINISTER):
+                ui.link(self.say("Accounts and audit log"), "/people")
+            ui.button(self.say("Log out"), icon="logout").props("outline no-caps").on("click", js_handler=_SIGN_OUT)
+        if self.caller.token is not None:
+            note(self.say("You came with a token of the cluster; it has no account here."))
             return
-        if caller.account is not None:
+        if self.caller.account is not None:
             self._password()
-        await self._tokens(caller)
+        await self._tokens()
 
     def _password(self) -> None:
-        say = self.context.say
         with ui.column().classes("oarsman-card w-full oarsman-password"):
-            ui.label(say("Password")).classes("text-subtitle1")
+            ui.label(self.say("Password")).classes("text-subtitle1")
             with ui.row().classes("items-center"):
                 for name, label, fill in (
-                    ("current", say("Current password"), "current-password"),
-                    ("new", say("New password"), "new-password"),
+                    ("current", self.say("Current password"), "current-password"),
+                    ("new", self.say("New password"), "new-password"),
                 ):
                     ui.input(label).props(f'name={name} type=password autocomplete="{fill}" outlined dense')
-                change = _CHANGE_PASSWORD.replace("WORDS", at_the_door(say))
-                ui.button(say("Change")).props("outline no-caps").on("click", js_handler=change)
+                change = _CHANGE_PASSWORD.replace("WORDS", at_the_door(self.say))
+                ui.button(self.say("Change")).props("outline no-caps").on("click", js_handler=change)
             said = ui.label("").classes("oarsman-password-said").props("role=alert")
-            said.props["data-done"] = say("Changed. Other sessions of yours have ended.")
+            said.props["data-done"] = self.say("Changed. Other sessions of yours have ended.")
 
-    # -- tokens ----------------------------------------------------------------------------------------
-    async def _tokens(self, caller: Caller) -> None:
-        say = self.context.say
+    async def _tokens(self) -> None:
         with ui.column().classes("oarsman-card w-full items-stretch"):
             with ui.row().classes("items-center w-full"):
-                ui.label(say("API tokens")).classes("text-subtitle1")
+                ui.label(self.say("API tokens")).classes("text-subtitle1")
                 ui.space()
-                note = ui.input(say("What it is for")).props("outlined dense autocomplete=off")
-                days = ui.number(say("Days it lasts"), min=1, max=3650, precision=0).props("outlined dense")
-                days.classes("w-40")
+                purpose = ui.input(self.say("What it is for")).props("outlined dense autocomplete=off")
+                days = ui.number(self.say("Days it lasts"), min=1, max=3650, precision=0)
+                days.props("outlined dense").classes("w-40")
 
                 async def make() -> None:
-                    wanted = NewToken(note=note.value or "", days=int(days.value) if days.value else None)
-                    made: list[MadeToken] = []
-
-                    def token() -> None:
-                        made.append(actions.make_token(wanted, caller, self.gate))
-
+                    wanted = NewToken(note=purpose.value or "", days=int(days.value) if days.value else None)
                     with self.firm:
-                        if await self.context.tried(asyncio.to_thread, token):
-                            await self._show_secret(made[0])
-                    await self._refresh(caller)
+                        made = await self.context.tried(
+                            asyncio.to_thread, actions.make_token, wanted, self.caller, self.gate
+                        )
+                        if made is not None:
+                            await self._show_secret(made)
+                    await self._refresh()
 
-                ui.button(say("New token"), icon="add", on_click=make).props("outline no-caps")
+                ui.button(self.say("New token"), icon="add", on_click=make).props("outline no-caps")
             self.place = ui.column().classes("w-full items-stretch")
-        await self._refresh(caller)
+        await self._refresh()
 
-    async def _refresh(self, caller: Caller) -> None:
-        say = self.context.say
-        found = await self.context.ask(asyncio.to_thread, actions.tokens, caller, self.gate)
+    async def _refresh(self) -> None:
+        found = await self.context.ask(asyncio.to_thread, actions.tokens, self.caller, self.gate)
         self.place.clear()
         with self.place:
             if not found:
-                ui.label(say("There are none.")).classes("oarsman-note")
+                note(self.say("There are none."))
             for token in found:
-                self._token(token, caller)
+                self._token(token)
 
-    def _token(self, token: Token, caller: Caller) -> None:
-        say = self.context.say
-
+    def _token(self, token: Token) -> None:
         async def revoke() -> None:
             with self.firm:
-                await self.context.tried(asyncio.to_thread, actions.revoke_token, token.id, caller, self.gate)
-            await self._refresh(caller)
+                await self.context.tried(asyncio.to_thread, actions.revoke_token, token.id, self.caller, self.gate)
+            await self._refresh()
 
-        used = words.moment(token.last_used) or say("never used")
-        until = say("until {time}", time=words.moment(token.expires)) if token.expires else say("does not expire")
+        used = words.moment(token.last_used) or self.say("never used")
+        until = (
+            self.say("until {time}", time=words.moment(token.expires)) if token.expires else self.say("does not expire")
+        )
         with ui.row().classes("items-center w-full"):
             ui.label(token.note or token.id)
-            ui.label(" · ".join((token.owner, words.moment(token.created), until, used))).classes("oarsman-note")
+            note(" · ".join((token.owner, words.moment(token.created), until, used)))
             ui.space()
-            ui.button(say("Revoke"), on_click=revoke).props("outline dense no-caps")
+            ui.button(self.say("Revoke"), on_click=revoke).props("outline dense no-caps")
 
     async def _show_secret(self, made: MadeToken) -> None:
-        say = self.context.say
         with ui.dialog().props("persistent") as dialog, ui.card().classes("oarsman-wide-dialog"):
-            ui.label(say("The token is shown this once. Keep it in a safe place."))
+            ui.label(self.say("The token is shown this once. Keep it in a safe place."))
             ui.label(made.secret).classes("oarsman-lines oarsman-secret")
-            ui.button(say("Close"), on_click=dialog.close).props("flat no-caps")
+            ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
         await answered(dialog)
+
+
+_ROLES: dict[str, AccountRole] = {role.value: role for role in get_args(AccountRole)}
+_ENTRIES = 50  # of the audit log, at a time
+
+
+class PeoplePage(Page):
+    path, title = "/people", N_("Accounts and audit log")
+
+    async def show(self, _: Request) -> None:
+        if not may(self.context.caller.identity, Action.ADMINISTER):
+            ui.label(self.say("This page is for admins.")).classes("oarsman-card")
+            return
+        self.caller, self.gate = self.context.caller, self.context.console.gate
+        self.cursor: str | None = None
+        self.firm = ui.element("div")
+        with ui.column().classes("oarsman-card w-full items-stretch"):
+            with ui.row().classes("items-center w-full"):
+                ui.label(self.say("Accounts")).classes("text-subtitle1")
+                ui.space()
+                ui.button(self.say("New account"), icon="person_add", on_click=self._add).props("outline no-caps")
+            self.accounts = ui.column().classes("w-full items-stretch")
+        with ui.column().classes("oarsman-card w-full items-stretch"):
+            ui.label(self.say("Audit log")).classes("text-subtitle1")
+            titles = {
+                "time": self.say("Time"),
+                "who": self.say("Who"),
+                "what": self.say("What"),
+                "about": self.say("About"),
+                "outcome": self.say("Outcome"),
+                "address": self.say("From"),
+            }
+            self.entries = ui.table(columns=columns(titles), rows=[], row_key="id").classes("w-full")
+            self.entries.props("flat dense wrap-cells hide-pagination").pagination = {"rowsPerPage": 0}
+            self.older = ui.button(self.say("Older"), on_click=self._more).props("flat no-caps")
+        await self._refresh()
+        await self._more()
+
+    async def _refresh(self) -> None:
+        found = await self.context.ask(asyncio.to_thread, actions.accounts, self.caller, self.gate)
+        self.accounts.clear()
+        with self.accounts:
+            if not found:
+                note(self.say("There are none."))
+            for account in found:
+                self._account(account)
+
+    def _account(self, account: Account) -> None:
+        def change(**wanted: Any) -> Callable[[], Any]:
+            return lambda: actions.change_account(account.name, AccountChange(**wanted), self.caller, self.gate)
+
+        async def set_role(role: str) -> None:
+            if role != account.role.value:
+                await self._do(change(role=_ROLES[role]))
+
+        with ui.row().classes("items-center w-full").props("role=group") as row:
+            row.props["aria-label"] = account.name
+            ui.label(account.name)
+            note(words.moment(account.created))
+            if account.disabled:
+                ui.label(self.say("disabled")).classes("is-wait")
+            ui.space()
+            ui.select(
+                {name: self.say(name) for name in _ROLES},
+                value=account.role.value,
+                label=self.say("Role"),
+                on_change=lambda event: set_role(event.value),
+            ).props("outlined dense options-dense").classes("w-32")
+            word = self.say("Enable") if account.disabled else self.say("Disable")
+            disabled = not account.disabled
+            ui.button(word, on_click=lambda: self._do(change(disabled=disabled))).props("outline dense no-caps")
+            ui.button(self.say("Remove"), on_click=lambda: self._remove(account)).props("outline dense no-caps")
+
+    async def _remove(self, account: Account) -> None:
+        question = self.say("Remove the account {name} with its tokens? Its jobs stay.", name=account.name)
+        with self.firm:
+            if await sure(self.say, question, self.say("Remove"), grave=True):
+                await self._do(lambda: actions.remove_account(account.name, self.caller, self.gate))
+
+    async def _add(self) -> None:
+        with self.firm, ui.dialog() as dialog, ui.card():
+            name = ui.input(self.say("Name")).props("outlined dense autocomplete=off")
+            password = ui.input(self.say("Password")).props('outlined dense type=password autocomplete="new-password"')
+            role = ui.select({name: self.say(name) for name in _ROLES}, value=Role.USER.value, label=self.say("Role"))
+            role.props("outlined dense options-dense")
+            said = ui.label("").classes("is-bad").props("role=alert")
+
+            async def add() -> None:
+                try:
+                    wanted = NewAccount(name=name.value, role=_ROLES[role.value], password=password.value)
+                except ValidationError as error:
+                    said.set_text("; ".join(f"{self.say(str(e['loc'][0]))}: {e['msg']}" for e in error.errors()))
+                    return
+                if await self._do(lambda: actions.add_account(wanted, self.caller, self.gate)):
+                    dialog.submit(True)
+
+            submit_or_cancel(self.say, dialog, self.say("New account"), add)
+        await answered(dialog)
+
+    async def _do(self, act: Callable[[], Any]) -> object:
+        with self.firm:
+            done = await self.context.tried(asyncio.to_thread, act)
+            await self._refresh()
+        return done
+
+    async def _more(self) -> None:
+        found = await self.context.ask(asyncio.to_thread, actions.audit, self.caller, self.gate, _ENTRIES, self.cursor)
+        self.cursor = found.next
+        first = len(self.entries.rows)
+        self.entries.add_rows(
+            [
+                {**one.model_dump(mode="json"), "time": words.moment(one.time), "id": first + position}
+                for position, one in enumerate(found.items)
+            ]
+        )
+        self.older.set_visibility(found.next is not None)

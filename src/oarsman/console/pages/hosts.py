@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from fastapi import Request
 from nicegui import ui
 
-from oarsman.console.console import Console
-from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext
 from oarsman.console.pages.overview import LOOK_AGAIN_SECONDS
+from oarsman.console.pages.page import Page
 from oarsman.console.parts import job_rows, words
 from oarsman.console.parts.charts import SlotHolder, Slots, colours
-from oarsman.console.parts.widgets import Ticking, milliseconds, said
+from oarsman.console.parts.widgets import Part, Ticking, badge, columns, heading, milliseconds, note, said
 from oarsman.console.parts.words import Words
 from oarsman.errors import OarsmanError
-from oarsman.service.models import AmountsView, HostView, QueueEntry, Role
+from oarsman.service.models import AmountsView, FindingView, HostView, QueueEntry, Role
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -26,25 +25,17 @@ _READY = "ready"
 _MOST_FINDINGS = 12  # there may be one for every other host; `oarsman hosts check` tells them all
 
 
-def register(console: Console) -> None:
-    @shell.page(console, "/hosts", N_("Hosts and queue"))
-    async def page(context: PageContext, _: Request) -> None:
-        await _PlacePage(context).show()
+class HostsPage(Page):
+    path, title = "/hosts", N_("Hosts and queue")
 
-
-class _PlacePage:
-    def __init__(self, context: PageContext) -> None:
-        self.context = context
+    async def show(self, _: Request) -> None:
         self.cards: dict[str, _HostCard] = {}
-
-    async def show(self) -> None:
-        say = self.context.say
-        _title(say("Hosts"), "text-h5", 1)
+        heading(self.say("Hosts"), "text-h5", 1)
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
         self.hosts = ui.element("div").classes("oarsman-hosts")
-        _title(say("Queue"), "text-h5", 1)
-        if self.context.request_context.service.identity.role is Role.USER:
-            ui.label(say("Only your own jobs are listed; those of others count in the places.")).classes("oarsman-note")
+        heading(self.say("Queue"), "text-h5", 1)
+        if self.service.identity.role is Role.USER:
+            note(self.say("Only your own jobs are listed; those of others count in the places."))
         self._queue()
         Ticking()
         await self.refresh()
@@ -52,18 +43,16 @@ class _PlacePage:
         ui.timer(LOOK_AGAIN_SECONDS, self.refresh, immediate=False)
 
     def _queue(self) -> None:
-        say = self.context.say
         titles = {
-            "position": say("Place"),
-            "job": say("Job"),
-            "owner": say("Owner"),
-            "priority": say("Priority"),
-            "wanted": say("Wants"),
-            "waited": say("Waits for"),
-            "why": say("Why it waits"),
+            "position": self.say("Place"),
+            "job": self.say("Job"),
+            "owner": self.say("Owner"),
+            "priority": self.say("Priority"),
+            "wanted": self.say("Wants"),
+            "waited": self.say("Waits for"),
+            "why": self.say("Why it waits"),
         }
-        columns = [{"name": name, "label": title, "field": name, "align": "left"} for name, title in titles.items()]
-        self.queue = ui.table(columns=columns, rows=[], row_key="job", pagination=50)
+        self.queue = ui.table(columns=columns(titles), rows=[], row_key="job", pagination=50)
         self.queue.classes("oarsman-card oarsman-table w-full")
         self.queue.props(f"flat dense wrap-cells {job_rows.CARDS_IF_NARROW}").props["hide-pagination"] = True
         for slot, template in (
@@ -71,7 +60,7 @@ class _PlacePage:
             ("body-cell-waited", _WAITED),
             ("body-cell-why", _WHY),
             ("item", _CARD),
-            ("no-data", f"<span>{say('Nothing waits.')}</span>"),
+            ("no-data", f"<span>{self.say('Nothing waits.')}</span>"),
         ):
             self.queue.add_slot(slot, template)
 
@@ -79,30 +68,26 @@ class _PlacePage:
         try:
             hosts, queue = await self.context.ask(self._look)
         except OarsmanError as error:
-            self.trouble.set_text(self.context.say.of(error.message))
+            self.trouble.set_text(self.say.of(error.message))
             return
         self.trouble.set_text("")
         self._show_hosts(hosts)
-        rows = [_row(self.context.say, one, self.context.request_context.backend.jobs.place) for one in queue]
+        rows = [_row(self.say, one, self.context.backend.jobs.place) for one in queue]
         if rows != self.queue.rows:
             self.queue.rows = rows
             self.queue.props["hide-pagination"] = len(rows) <= 50
 
     async def _look(self) -> tuple[Sequence[HostView], Sequence[QueueEntry]]:
-        service = self.context.request_context.service
-        return await service.hosts(), await service.queue()
+        return await self.service.hosts(), await self.service.queue()
 
     def _show_hosts(self, hosts: Sequence[HostView]) -> None:
         painted = colours([held.key for host in hosts for held in host.holdings if held.key != _OTHERS])
         if [host.name for host in hosts] != list(self.cards):
             self.hosts.clear()
             with self.hosts:
-                self.cards = {
-                    host.name: _HostCard(self.context.say, self.context.request_context.backend.jobs.place)
-                    for host in hosts
-                }
+                self.cards = {host.name: _HostCard(self.say, self.context.backend.jobs.place) for host in hosts}
                 if not hosts:
-                    ui.label(self.context.say("There are no hosts, or none that you may see.")).classes("oarsman-note")
+                    note(self.say("There are no hosts, or none that you may see."))
         for host in hosts:
             self.cards[host.name].show(host, painted)
 
@@ -113,37 +98,23 @@ class _HostCard:
     def __init__(self, say: Words, engine: str) -> None:
         self._say = say
         self._engine = engine
-        self._seen: object = None
-        self._checked: object = None
         with ui.column().classes("oarsman-card items-stretch"):
             self._head = ui.row().classes("items-center w-full")
             self._drawing = ui.column().classes("items-stretch w-full oarsman-drawing")
-            self._holders = ui.element("ul").classes("oarsman-holders")
-            self._check = ui.element("div")
+            self._holders = Part(ui.element("ul").classes("oarsman-holders"), self._draw_holders)
+            self._check = Part(ui.element("div"), self._draw_check)
 
     def show(self, host: HostView, painted: Mapping[str, str]) -> None:
         for place, draw in ((self._head, self._draw_head), (self._drawing, self._draw_room)):
             place.clear()
             with place:
                 draw(host, painted)
-        shown = [(one.key, one.amounts, painted.get(one.key)) for one in host.holdings]
-        if shown != self._seen:
-            self._seen = shown
-            self._holders.clear()
-            with self._holders:
-                self._draw_holders(host, painted)
-        if (host.checked, host.findings) != self._checked:
-            self._checked = (host.checked, host.findings)
-            self._check.clear()
-            with self._check:
-                self._draw_check(host)
+        self._holders.show([(key, held, painted.get(key, "job-others")) for key, held in _together(host).items()])
+        self._check.show((host.checked, host.findings))
 
     def _draw_head(self, host: HostView, _: Mapping[str, str]) -> None:
-        ready = host.state == _READY
-        ui.label(host.name).classes("text-subtitle1").props('role="heading" aria-level="2"')
-        with ui.element("span").classes(f"oarsman-state {'is-good' if ready else 'is-bad'}"):
-            ui.icon("check_circle" if ready else "error").props('aria-hidden="true"')
-            ui.label(self._say(host.state))
+        heading(host.name)
+        badge(self._say, host.state, {_READY: ("check_circle", "is-good")}, ("error", "is-bad"))
         if host.message:
             said(self._say, host.message).classes("oarsman-note")
 
@@ -170,31 +141,30 @@ class _HostCard:
             with ui.element("div").classes("oarsman-room"):
                 ui.label(name)
                 Slots(label, total, holders, used, wide=wide)
-                ui.label(text).classes("oarsman-note")
+                note(text)
 
-    def _draw_holders(self, host: HostView, painted: Mapping[str, str]) -> None:
-        for key, held in _together(host).items():
+    def _draw_holders(self, found: Sequence[tuple[str, AmountsView, str]]) -> None:
+        for key, held, colour in found:
             with ui.element("li"):
-                colour = painted.get(key, "job-others")
                 ui.element("span").classes("oarsman-swatch").style(f"background: var(--{colour})")
                 if key == _OTHERS:
                     ui.label(self._say("others"))
                 else:
                     ui.link(key, job_rows.address(key))
-                ui.label(words.amounts(self._say, held, self._engine)).classes("oarsman-note")
+                note(words.amounts(self._say, held, self._engine))
 
-    def _draw_check(self, host: HostView) -> None:
-        say = self._say
-        if host.checked is None:
+    def _draw_check(self, found: tuple[datetime | None, Sequence[FindingView]]) -> None:
+        say, (checked, findings) = self._say, found
+        if checked is None:
             return
-        when = words.moment(host.checked)
-        if not host.findings:
-            ui.label(say("Checked {when}: all is well", when=when)).classes("oarsman-note")
+        when = words.moment(checked)
+        if not findings:
+            note(say("Checked {when}: all is well", when=when))
             return
-        failed = sum(one.level == "fail" for one in host.findings)
-        warned = len(host.findings) - failed
+        failed = sum(one.level == "fail" for one in findings)
+        warned = len(findings) - failed
         told = say("Checked {when}; failures: {failed}, warnings: {warned}", when=when, failed=failed, warned=warned)
-        worst_first = sorted(host.findings, key=lambda one: one.level != "fail")
+        worst_first = sorted(findings, key=lambda one: one.level != "fail")
         with ui.expansion(told).classes("oarsman-check w-full").props("dense"):
             for one in worst_first[:_MOST_FINDINGS]:
                 with ui.column().classes("gap-0"):
@@ -244,10 +214,6 @@ def _row(say: Words, one: QueueEntry, engine: str) -> dict[str, Any]:
         "why": say.of(one.reason),
         "why_said": one.reason,
     }
-
-
-def _title(text: str, size: str, level: int) -> None:
-    ui.label(text).classes(size).props(f'role="heading" aria-level="{level}"')
 
 
 # As in job_rows: values are only ever text, or bound as attributes.

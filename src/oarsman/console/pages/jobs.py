@@ -3,125 +3,197 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import Request
 from nicegui import events, ui
 
-from oarsman.console.console import Console
-from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext
-from oarsman.console.pages.jobs_bulk import Bulk
+from oarsman.console.pages.page import Page, PageContext, Shown
 from oarsman.console.parts import job_rows
 from oarsman.console.parts.job_rows import COLUMNS, ROWS, USUAL_COLUMNS, JobsWanted
-from oarsman.console.parts.widgets import STATES, Ticking, answered
-from oarsman.console.security.store import LONGEST_NAME, Person, SavedView, SavedViews
+from oarsman.console.parts.widgets import STATES, Ticking, answered, facts, fill, heading, note, submit_or_cancel
+from oarsman.console.security.store import LONGEST_NAME, Person, SavedView
 from oarsman.errors import OarsmanError
 from oarsman.service.listing import Facets
 from oarsman.service.models import JobList
 from oarsman.text.catalogue import N_
 
 
-class Views:
+class Views(Shown):
     """A menu: the views there are, and a way to add this one."""
 
     def __init__(self, context: PageContext, firm: ui.element, wanted: JobsWanted) -> None:
-        self._context = context
-        self._firm = firm
+        super().__init__(context)
+        self.firm = firm
         self._wanted = wanted
         self._found: list[SavedView] = []
+        self._store = context.console.gate.store.views
+        caller = context.caller
+        known_here = caller.token is None
+        self._person = Person(caller.account, context.name) if known_here else Person(None, f"cluster:{context.name}")
         with ui.button(context.say("Views"), icon="bookmarks").props("flat dense no-caps") as self._button:
             self._menu = ui.menu().classes("oarsman-views")
         self._button.set_visibility(False)
 
-    @property
-    def _store(self) -> SavedViews:
-        return self._context.request_context.console.gate.store.views
-
-    @property
-    def _person(self) -> Person:
-        request_context = self._context.request_context
-        if request_context.caller.token is not None:
-            return Person(None, f"cluster:{self._context.name}")
-        return Person(request_context.caller.account, self._context.name)
-
     async def read(self) -> None:
         """After the jobs were shown: only then it is sure that somebody from a cluster is who they say."""
-        self._found = await self._context.ask(asyncio.to_thread, self._store.all, self._person)
+        self._found = await self.context.ask(asyncio.to_thread, self._store.all, self._person)
         self._button.set_visibility(True)
         self.draw()
 
     def draw(self) -> None:
-        say, here = self._context.say, self._wanted.address()
+        here = self._wanted.address()
         current = next((view.name for view in self._found if view.address == here), None)
-        self._button.set_text(current or say("Views"))
+        self._button.set_text(current or self.say("Views"))
         self._menu.clear()
         with self._menu:
             for view in self._found:
-                self._item(view, here=view.name == current)
+                address = f"/jobs?{view.address}" if view.address else "/jobs"
+                with ui.item(on_click=partial(ui.navigate.to, address)).props("clickable v-close-popup"):
+                    with ui.item_section():
+                        ui.label(view.name).classes("text-weight-bold" if view.name == current else "")
+                    with ui.item_section().props("side"):
+                        bin_ = ui.button(icon="delete").props("flat round dense size=sm")
+                        bin_.props["aria-label"] = self.say("Delete the view {name}", name=view.name)
+                        bin_.on("click.stop", partial(self._remove, view.name))
             if self._found:
                 ui.separator()
             with ui.item(on_click=self._ask_name).props("clickable v-close-popup"):
                 with ui.item_section().props("avatar"):
                     ui.icon("bookmark_add")
                 with ui.item_section():
-                    ui.label(say("Save this view…"))
-
-    def _item(self, view: SavedView, *, here: bool) -> None:
-        address = f"/jobs?{view.address}" if view.address else "/jobs"
-        with ui.item(on_click=partial(ui.navigate.to, address)).props("clickable v-close-popup"):
-            with ui.item_section():
-                ui.label(view.name).classes("text-weight-bold" if here else "")
-            with ui.item_section().props("side"):
-                bin_ = ui.button(icon="delete").props("flat round dense size=sm")
-                bin_.props["aria-label"] = self._context.say("Delete the view {name}", name=view.name)
-                bin_.on("click.stop", partial(self._remove, view.name))
+                    ui.label(self.say("Save this view…"))
 
     async def _ask_name(self) -> None:
-        say = self._context.say
-        with self._firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
-            ui.label(say("Filter, order and columns are kept under this name.")).classes("oarsman-note")
-            name = ui.input(say("Name of the view")).props(f"outlined dense autofocus maxlength={LONGEST_NAME}")
+        with self.firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
+            note(self.say("Filter, order and columns are kept under this name."))
+            name = ui.input(self.say("Name of the view")).props(f"outlined dense autofocus maxlength={LONGEST_NAME}")
             name.on("keydown.enter", lambda: dialog.submit(True))
-            with ui.row():
-                ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-                ui.button(say("Save"), on_click=lambda: dialog.submit(True)).props("unelevated no-caps")
-        if await answered(dialog):
-            await self._save(SavedView((name.value or "").strip(), self._wanted.address()))
-
-    async def _save(self, view: SavedView) -> None:
+            submit_or_cancel(self.say, dialog, self.say("Save"))
+        if not await answered(dialog):
+            return
+        view = SavedView((name.value or "").strip(), self._wanted.address())
         try:
-            await self._context.ask(asyncio.to_thread, self._store.save, self._person, view)
+            await self.context.ask(asyncio.to_thread, self._store.save, self._person, view)
         except OarsmanError as error:
-            with self._firm:
-                ui.notify(self._context.say.of(error.message), type="negative")
+            with self.firm:
+                ui.notify(self.say.of(error.message), type="negative")
             return
         await self.read()
 
     async def _remove(self, name: str) -> None:
-        await self._context.ask(asyncio.to_thread, self._store.remove, self._person, name)
+        await self.context.ask(asyncio.to_thread, self._store.remove, self._person, name)
         await self.read()
+
+
+_NAMED = 10  # jobs in a question; the rest is a number
+
+
+class _Act(NamedTuple):
+    word: str
+    icon: str
+    what: str  # as the audit log calls it
+    do: Callable[[str], Awaitable[object]]
+
+
+class Bulk(Shown):
+    """What can be done to the marked jobs together: asked first, and told afterwards what was done and what was not.
+
+    Marks stay when rows change and when pages are turned.
+    """
+
+    def __init__(
+        self, context: PageContext, firm: ui.element, table: ui.table, refresh: Callable[[], Awaitable[Any]]
+    ) -> None:
+        super().__init__(context)
+        self.firm = firm
+        self._table = table
+        self._refresh = refresh
+        say, service = context.say, context.service
+        with ui.row().classes("items-center") as self._buttons:
+            self._count = note("")
+            for act in (
+                _Act(say("Stop"), "stop", "stop", service.stop),
+                _Act(say("Suspend"), "pause", "suspend", service.suspend),
+                _Act(say("Resume"), "play_arrow", "resume", service.resume),
+                _Act(say("Run again"), "replay", "rerun", service.rerun),
+                _Act(say("Delete"), "delete", "delete", service.delete),
+            ):
+                ui.button(act.word, icon=act.icon, on_click=partial(self._ask, act)).props("outline dense no-caps")
+        table.on_select(lambda _: self._draw())
+        self._draw()
+
+    def clear(self) -> None:
+        self._table.selected = []
+        self._draw()
+
+    def forget_the_gone(self) -> None:
+        job_index = self.context.backend.job_index
+        left = [row for row in self._table.selected if job_index.get(row["key"]) is not None]
+        if len(left) != len(self._table.selected):
+            self._table.selected = left
+            self._draw()
+
+    def _draw(self) -> None:
+        count = len(self._table.selected)
+        self._buttons.set_visibility(bool(count))
+        self._count.set_text(self.say("{count} marked", count=count))
+
+    async def _ask(self, act: _Act) -> None:
+        keys = [row["key"] for row in self._table.selected]
+        with self.firm, ui.dialog() as dialog, ui.card().classes("oarsman-dialog"):
+            ui.label(self.say("{word}: {count} jobs?", word=act.word, count=len(keys))).classes("text-subtitle1")
+            for key in keys[:_NAMED]:
+                note(key)
+            if len(keys) > _NAMED:
+                note(self.say("and {count} more", count=len(keys) - _NAMED))
+            if act.what in ("delete", "rerun"):
+                ui.label(self.say("Their logs are deleted."))
+            submit_or_cancel(self.say, dialog, act.word, grave=act.what == "delete")
+        if await answered(dialog):
+            await self._do(act, keys)
+
+    async def _do(self, act: _Act, keys: Sequence[str]) -> None:
+        refused = []
+        with self.firm:
+            working = ui.notification(timeout=None, spinner=True)
+        for number, key in enumerate(keys, 1):
+            working.message = self.say("{word}: {number} of {count}", word=act.word, number=number, count=len(keys))
+            try:
+                await self.context.ask(act.do, key)
+                await self.context.note(act.what, key)
+            except OarsmanError as error:
+                await self.context.note(act.what, key, error.code)
+                refused.append((key, self.say.of(error.message)))
+        working.dismiss()
+        self.clear()
+        self._tell(act, len(keys) - len(refused), refused)
+        await self._refresh()
+
+    def _tell(self, act: _Act, done: int, refused: Sequence[tuple[str, str]]) -> None:
+        summary = self.say("{word}: {done} done, {refused} refused", word=act.word, done=done, refused=len(refused))
+        with self.firm:
+            if not refused:
+                ui.notify(summary, type="positive")
+                return
+            with ui.dialog(value=True) as dialog, ui.card().classes("oarsman-dialog"):
+                ui.label(summary).classes("text-subtitle1")
+                facts(refused, "oarsman-refused", of_value="oarsman-note")
+                ui.button(self.say("Close"), on_click=dialog.close).props("flat no-caps")
+            dialog.on("hide", dialog.delete)
 
 
 _FIRST = "oarsman run -n 4 -- hostname"
 
 
-def register(console: Console) -> None:
-    @shell.page(console, "/jobs", N_("Jobs"), with_query=True)
-    async def page(context: PageContext, request: Request) -> None:
-        await _Jobs(context, JobsWanted.read(request.query_params)).show()
+class JobsPage(Page):
+    path, title, with_query = "/jobs", N_("Jobs"), True
 
-
-class _Jobs:
-    def __init__(self, context: PageContext, wanted: JobsWanted) -> None:
-        self.context = context
-        self.wanted = wanted
+    async def show(self, request: Request) -> None:
+        self.wanted = JobsWanted.read(request.query_params)
         self.next: str | None = None
-        self.choices: dict[str, ui.select] = {}
-
-    async def show(self) -> None:
         self.firm = ui.element("div").classes("oarsman-nothing")  # dialogs go here: what opens them may be redrawn
         self._head()
         self._filters()
@@ -133,32 +205,34 @@ class _Jobs:
             await self.views.read()
         self.context.on_changes(self.refresh)
 
-    # -- its parts -------------------------------------------------------------------------------------
     def _head(self) -> None:
-        say = self.context.say
         with ui.row().classes("items-center w-full"):
-            ui.label(say("Jobs")).classes("text-h5").props('role="heading" aria-level="1"')
-            self.count = ui.label("").classes("oarsman-note").props('role="status"')
+            heading(self.say("Jobs"), "text-h5", 1)
+            self.count = note("").props('role="status"')
             ui.space()
             self.views = Views(self.context, self.firm, self.wanted)
             self._column_chooser()
             if self.context.may_change:
-                ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
+                ui.button(self.say("New job"), icon="add").props("unelevated no-caps href=/create")
 
     def _filters(self) -> None:
-        say = self.context.say
+        self.choices: dict[str, ui.select] = {}
         with ui.row().classes("items-center w-full oarsman-filters"):
-            ui.input(say("Search"), value=self.wanted.search, on_change=partial(self._chosen, "search")).props(
+            ui.input(self.say("Search"), value=self.wanted.search, on_change=partial(self._chosen, "search")).props(
                 "outlined dense clearable debounce=300"
             )
             ui.select(
-                {name: say(name) for name in STATES},
+                {name: self.say(name) for name in STATES},
                 multiple=True,
-                label=say("State"),
+                label=self.say("State"),
                 value=self.wanted.states,
                 on_change=partial(self._chosen, "states"),
             ).props("outlined dense use-chips clearable")
-            for name, title in (("owner", say("Owner")), ("namespace", say("Namespace")), ("engine", say("Where"))):
+            for name, title in (
+                ("owner", self.say("Owner")),
+                ("namespace", self.say("Namespace")),
+                ("engine", self.say("Where")),
+            ):
                 value = getattr(self.wanted, name)
                 self.choices[name] = ui.select(
                     [value] if value else [],
@@ -168,19 +242,20 @@ class _Jobs:
                     clearable=True,
                     on_change=partial(self._chosen, name),
                 ).props("outlined dense")
-            self.all = ui.button(say("Show all"), icon="filter_alt_off", on_click=self._show_all)
+            self.all = ui.button(self.say("Show all"), icon="filter_alt_off", on_click=self._show_all)
             self.all.props("flat dense no-caps")
 
     def _column_chooser(self) -> None:
-        say = self.context.say
-        with ui.button(say("Columns"), icon="view_column").props("flat dense no-caps"), ui.menu():
-            for name, title in job_rows.titles(say).items():
+        with ui.button(self.say("Columns"), icon="view_column").props("flat dense no-caps"), ui.menu():
+            for name, (title, _) in COLUMNS.items():
                 with ui.item().props("dense"), ui.item_section():
-                    box = ui.checkbox(title, value=name in self.wanted.columns, on_change=partial(self._column, name))
+                    box = ui.checkbox(
+                        self.say(title), value=name in self.wanted.columns, on_change=partial(self._column, name)
+                    )
                     box.props("dense").set_enabled(name != "name")
 
     def _table(self) -> None:
-        may, say = self.context.may_change, self.context.say
+        may = self.context.may_change
         self.table = ui.table(columns=[], rows=[], row_key="key", selection="multiple" if may else None)
         self.table.classes("oarsman-card oarsman-table oarsman-clickable w-full").props(
             "flat dense wrap-cells hide-pagination"
@@ -192,8 +267,8 @@ class _Jobs:
             ("body-cell-duration", job_rows.DURATION),
             ("item", job_rows.card(marked=may)),
             ("body-selection", job_rows.MARK),
-            ("header-selection", job_rows.MARK_ALL % say("All on this page")),
-            ("no-data", f"<span>{say('No job matches.')}</span>"),
+            ("header-selection", job_rows.MARK_ALL % self.say("All on this page")),
+            ("no-data", f"<span>{self.say('No job matches.')}</span>"),
         ):
             self.table.add_slot(slot, template)
         self.table.on("request", self._sorted, args=["pagination"])
@@ -201,36 +276,36 @@ class _Jobs:
         self._draw_columns()
 
     def _empty(self) -> None:
-        say = self.context.say
         with ui.column().classes("oarsman-card items-center w-full") as self.empty:
-            ui.label(say("There are no jobs yet.")).classes("text-subtitle1")
+            ui.label(self.say("There are no jobs yet.")).classes("text-subtitle1")
             if self.context.may_change:
-                ui.button(say("New job"), icon="add").props("unelevated no-caps href=/create")
-                ui.label(say("or, in a terminal:")).classes("oarsman-note")
+                ui.button(self.say("New job"), icon="add").props("unelevated no-caps href=/create")
+                note(self.say("or, in a terminal:"))
                 ui.label(_FIRST).classes("oarsman-lines")
         self.empty.set_visibility(False)
 
     def _foot(self) -> None:
-        say = self.context.say
         with ui.row().classes("items-center w-full"):
             self.bulk = Bulk(self.context, self.firm, self.table, self.refresh) if self.context.may_change else None
             ui.space()
-            self.back = _arrow("chevron_left", say("Page before"), self._back)
-            self.forth = _arrow("chevron_right", say("Next page"), self._forth)
+            self.back = ui.button(icon="chevron_left", on_click=self._back).props("flat round dense")
+            self.back.props["aria-label"] = self.say("Page before")
+            self.forth = ui.button(icon="chevron_right", on_click=self._forth).props("flat round dense")
+            self.forth.props["aria-label"] = self.say("Next page")
 
-    # -- what is shown ---------------------------------------------------------------------------------
     async def refresh(self) -> bool:
         """Whether the service answered."""
         try:
             found, facets = await self.context.ask(self._look)
         except OarsmanError as error:
-            self.count.set_text(self.context.say.of(error.message))
+            self.count.set_text(self.say.of(error.message))
             return False
         self._offer(facets)
-        rows = [job_rows.row(self.context.say, one) for one in found.items]
-        if rows != self.table.rows:
-            self.table.rows = rows
-        self._draw_order(found.total)
+        fill(self.table, [job_rows.row(self.say, one) for one in found.items])
+        column, downwards = self.wanted.sorted_column
+        order = {"page": 1, "rowsPerPage": ROWS, "rowsNumber": found.total, "sortBy": column, "descending": downwards}
+        if self.table.pagination != order:
+            self.table.pagination = order
         if self.bulk is not None:
             self.bulk.forget_the_gone()
         self.next = found.next
@@ -240,19 +315,18 @@ class _Jobs:
         self.empty.set_visibility(nothing)
         self.table.set_visibility(not nothing)
         self.all.set_visibility(self.wanted.narrowed)
-        self.count.set_text(self.context.say("{count} jobs", count=found.total))
+        self.count.set_text(self.say("{count} jobs", count=found.total))
         return True
 
     async def _look(self) -> tuple[JobList, Facets]:
-        service = self.context.request_context.service
-        return await service.jobs(self.wanted.query()), await service.facets()
+        return await self.service.jobs(self.wanted.query()), await self.service.facets()
 
     def _offer(self, facets: Facets) -> None:
         """A choice between less than two is none, and is not shown unless it was made."""
         found = {"owner": facets.owners, "namespace": facets.namespaces, "engine": facets.engines}
         for name, values in found.items():
             select, chosen = self.choices[name], getattr(self.wanted, name)
-            offered = {value: self.context.say.engine(value) if name == "engine" else value for value in values}
+            offered = {value: self.say.engine(value) if name == "engine" else value for value in values}
             if chosen:
                 offered.setdefault(chosen, chosen)
             if select.options != offered:
@@ -260,15 +334,8 @@ class _Jobs:
             select.set_visibility(len(offered) > 1 or bool(chosen))
 
     def _draw_columns(self) -> None:
-        self.table.columns = job_rows.columns(self.context.say, tuple(self.wanted.columns))
+        self.table.columns = job_rows.columns(self.say, tuple(self.wanted.columns))
 
-    def _draw_order(self, total: int) -> None:
-        column, downwards = self.wanted.sorted_column
-        order = {"page": 1, "rowsPerPage": ROWS, "rowsNumber": total, "sortBy": column, "descending": downwards}
-        if self.table.pagination != order:
-            self.table.pagination = order
-
-    # -- what the reader does --------------------------------------------------------------------------
     async def _chosen(self, name: str, event: events.ValueChangeEventArguments[Any]) -> None:
         value = list(event.value or ()) if name == "states" else event.value or ("" if name == "search" else None)
         if value == getattr(self.wanted, name):
@@ -309,12 +376,6 @@ class _Jobs:
     async def _forth(self) -> None:
         self.wanted.cursors.append(self.next)
         await self.refresh()
-
-
-def _arrow(icon: str, words: str, act: Callable[[], Awaitable[None]]) -> ui.button:
-    made = ui.button(icon=icon, on_click=act).props("flat round dense")
-    made.props["aria-label"] = words
-    return made
 
 
 # The name is a link, for the keyboard; a click elsewhere in the row means the same.

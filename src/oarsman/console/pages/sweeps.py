@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -15,18 +15,16 @@ from fastapi import Request
 from nicegui import ui
 
 from oarsman.console.api import PREFIX
-from oarsman.console.console import Console
-from oarsman.console.pages import shell
-from oarsman.console.pages.context import PageContext
+from oarsman.console.pages.page import Page, key_of
 from oarsman.console.parts import job_rows, widgets, words
-from oarsman.console.parts.widgets import STATES, sure
+from oarsman.console.parts.widgets import STATES, Part, badge, note, sure
 from oarsman.console.parts.words import Words
 from oarsman.errors import ForbiddenError, NotFoundError, OarsmanError
 from oarsman.service.models import SweepPoint, SweepView
 from oarsman.text.catalogue import N_
 
 _DONE = (("Succeeded", "is-good"), ("Failed", "is-bad"), ("Stopped", "is-idle"))
-_STATES = {**STATES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
+_BADGES = {**STATES, N_("NotSubmitted"): ("more_horiz", "is-idle")}
 _WAITING = ("NotSubmitted", "Queued", "Pending")
 _LABELS = "#7d8a97"  # readable on light and on dark
 _DOTS = "#2f8fbf"
@@ -51,14 +49,6 @@ CARD = """<div class="col-12 oarsman-row-card">
 </div>"""
 
 
-def badge(say: Words, state: str) -> None:
-    """Of a sweep or a point, which know more states than jobs do."""
-    icon, colour = _STATES.get(state, ("help", "is-idle"))
-    with ui.element("span").classes(f"oarsman-state {colour}"):
-        ui.icon(icon).props('aria-hidden="true"')
-        ui.label(say(state))
-
-
 def ended(view: SweepView) -> int:
     return sum(view.states.get(state, 0) for state in ("Succeeded", "Failed"))
 
@@ -80,7 +70,7 @@ def progress(say: Words, view: SweepView) -> None:
         for count, colour in pieces:
             if count > 0:
                 ui.element("div").classes(colour).style(f"width: {100 * count / max(view.total, 1):.3f}%")
-    ui.label(text).classes("oarsman-note")
+    note(text)
 
 
 def columns(say: Words, view: SweepView) -> dict[str, str]:
@@ -96,7 +86,7 @@ def columns(say: Words, view: SweepView) -> dict[str, str]:
 
 
 def row(say: Words, view: SweepView, point: SweepPoint) -> dict[str, Any]:
-    icon, colour = _STATES.get(point.state, ("help", "is-idle"))
+    icon, colour = _BADGES.get(point.state, ("help", "is-idle"))
     return {
         "point": point.index,
         "href": job_rows.address(point.key) if point.state != "NotSubmitted" else "",
@@ -114,14 +104,12 @@ def scatter(view: SweepView, parameter: str) -> dict[str, Any]:
     """The metric of each point against one parameter: along a number line, or, for texts, by name."""
     found = [(point.parameters.get(parameter, ""), point.metric) for point in view.points if point.metric is not None]
     numbers = [_number(value) for value, _ in found]
-    numeric = all(number is not None for number in numbers)
-    x: dict[str, Any] = (
-        {"type": "value", "scale": True}
-        if numeric
-        else {"type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))}
-    )
+    numeric = None not in numbers
     positive = [number for number in numbers if number is not None and number > 0]
-    if numeric and len(positive) == len(numbers) and positive and max(positive) / min(positive) > 50:
+    x: dict[str, Any] = {"type": "value", "scale": True}
+    if not numeric:
+        x = {"type": "category", "data": list(dict.fromkeys(str(value) for value, _ in found))}
+    elif positive and len(positive) == len(numbers) and max(positive) / min(positive) > 50:
         x = {"type": "log"}
     quiet = {
         "nameLocation": "middle",
@@ -159,99 +147,73 @@ def address(key: str) -> str:
     return f"/sweeps/{quote(key, safe='/', errors='replace')}"
 
 
-def register(console: Console) -> None:
-    @shell.page(console, "/sweeps", N_("Sweeps"))
-    async def page(context: PageContext, _: Request) -> None:
-        await _Sweeps(context).show()
+class SweepsPage(Page):
+    path, title = "/sweeps", N_("Sweeps")
 
-    @shell.page(console, "/sweeps/{namespace}/{name}")
-    async def one(context: PageContext, request: Request) -> None:
-        try:
-            view = await context.ask(context.request_context.service.sweep, shell.key_of(request))
-        except (NotFoundError, ForbiddenError) as error:
-            ui.label(error.message).classes("oarsman-card")
-            return
-        _Sweep(context, view).show()
-
-
-# -- all of them ----------------------------------------------------------------------------------------
-class _Sweeps:
-    def __init__(self, context: PageContext) -> None:
-        self.context = context
-        self.found: Sequence[SweepView] | None = None
-
-    async def show(self) -> None:
-        say = self.context.say
-        ui.label(say("One manifest, many sets of parameters: each point is a job of its own.")).classes("oarsman-note")
+    async def show(self, _: Request) -> None:
+        note(self.say("One manifest, many sets of parameters: each point is a job of its own."))
         self.trouble = ui.label("").classes("text-negative oarsman-trouble").props('role="alert"')
-        self.place = ui.column().classes("w-full items-stretch")
+        self.list = Part(ui.column().classes("w-full items-stretch"), self._draw)
         await self.refresh()
         self.context.on_changes(self.refresh)
 
     async def refresh(self) -> None:
         try:
-            found = await self.context.ask(self.context.request_context.service.sweeps)
+            found = await self.context.ask(self.service.sweeps)
         except OarsmanError as error:
             self.trouble.set_text(error.message)
             return
         self.trouble.set_text("")
-        if found != self.found:
-            self.found = found
-            self.place.clear()
-            with self.place:
-                self._draw(found)
+        self.list.show(found)
 
     def _draw(self, found: Sequence[SweepView]) -> None:
-        say = self.context.say
         if not found:
             with ui.column().classes("oarsman-card w-full"):
-                ui.label(say("There are no sweeps yet."))
+                ui.label(self.say("There are no sweeps yet."))
                 ui.label(_FIRST).classes("oarsman-lines")
         for view in found:
             with ui.column().classes("oarsman-card w-full").props("role=article") as card:
                 card.props["aria-label"] = view.name
                 with ui.row().classes("items-center w-full"):
                     ui.link(view.name, address(view.key)).classes("oarsman-link text-subtitle1")
-                    badge(say, view.state)
+                    badge(self.say, view.state, _BADGES)
                     ui.space()
                     for fact in (", ".join(view.parameters), view.owner, words.moment(view.created)):
-                        ui.label(fact).classes("oarsman-note")
-                progress(say, view)
+                        note(fact)
+                progress(self.say, view)
 
 
-# -- one of them ----------------------------------------------------------------------------------------
-class _Sweep:
-    def __init__(self, context: PageContext, view: SweepView) -> None:
-        self.context = context
-        self.view = view
-        self.drawn: tuple[Any, ...] = ()
+class SweepPage(Page):
+    path = "/sweeps/{namespace}/{name}"
+
+    async def show(self, request: Request) -> None:
+        try:
+            self.view = view = await self.context.ask(self.service.sweep, key_of(request))
+        except (NotFoundError, ForbiddenError) as error:
+            ui.label(error.message).classes("oarsman-card")
+            return
         self.pending = False
         self.next_look = 0.0
-
-    def show(self) -> None:
-        say, view = self.context.say, self.view
         self.firm = ui.element("div")
         with ui.row().classes("items-center w-full"):
             ui.label(view.name).classes("text-h6")
-            self.state = ui.element("div")
+            state = Part(ui.element("div"), lambda _: badge(self.say, self.view.state, _BADGES))
             ui.space()
-            self.buttons = ui.row().classes("items-center")
-        self.bar = ui.column().classes("oarsman-card w-full")
+            buttons = Part(ui.row().classes("items-center"), lambda _: self._buttons())
+        bar = Part(ui.column().classes("oarsman-card w-full"), lambda _: progress(self.say, self.view))
+        self.parts = (state, bar, buttons)
         with ui.column().classes("oarsman-card w-full") as self.figure:
             with ui.row().classes("items-center w-full"):
-                ui.label(say("Metric by parameter")).classes("text-subtitle1")
+                ui.label(self.say("Metric by parameter")).classes("text-subtitle1")
                 ui.space()
                 self.axis = ui.select(list(view.parameters), value=view.parameters[0] if view.parameters else None)
-                self.axis.props(f'outlined dense aria-label="{say("Parameter")}"').on_value_change(self._draw_chart)
-            self.chart = ui.echart({}).classes("oarsman-sweep-chart")
-            self.chart.props(f'role=img aria-label="{say("Metric by parameter")}"')
-        self.table = widgets.table("point", columns(say, view))
+                self.axis.props("outlined dense").on_value_change(self._draw_chart)
+                self.axis.props["aria-label"] = self.say("Parameter")
+            self.chart = ui.echart({}).classes("oarsman-sweep-chart").props("role=img")
+            self.chart.props["aria-label"] = self.say("Metric by parameter")
+        self.table = widgets.table("point", columns(self.say, view))
         self.table.props(job_rows.CARDS_IF_NARROW).classes("oarsman-table")
-        for slot, template in (
-            ("body-cell-point", POINT),
-            ("body-cell-state", STATE),
-            ("item", CARD),
-        ):
+        for slot, template in (("body-cell-point", POINT), ("body-cell-state", STATE), ("item", CARD)):
             self.table.add_slot(slot, template)
         self._draw()
         self.context.on_changes(self.refresh)
@@ -264,7 +226,7 @@ class _Sweep:
             return
         self.pending = False
         try:
-            self.view = await self.context.ask(self.context.request_context.service.sweep, self.view.key)
+            self.view = await self.context.ask(self.service.sweep, self.view.key)
         except NotFoundError:
             ui.navigate.to("/sweeps")
             return
@@ -279,23 +241,12 @@ class _Sweep:
         if self.pending or self.view.state == "Running":
             await self.refresh()
 
-    # -- what is shown -----------------------------------------------------------------------------------
     def _draw(self) -> None:
-        say, view = self.context.say, self.view
-        widgets.fill(self.table, [row(say, view, point) for point in view.points])
+        view = self.view
+        widgets.fill(self.table, [row(self.say, view, point) for point in view.points])
         self._draw_chart()
-        now = (view.state, dict(view.states))
-        if now == self.drawn:
-            return
-        self.drawn = now
-        for place in (self.state, self.bar, self.buttons):
-            place.clear()
-        with self.state:
-            badge(say, view.state)
-        with self.bar:
-            progress(say, view)
-        with self.buttons:
-            self._buttons()
+        for part in self.parts:
+            part.show((view.state, dict(view.states)))
 
     def _draw_chart(self) -> None:
         shown = bool(self.axis.value) and any(point.metric is not None for point in self.view.points)
@@ -306,37 +257,31 @@ class _Sweep:
             self.chart.options.update(options)
             self.chart.update()
 
-    # -- what can be done --------------------------------------------------------------------------------
     def _buttons(self) -> None:
-        say, service, name = self.context.say, self.context.request_context.service, self.view.name
+        name = self.view.name
         with ui.element("a").classes("oarsman-link").props("download") as link:
-            ui.label(say("Results as CSV"))
+            ui.label(self.say("Results as CSV"))
         link.props["href"] = f"{PREFIX}{address(self.view.key)}/results.csv"
         if not self.context.may_change:
             return
         if self.view.state == "Running":
-            question = say("Stop what runs of {name}? Results stay, and it can be resumed.", name=name)
-            self._button(say("Stop"), "stop", lambda: self._do("stop sweep", service.stop_sweep, question, say("Stop")))
+            question = self.say("Stop what runs of {name}? Results stay, and it can be resumed.", name=name)
+            self._offer(self.say("Stop"), "stop", "stop sweep", self.service.stop_sweep, question)
         if self.view.state == "Stopped":
-            self._button(say("Resume"), "play_arrow", lambda: self._do("resume sweep", service.resume_sweep))
-        question = say("Delete {name} with all its jobs, logs and results?", name=name)
-        self._button(
-            say("Delete"),
-            "delete",
-            lambda: self._do("delete sweep", service.delete_sweep, question, say("Delete")),
-            "color=negative",
-        )
+            self._offer(self.say("Resume"), "play_arrow", "resume sweep", self.service.resume_sweep)
+        question = self.say("Delete {name} with all its jobs, logs and results?", name=name)
+        self._offer(self.say("Delete"), "delete", "delete sweep", self.service.delete_sweep, question, "color=negative")
 
-    def _button(self, word: str, icon: str, act: Callable[[], Awaitable[object]], more: str = "") -> None:
-        async def within() -> None:
-            with self.firm:
-                await act()
+    def _offer(
+        self, word: str, icon: str, what: str, act: Callable[[str], Any], question: str = "", more: str = ""
+    ) -> None:
+        """`question`: what is asked before it is done."""
 
-        ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
+        async def do() -> None:
+            if question and not await sure(self.say, question, word, grave=True):
+                return
+            if await self.context.attempt(what, self.view.key, act, self.view.key):
+                self.next_look = 0.0
+                await self.refresh()
 
-    async def _do(self, what: str, act: Callable[[str], Any], question: str = "", yes: str = "") -> None:
-        if question and not await sure(self.context.say, question, yes, grave=True):
-            return
-        if await self.context.attempt(what, self.view.key, act, self.view.key):
-            self.next_look = 0.0
-            await self.refresh()
+        self.button(word, icon, do, more)

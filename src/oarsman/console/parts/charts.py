@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
 import nicegui.elements.echart  # noqa: F401  (pages know its drawing library from then on; ours draws with it)
-from nicegui import events, ui
+from nicegui import ui
 from nicegui.element import Element
 
 from oarsman.console.parts import words
@@ -21,7 +21,7 @@ from oarsman.text.catalogue import N_
 Point = tuple[float, float]  # milliseconds or step, value
 
 
-@dataclass(slots=True)
+@dataclass
 class Panel:
     """One chart: a line per name."""
 
@@ -35,9 +35,6 @@ class Panel:
         if value is not None:
             self.lines.setdefault(line, []).append((at, value))
 
-    def told(self) -> Mapping[str, Any]:
-        return {"id": self.id, "title": self.title, "unit": self.unit, "x": self.x, "lines": self.lines}
-
 
 class Charts(Element, component="charts.js"):
     """`on_ready` is called when the browser can take points: what is sent before is lost."""
@@ -49,7 +46,7 @@ class Charts(Element, component="charts.js"):
 
     def add(self, panels: Sequence[Panel], *, whole: bool) -> None:
         """`whole`: instead of what is shown; else behind it. Panels without points are not shown."""
-        found = [panel.told() for panel in panels if panel.lines]
+        found = [vars(panel) for panel in panels if panel.lines]
         if found or whole:
             self.run_method("add", found, whole)
 
@@ -97,6 +94,16 @@ def timeline(say: Words, steps: Sequence[Step], *, ending: str = "is-reached") -
                 ui.label(words.moment(mark.time) or "–").classes("oarsman-note")
 
 
+# how a rank is -> what that is called; also the class of its colour
+CONDITIONS = {
+    "running": N_("running"),
+    "done": N_("exited with 0"),
+    "failed": N_("failed"),
+    "unknown": N_("unknown"),
+    "exited": N_("exited"),
+}
+
+
 class RankGrid(Element, component="rank_grid.js"):
     """`on_pick` is called with the rank whose cell was chosen."""
 
@@ -109,17 +116,9 @@ class RankGrid(Element, component="rank_grid.js"):
             "rank": say("Rank"),
             "behind": say("behind"),
             "nowhere": say("Host unknown"),
-            "running": say("running"),
-            "done": say("exited with 0"),
-            "failed": say("failed"),
-            "unknown": say("unknown"),
-            "exited": say("exited"),
+            **{name: say(text) for name, text in CONDITIONS.items()},
         }
-
-        def picked(event: events.GenericEventArguments) -> Any:
-            return on_pick(int(event.args))
-
-        self.on("pick", picked)
+        self.on("pick", lambda event: on_pick(int(event.args)))
 
     def show(self, ranks: Sequence[RankProgress], placed: Callable[[str], str]) -> None:
         """`placed` says what a host is called here."""
@@ -140,7 +139,7 @@ class RankGrid(Element, component="rank_grid.js"):
 
 
 def condition(one: RankProgress) -> str:
-    """One word for how a rank is; also the class of its colour."""
+    """One of CONDITIONS."""
     if one.exit_code:
         return "failed"
     if one.exit_code == 0:

@@ -19,26 +19,27 @@ from oarsman.console.parts import words
 from oarsman.console.parts.widgets import STATES, milliseconds
 from oarsman.console.parts.words import Words
 from oarsman.service.models import JobQuery, JobSummary
+from oarsman.text.catalogue import N_
 
 ROWS = 25
 NEWEST_FIRST = "-created"
-# column -> the field of a summary that it is sorted by; how long a job took is none
+# column -> what it is called, and the field of a summary that it is sorted by; how long a job took is none
 COLUMNS = {
-    "name": "name",
-    "state": "state",
-    "namespace": "namespace",
-    "type": "implementation",
-    "where": "engine",
-    "queue": "queue",
-    "priority": "priority",
-    "workers": "workers",
-    "resources": "cpus",
-    "owner": "owner",
-    "created": "created",
-    "duration": None,
+    "name": (N_("Name"), "name"),
+    "state": (N_("State"), "state"),
+    "namespace": (N_("Namespace"), "namespace"),
+    "type": (N_("Type"), "implementation"),
+    "where": (N_("Where"), "engine"),
+    "queue": (N_("Queue"), "queue"),
+    "priority": (N_("Priority"), "priority"),
+    "workers": (N_("Workers"), "workers"),
+    "resources": (N_("Resources"), "cpus"),
+    "owner": (N_("Owner"), "owner"),
+    "created": (N_("Created"), "created"),
+    "duration": (N_("Duration"), None),
 }
 USUAL_COLUMNS = tuple(name for name in COLUMNS if name != "namespace")
-_FIELDS = {field: column for column, field in COLUMNS.items() if field is not None}
+_FIELDS = {field: column for column, (_, field) in COLUMNS.items() if field is not None}
 
 
 @dataclass
@@ -104,7 +105,7 @@ class JobsWanted:
         return _FIELDS[self.sort.removeprefix("-")], self.sort.startswith("-")
 
     def sort_by(self, column: object, downwards: bool) -> None:
-        name = COLUMNS.get(column) if isinstance(column, str) else None
+        _, name = COLUMNS.get(column, ("", None)) if isinstance(column, str) else ("", None)
         self.sort = f"-{name}" if name and downwards else name or NEWEST_FIRST
         self.cursors = [None]
 
@@ -120,40 +121,26 @@ def address(key: str) -> str:
     return f"/jobs/{quote(key, safe='/', errors='replace')}"
 
 
-def titles(say: Words) -> dict[str, str]:
-    return {
-        "name": say("Name"),
-        "state": say("State"),
-        "namespace": say("Namespace"),
-        "type": say("Type"),
-        "where": say("Where"),
-        "queue": say("Queue"),
-        "priority": say("Priority"),
-        "workers": say("Workers"),
-        "resources": say("Resources"),
-        "owner": say("Owner"),
-        "created": say("Created"),
-        "duration": say("Duration"),
-    }
-
-
 def columns(say: Words, wanted: tuple[str, ...]) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "label": title,
+            "label": say(title),
             "field": name,
             "align": "left",
-            "sortable": COLUMNS[name] is not None,
+            "sortable": field is not None,
             "classes": "oarsman-figures" if name in ("workers", "created", "duration") else "",
         }
-        for name, title in titles(say).items()
+        for name, (title, field) in COLUMNS.items()
         if name in wanted
     ]
 
 
 def row(say: Words, one: JobSummary) -> dict[str, Any]:
     icon, colour = STATES.get(one.state, ("help", "is-idle"))
+    sentence = one.cause or one.message
+    why = say.of(sentence)
+    place = say("place {number}", number=one.queue_position) if one.queue_position else ""
     counts = one.started is not None and one.ended is None and one.state != "Suspended"
     return {
         "key": one.key,
@@ -164,34 +151,21 @@ def row(say: Words, one: JobSummary) -> dict[str, Any]:
         "state": say(one.state),
         "icon": icon,
         "colour": colour,
-        **_why(say, one.cause or one.message),
+        # a row cuts it short: all of it is at the pointer, and what it was in English below
+        "why": why,
+        "why_said": sentence if why == sentence else f"{why}\n{sentence}",
         "type": f"{one.implementation} {one.api_version.rpartition('/')[2]}",
         "where": say.engine(one.engine),
-        "queue": _queue(say, one),
+        "queue": " · ".join(part for part in (one.queue, place) if part),
         "priority": one.priority,
-        "workers": _workers(one),
+        # of a job that has ended none is ready any more, and nobody wants to read that
+        "workers": f"{one.workers_ready}/{one.workers}" if one.ended is None else str(one.workers),
         "resources": words.resources(say, one),
         "owner": one.owner,
         "created": words.moment(one.created)[5:-3],  # without year and seconds: rows are narrow
         "since": milliseconds(one.started) if counts and one.started is not None else None,
         "duration": words.duration(one.started, one.ended) if one.ended is not None else "",
     }
-
-
-def _why(say: Words, sentence: str) -> dict[str, str]:
-    """A row cuts it short: all of it is at the pointer, and what it was in English below."""
-    said = say.of(sentence)
-    return {"why": said, "why_said": sentence if said == sentence else f"{said}\n{sentence}"}
-
-
-def _workers(one: JobSummary) -> str:
-    """Of a job that has ended none is ready any more, and nobody wants to read that."""
-    return f"{one.workers_ready}/{one.workers}" if one.ended is None else str(one.workers)
-
-
-def _queue(say: Words, one: JobSummary) -> str:
-    place = say("place {number}", number=one.queue_position) if one.queue_position else ""
-    return " · ".join(part for part in (one.queue, place) if part)
 
 
 _LINK = '<a class="oarsman-link" :href="props.row.href">{{ props.row.name }}</a>'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from importlib import resources
 from typing import Any
@@ -61,11 +61,49 @@ def at_the_door(say: Words) -> str:
     return f"({json.dumps({text: say.of(text) for text in _AT_THE_DOOR if say.of(text) != text})})"
 
 
-def state_badge(say: Words, state: str) -> None:
-    icon, colour = STATES.get(state, ("help", "is-idle"))
+Badges = Mapping[str, tuple[str, str]]  # state -> icon and class of its colour
+
+
+def badge(say: Words, state: str, known: Badges = STATES, other: tuple[str, str] = ("help", "is-idle")) -> None:
+    icon, colour = known.get(state, other)
     with ui.element("span").classes(f"oarsman-state {colour}"):
         ui.icon(icon).props('aria-hidden="true"')
         ui.label(say(state))
+
+
+def heading(text: str, size: str = "text-subtitle1", level: int = 2) -> None:
+    ui.label(text).classes(size).props(f'role="heading" aria-level="{level}"')
+
+
+def note(text: str) -> ui.label:
+    return ui.label(text).classes("oarsman-note")
+
+
+def facts(found: Iterable[tuple[str, str]], classes: str = "oarsman-facts", of_value: str = "") -> None:
+    """Names and what they stand for; what is not known is left out."""
+    with ui.element("dl").classes(classes):
+        for name, value in found:
+            if value:
+                with ui.element("dt"):
+                    ui.label(name)
+                with ui.element("dd"):
+                    ui.label(value).classes(of_value)
+
+
+class Part:
+    """A part of a page, drawn anew only if what it shows has changed: links keep the focus of the keyboard."""
+
+    def __init__(self, place: Element, draw: Callable[[Any], None]) -> None:
+        self._place = place
+        self._draw = draw
+        self._seen: object = None
+
+    def show(self, found: object) -> None:
+        if found != self._seen:
+            self._seen = found
+            self._place.clear()
+            with self._place:
+                self._draw(found)
 
 
 async def answered(dialog: ui.dialog) -> Any:
@@ -77,27 +115,34 @@ async def answered(dialog: ui.dialog) -> Any:
             dialog.delete()
 
 
+def submit_or_cancel(
+    say: Words, dialog: ui.dialog, word: str, submit: Callable[[], Any] | None = None, *, grave: bool = False
+) -> ui.button:
+    """The last row of a dialog; `submit` is for one that does something before it closes."""
+    with ui.row():
+        ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
+        made = ui.button(word, on_click=submit or (lambda: dialog.submit(True)))
+    return made.props("unelevated no-caps" + (" color=negative" if grave else ""))
+
+
 async def sure(say: Words, question: str, word: str, *, grave: bool = False) -> bool:
     with ui.dialog() as dialog, ui.card():
         ui.label(question)
-        with ui.row():
-            ui.button(say("Cancel"), on_click=lambda: dialog.submit(False)).props("flat no-caps")
-            ui.button(word, on_click=lambda: dialog.submit(True)).props(
-                "unelevated no-caps" + (" color=negative" if grave else "")
-            )
+        submit_or_cancel(say, dialog, word, grave=grave)
     return bool(await answered(dialog))
 
 
 _ROWS = 25
 
 
-def table(key: str, columns: Mapping[str, str], *, title: str | None = None, sortable: bool = True) -> ui.table:
-    """`columns`: field -> what it is called. Paged in the browser, in words that need no language."""
-    found = [
-        {"name": name, "label": label, "field": name, "align": "left", "sortable": sortable}
-        for name, label in columns.items()
-    ]
-    made = ui.table(columns=found, rows=[], row_key=key, title=title, pagination=_ROWS)
+def columns(titles: Mapping[str, str], **more: Any) -> list[dict[str, Any]]:
+    """`titles`: field -> what it is called."""
+    return [{"name": name, "label": title, "field": name, "align": "left", **more} for name, title in titles.items()]
+
+
+def table(key: str, titles: Mapping[str, str], *, title: str | None = None, sortable: bool = True) -> ui.table:
+    """Paged in the browser, in words that need no language."""
+    made = ui.table(columns=columns(titles, sortable=sortable), rows=[], row_key=key, title=title, pagination=_ROWS)
     made.props(f"flat dense wrap-cells :rows-per-page-options=[{_ROWS}]").classes("oarsman-card w-full")
     made.props[":pagination-label"] = "(first, last, all) => `${first}–${last} / ${all}`"
     return made
@@ -145,9 +190,9 @@ class LogView(Element, component="log_view.js"):
         asked = {name: "true" if value is True else value for name, value in self._props["filter"].items()}
         return f"{self._props['url']}/download" + (f"?{urlencode(asked, doseq=True)}" if asked else "")
 
-    def look(self, *, wrap: bool | None = None, stamps: bool | None = None) -> None:
-        """How lines are shown; what is None stays as it is."""
-        self._props.update({name: on for name, on in (("wrap", wrap), ("stamps", stamps)) if on is not None})
+    def look(self, **how: bool) -> None:
+        """How lines are shown: `wrap`, `stamps`."""
+        self._props.update(how)
         self.update()
 
     def reads(self, run: str) -> None:

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
-from oarsman.console.security.database import Database, moment, text
+from oarsman.console.security.database import Database, Kept, moment, text
 from oarsman.errors import ConflictError, NotFoundError, ThrottledError, UsageError
 from oarsman.service.models import Account, Role
 from oarsman.text.sentence import Text
@@ -75,30 +75,25 @@ class Passwords:
             self._room.release()
 
 
-def check(password: str) -> None:
-    if not SHORTEST <= len(password) <= LONGEST:
-        raise UsageError(
-            LENGTH,
-            field="password",
-            hint=Text("three or four words that do not belong together are hard to guess and easy to remember"),
-        )
-
-
 T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")  # as in models.NewAccount
 
 
-class Accounts:
-    def __init__(self, database: Database, passwords: Callable[[], Passwords], now: Callable[[], datetime]) -> None:
-        self._database = database
+class Accounts(Kept):
+    def __init__(self, database: Database, now: Callable[[], datetime], passwords: Callable[[], Passwords]) -> None:
+        super().__init__(database, now)
         self._passwords = passwords
-        self._now = now
 
     def all(self) -> list[Account]:
         return [_account(row) for row in self._database.rows("SELECT * FROM accounts ORDER BY name")]
 
     def get(self, name: str) -> Account:
-        return _account(self._row(name))
+        row = self._find(name)
+        if row is None:
+            raise NotFoundError(
+                Text("there is no account of that name"), field="name", hint=Text("`oarsman users list` shows them")
+            )
+        return _account(row)
 
     def enabled(self) -> int:
         row = self._database.row("SELECT count(*) FROM accounts WHERE disabled = 0")
@@ -106,7 +101,12 @@ class Accounts:
 
     def hash(self, password: str) -> str:
         """A new password as it is kept. It takes its time: not for within a transaction, where all others wait."""
-        check(password)
+        if not SHORTEST <= len(password) <= LONGEST:
+            raise UsageError(
+                LENGTH,
+                field="password",
+                hint=Text("three or four words that do not belong together are hard to guess and easy to remember"),
+            )
         return self._passwords().hash(password)
 
     def add(self, name: str, role: Role, hashed_password: str) -> Account:
@@ -173,14 +173,6 @@ class Accounts:
         if not _NAME.fullmatch(name):  # it may hold what no database takes
             return None
         return self._database.row("SELECT * FROM accounts WHERE name = ?", (name,))
-
-    def _row(self, name: str) -> sqlite3.Row:
-        row = self._find(name)
-        if row is None:
-            raise NotFoundError(
-                Text("there is no account of that name"), field="name", hint=Text("`oarsman users list` shows them")
-            )
-        return row
 
     def _keep_an_admin(self, db: sqlite3.Connection, name: str) -> None:
         left = db.execute("SELECT 1 FROM accounts WHERE role = 'admin' AND disabled = 0 LIMIT 1").fetchone()

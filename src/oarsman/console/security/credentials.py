@@ -15,10 +15,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from oarsman.console.security.audit import plain
-from oarsman.console.security.database import Database, hashed, moment, text
+from oarsman.console.security.database import Kept, hashed, moment, plain, text
 from oarsman.errors import ConflictError, NotFoundError, UnauthenticatedError
 from oarsman.service.models import Identity, Role, Token
 from oarsman.text.sentence import Text
@@ -35,63 +34,68 @@ _SESSIONS_EACH, _TOKENS_EACH, _LINKS = 50, 200, 20
 _WITH_ACCOUNT = "LEFT JOIN accounts ON accounts.name = account"
 
 
-@dataclass(frozen=True, slots=True)
-class Holder:
+class Holder(NamedTuple):
     """Whose a credential is. Without an account: the owner of this machine, who can read and write the file itself."""
 
     identity: Identity
     account: str | None
 
 
-class Sessions:
-    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
-        self._database = database
-        self._now = now
+class _Sessions(Kept):
+    """They end when they are idle or old, and the oldest of somebody who has too many."""
 
-    def open(self, name: str, account: str | None) -> str:
-        """Always a new one: a value that somebody brought along never becomes a session."""
-        secret = secrets.token_urlsafe(32)
-        now = text(self._now())
+    table: str
+    counted_by: str  # the column that says whose they are
+    found: str  # all that is known of one hash, with when it `expires`
+
+    def _open(self, secret: str, **values: object) -> str:
+        now = self._now()
+        row = {"hash": hashed(secret), **values, "opened": text(now), "seen": text(now)}
+        same = f"FROM {self.table} WHERE {self.counted_by} IS ?1"
         with self._database.transaction() as db:
-            self._purge(db)
             db.execute(
-                "INSERT INTO sessions (hash, account, name, opened, seen) VALUES (?, ?, ?, ?, ?)",
-                (hashed(secret), account, name, now, now),
+                f"DELETE FROM {self.table} WHERE seen <= ? OR opened <= ?", (text(now - IDLE), text(now - LONGEST))
             )
             db.execute(
-                "DELETE FROM sessions WHERE account IS ?1 AND rowid NOT IN"
-                " (SELECT rowid FROM sessions WHERE account IS ?1 ORDER BY opened DESC, rowid DESC LIMIT ?2)",
-                (account, _SESSIONS_EACH),
+                f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", [*row.values()]
+            )
+            db.execute(
+                f"DELETE {same} AND rowid NOT IN (SELECT rowid {same} ORDER BY opened DESC, rowid DESC LIMIT ?2)",
+                (values[self.counted_by], _SESSIONS_EACH),
             )
         return secret
 
-    def holder(self, hash: bytes, *, note: bool = True) -> Holder | None:
+    def _row(self, hash: bytes, *, note: bool) -> sqlite3.Row | None:
         """`note`: this is a use, which keeps the session from ending of idleness."""
-        row = self._database.row(
-            f"SELECT sessions.*, role, disabled FROM sessions {_WITH_ACCOUNT} WHERE hash = ?", (hash,)
-        )
-        now = self._now()
+        row, now = self._database.row(self.found, (hash,)), self._now()
         if row is None or now >= moment(row["seen"]) + IDLE or now >= moment(row["opened"]) + LONGEST:
+            return None
+        if row["expires"] is not None and now >= moment(row["expires"]):
             return None
         if note and now >= moment(row["seen"]) + _NOTED_EVERY:
             with self._database.transaction() as db:
-                db.execute("UPDATE sessions SET seen = ? WHERE hash = ?", (text(now), hash))
-        return _holder(row, row["name"])
+                db.execute(f"UPDATE {self.table} SET seen = ? WHERE hash = ?", (text(now), hash))
+        return row
 
     def close(self, hash: bytes) -> None:
         with self._database.transaction() as db:
-            db.execute("DELETE FROM sessions WHERE hash = ?", (hash,))
-
-    def _purge(self, db: sqlite3.Connection) -> None:
-        now = self._now()
-        db.execute("DELETE FROM sessions WHERE seen <= ? OR opened <= ?", (text(now - IDLE), text(now - LONGEST)))
+            db.execute(f"DELETE FROM {self.table} WHERE hash = ?", (hash,))
 
 
-class Tokens:
-    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
-        self._database = database
-        self._now = now
+class Sessions(_Sessions):
+    table, counted_by = "sessions", "account"
+    found = f"SELECT sessions.*, role, disabled, NULL AS expires FROM sessions {_WITH_ACCOUNT} WHERE hash = ?"
 
+    def open(self, name: str, account: str | None) -> str:
+        """Always a new one: a value that somebody brought along never becomes a session."""
+        return self._open(secrets.token_urlsafe(32), account=account, name=name)
+
+    def holder(self, hash: bytes, *, note: bool = True) -> Holder | None:
+        row = self._row(hash, note=note)
+        return _holder(row, row["name"]) if row is not None else None
+
+
+class Tokens(Kept):
     def make(self, owner: str, account: str | None, *, note: str = "", days: int | None = None) -> tuple[Token, str]:
         """The token and its secret, which nobody can show again."""
         now = self._now()
@@ -144,11 +148,7 @@ class Tokens:
         return token
 
 
-class Links:
-    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
-        self._database = database
-        self._now = now
-
+class Links(Kept):
     def make(self, name: str) -> str:
         """A key that is good once, for ten minutes; a session of the machine's owner comes of it."""
         key = secrets.token_urlsafe(32)
@@ -201,12 +201,9 @@ def _token(row: sqlite3.Row) -> Token:
 
 
 _NONCE = 12
-_EACH = 50
-_NOTED_EVERY_SECONDS = 60
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(NamedTuple):
     name: str
     token: bytes
 
@@ -234,52 +231,26 @@ def _key(secret: str) -> bytes:
     return hmac.digest(secret.encode(), b"oarsman: the token of a cluster session", "sha256")
 
 
-class ClusterSessions:
+class ClusterSessions(_Sessions):
     """Of people whom only a cluster knows. Each keeps the token that it acts with, sealed.
 
     The key is made of the cookie's value, of which the file has only a hash. Neither the file nor, once the session is
     gone from it, the cookie is enough to get the token; and a server that starts anew still knows its sessions.
     """
 
-    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
-        self._database = database
-        self._now = now
+    table, counted_by = "cluster_sessions", "name"
+    found = "SELECT * FROM cluster_sessions WHERE hash = ?"
 
     def open(self, name: str, token: str, expires: datetime | None) -> str:
         secret = secrets.token_urlsafe(32)
-        now = text(self._now())
+        sealed, until = seal(secret, name, token), text(expires) if expires else None
         with self._database.transaction() as db:
-            db.execute(
-                "DELETE FROM cluster_sessions WHERE seen <= ? OR opened <= ? OR expires <= ?",
-                (text(self._now() - IDLE), text(self._now() - LONGEST), now),
-            )
-            db.execute(
-                "INSERT INTO cluster_sessions (hash, name, sealed, opened, seen, expires) VALUES (?, ?, ?, ?, ?, ?)",
-                (hashed(secret), name, seal(secret, name, token), now, now, text(expires) if expires else None),
-            )
-            db.execute(
-                "DELETE FROM cluster_sessions WHERE name = ?1 AND rowid NOT IN"
-                " (SELECT rowid FROM cluster_sessions WHERE name = ?1 ORDER BY opened DESC, rowid DESC LIMIT ?2)",
-                (name, _EACH),
-            )
-        return secret
+            db.execute("DELETE FROM cluster_sessions WHERE expires <= ?", (text(self._now()),))
+            return self._open(secret, name=name, sealed=sealed, expires=until)
 
     def find(self, hash: bytes, *, note: bool = True) -> Sealed | None:
-        """`note`: this is a use, which keeps the session from ending of idleness."""
-        row = self._database.row("SELECT * FROM cluster_sessions WHERE hash = ?", (hash,))
-        now = self._now()
-        if row is None or now >= moment(row["seen"]) + IDLE or now >= moment(row["opened"]) + LONGEST:
-            return None
-        if row["expires"] is not None and now >= moment(row["expires"]):
-            return None
-        if note and (now - moment(row["seen"])).total_seconds() >= _NOTED_EVERY_SECONDS:
-            with self._database.transaction() as db:
-                db.execute("UPDATE cluster_sessions SET seen = ? WHERE hash = ?", (text(now), hash))
-        return Sealed(row["name"], row["sealed"])
-
-    def close(self, hash: bytes) -> None:
-        with self._database.transaction() as db:
-            db.execute("DELETE FROM cluster_sessions WHERE hash = ?", (hash,))
+        row = self._row(hash, note=note)
+        return Sealed(row["name"], row["sealed"]) if row is not None else None
 
 
 GOOD_SECONDS = 60.0
@@ -329,7 +300,8 @@ class ClusterTokens:
         """`count` is called before a token is looked at for the first time, and may refuse; `uncount` if it is good."""
         verdict = self._of(hashed(token))
         with verdict.lock:
-            if not self._is_fresh(verdict):
+            lasts = GOOD_SECONDS if verdict.known is not None else BAD_SECONDS
+            if verdict.asked is None or self._clock() - verdict.asked >= lasts:
                 first = verdict.asked is None
                 if first:
                     count()
@@ -350,12 +322,6 @@ class ClusterTokens:
         verdict = self._of(hashed(token))
         with verdict.lock:
             verdict.asked = float("-inf")
-
-    def _is_fresh(self, verdict: _Verdict) -> bool:
-        if verdict.asked is None:
-            return False
-        lasts = GOOD_SECONDS if verdict.known is not None else BAD_SECONDS
-        return self._clock() - verdict.asked < lasts
 
     def _of(self, hash: bytes) -> _Verdict:
         with self._lock:

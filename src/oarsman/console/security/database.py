@@ -1,4 +1,4 @@
-"""The console's own file: who may come in, apart from the jobs."""
+"""The console's own file: who may come in, apart from the jobs; and who did what, from where."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import hashlib
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 
-from oarsman.errors import StoreError
+from oarsman.errors import StoreError, UsageError
+from oarsman.service.models import AuditEntry, AuditPage
 from oarsman.text.sentence import Text
 
 _SCHEMAS = ("schema.sql", "schema-2.sql", "schema-3.sql")  # one per version, each made of the one before
 _SCHEMA_VERSION = len(_SCHEMAS)
+KEPT = 100_000  # entries of the audit log; the schema refuses to delete what is younger
+_LONGEST = 300
 
 
 class Database:
@@ -71,16 +75,12 @@ class Database:
                 self._db.execute("BEGIN IMMEDIATE")
                 yield self._db
                 self._db.execute("COMMIT")
-            except sqlite3.OperationalError as error:
-                self._roll_back()
-                raise StoreError(Text("the accounts cannot be written: {why}", why=error)) from error
-            except BaseException:
-                self._roll_back()
+            except BaseException as error:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                if isinstance(error, sqlite3.OperationalError):
+                    raise StoreError(Text("the accounts cannot be written: {why}", why=error)) from error
                 raise
-
-    def _roll_back(self) -> None:
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[sqlite3.Row]:
         with self._lock:
@@ -107,3 +107,55 @@ def text(moment: datetime) -> str:
 
 def moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
+
+
+class Kept:
+    """What is kept in some tables of the file."""
+
+    def __init__(self, database: Database, now: Callable[[], datetime]) -> None:
+        self._database = database
+        self._now = now
+
+
+class Audit(Kept):
+    """Entries are only added; the oldest make room for new ones beyond a bound."""
+
+    def note(self, who: str, address: str, what: str, about: str = "", outcome: str = "ok") -> None:
+        entry = [plain(value) for value in (who, address, what, about, outcome)]
+        with self._database.transaction() as db:
+            added = db.execute(
+                "INSERT INTO audit (time, who, address, what, about, outcome) VALUES (?, ?, ?, ?, ?, ?)",
+                (text(self._now()), *entry),
+            )
+            db.execute("DELETE FROM audit WHERE id <= ?", ((added.lastrowid or 0) - KEPT,))
+
+    def page(self, *, limit: int = 100, cursor: str | None = None) -> AuditPage:
+        """Newest first. The cursor is the last entry's number: what is added meanwhile moves nothing."""
+        if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+            raise UsageError(
+                Text("this is not a cursor of the audit log"), field="cursor", hint=Text("hand back what `next` was")
+            )
+        before = int(cursor) if cursor is not None else None
+        rows = self._database.rows(
+            "SELECT * FROM audit WHERE ?1 IS NULL OR id < ?1 ORDER BY id DESC LIMIT ?2", (before, limit + 1)
+        )
+        items = [
+            AuditEntry(
+                **{name: row[name] for name in AuditEntry.model_fields if name != "time"}, time=moment(row["time"])
+            )
+            for row in rows[:limit]
+        ]
+        return AuditPage(items=items, next=str(rows[limit - 1]["id"]) if len(rows) > limit else None)
+
+
+def plain(value: str) -> str:
+    """One line of a bounded length in which nothing moves a cursor, breaks a line or turns the direction of text."""
+    shown = "".join(_plain(char) for char in value[: _LONGEST + 1])
+    return shown if len(value) <= _LONGEST and len(shown) <= 2 * _LONGEST else shown[: 2 * _LONGEST] + "..."
+
+
+def _plain(char: str) -> str:
+    """Backslashes are spelled too, or a text could pretend to have been something else."""
+    kind = unicodedata.category(char)
+    disturbs = char == "\\" or kind[0] == "C" or kind in ("Zl", "Zp")
+    return char.encode("unicode_escape", "surrogatepass").decode("ascii") if disturbs else char

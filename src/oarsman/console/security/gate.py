@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -20,6 +20,7 @@ from oarsman.errors import ForbiddenError, ThrottledError, UnauthenticatedError,
 from oarsman.service.models import Account, Identity, Role
 from oarsman.text.sentence import Text
 
+T = TypeVar("T")
 HEADER = "X-Oarsman"
 HOW_TO_GET_A_TOKEN = Text("`kubectl create token NAME` prints one for a service account")
 WRONG_PASSWORD = Text("name or password is wrong")
@@ -61,10 +62,6 @@ class Gate:
         self._throttle = Throttle(clock)
         store.links.serve_at(site.address)  # for links that the command prints
 
-    # -- whose a request is --------------------------------------------------------------------------
-    def identify(self, request: HTTPConnection, *, header_needed: bool = True) -> Identity:
-        return self.caller(request, header_needed=header_needed).identity
-
     def caller(self, request: HTTPConnection, *, header_needed: bool = True) -> Caller:
         """Raises UnauthenticatedError or ForbiddenError. For requests and for web sockets.
 
@@ -88,7 +85,8 @@ class Gate:
         """Whether what they showed is still good and still says the same; for streams that last. No use is noted."""
         if caller.token is not None:
             lasts = caller.way == "token" or self.store.cluster_sessions.find(caller.hash, note=False) is not None
-            return lasts and self._name(caller.address, caller.token) == caller.identity.name
+            known = self._ask_cluster(caller.address, caller.token) if lasts else None
+            return known is not None and known.name == caller.identity.name
         found = self._holder(caller.way, caller.hash, note=False)
         return found is not None and found.identity == caller.identity
 
@@ -115,18 +113,14 @@ class Gate:
 
     def _of_cluster(self, request: HTTPConnection, way: Literal["session", "token"], token: str, hash: bytes) -> Caller:
         """Somebody whom only the cluster knows; a session whose token it has taken back ends."""
-        name = self._name(address(request), token)
-        if name is None:
+        known = self._ask_cluster(address(request), token)
+        if known is None:
             if way == "session":
                 self.store.cluster_sessions.close(hash)
             raise UnauthenticatedError(
                 Text("the cluster does not accept this token, or no longer"), hint=HOW_TO_GET_A_TOKEN
             )
-        return Caller(Identity(name=name, role=Role.CLUSTER), None, way, address(request), hash, token)
-
-    def _name(self, where: str, token: str) -> str | None:
-        known = self._ask_cluster(where, token)
-        return known.name if known is not None else None
+        return Caller(Identity(name=known.name, role=Role.CLUSTER), None, way, address(request), hash, token)
 
     def _ask_cluster(self, where: str, token: str) -> KnownToken | None:
         if self.cluster is None:
@@ -170,44 +164,42 @@ class Gate:
                 hint=Text("programs had better use an API token"),
             )
 
-    # -- coming in and leaving -----------------------------------------------------------------------
     def log_in(self, request: HTTPConnection, name: str, password: str) -> tuple[Identity, str]:
         """Who it is, and the new cookie's value. Slow on purpose: not for an event loop."""
         self._refuse_others_pages(request, header_needed=True, origin_needed=False)
         where = address(request)
-        self._throttle.begin(where, name)
 
         def enter(account: Account) -> tuple[Identity, str]:
             secret = self._fresh_session(request, account.name, account.name)
             self.store.audit.note(account.name, where, "login")
             return Identity(name=account.name, role=account.role), secret
 
-        try:
-            entered = self.store.accounts.log_in(name, password, enter)
-        except ThrottledError:
-            self._throttle.take_back(where, name)
-            raise
+        entered = self._with_password(where, name, password, enter)
         if entered is None:
             self.store.audit.note(name, where, "login", outcome="refused")
             raise UnauthenticatedError(WRONG_PASSWORD)
-        self._throttle.succeeded(where, name)
         return entered
+
+    def _with_password(self, where: str, name: str, password: str, then: Callable[[Account], T]) -> T | None:
+        """What `then` makes for the account; None: name or password is wrong, which counts as a guess."""
+        self._throttle.begin(where, name)
+        try:
+            found = self.store.accounts.log_in(name, password, then)
+        except ThrottledError:
+            self._throttle.take_back(where, name)
+            raise
+        if found is not None:
+            self._throttle.succeeded(where, name)
+        return found
 
     def change_password(self, request: HTTPConnection, current: str, new: str) -> str:
         """The new cookie's value: every other session of the account ends. Slow on purpose."""
         caller = self.caller(request)
         if caller.account is None or caller.way == "token":
             raise ForbiddenError(NO_PASSWORD)
-        self._throttle.begin(caller.address, caller.account)
-        try:
-            known = self.store.accounts.log_in(caller.account, current, lambda account: account.name)
-        except ThrottledError:
-            self._throttle.take_back(caller.address, caller.account)
-            raise
-        if known is None:
+        if self._with_password(caller.address, caller.account, current, lambda account: account.name) is None:
             self.store.audit.note(caller.account, caller.address, "change password", outcome="refused")
             raise ForbiddenError(NOT_THE_PASSWORD, field="current")
-        self._throttle.succeeded(caller.address, caller.account)
         password = self.store.accounts.hash(new)
         with self.store.together():
             self.store.accounts.change(caller.account, hashed_password=password)
@@ -269,7 +261,6 @@ class Gate:
         """An address that opens the console once, as the owner of this machine; for the terminal alone."""
         return link(self.site.address, self.store.links.make(current_user()))
 
-    # -- the cookie ----------------------------------------------------------------------------------
     def give_cookie(self, response: Response, secret: str) -> None:
         response.set_cookie(
             self.site.cookie,

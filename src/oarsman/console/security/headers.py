@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from oarsman.console.api import problems
 from oarsman.console.settings import Site
 from oarsman.service.models import ProblemDetails
 from oarsman.text.sentence import Text
@@ -55,17 +55,21 @@ class SecurityHeaders:
                 self._add(MutableHeaders(scope=message), scope["path"])
             await send(message)
 
-        if self._is_for_us(Headers(scope=scope)):
+        hosts = Headers(scope=scope).getlist("host")
+        if len(hosts) == 1 and self._site.answers_to(hosts[0]):
             await self._app(scope, receive, with_headers)
         elif scope["type"] == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await _misdirected()(scope, receive, with_headers)
-
-    def _is_for_us(self, headers: Headers) -> bool:
-        hosts = headers.getlist("host")
-        return len(hosts) == 1 and self._site.answers_to(hosts[0])
+            misdirected = ProblemDetails(
+                title="Misdirected Request",
+                status=421,
+                code="misdirected",
+                detail=Text("this server does not go by that name"),
+                hint=Text("start it with --public-name NAME if it should"),
+            )
+            await problems.answer(misdirected)(scope, receive, with_headers)
 
     def _add(self, headers: MutableHeaders, path: str) -> None:
         is_api = path == "/api" or path.startswith("/api/")
@@ -74,15 +78,3 @@ class SecurityHeaders:
         headers["Content-Security-Policy"] = API_POLICY if is_api else PAGES_POLICY
         if is_api or path.startswith("/login"):
             headers["Cache-Control"] = "no-store"
-
-
-def _misdirected() -> Response:
-    problem = ProblemDetails(
-        title="Misdirected Request",
-        status=421,
-        code="misdirected",
-        detail=Text("this server does not go by that name"),
-        hint=Text("start it with --public-name NAME if it should"),
-    )
-    body = problem.model_dump_json(by_alias=True, exclude_none=True)
-    return Response(body, status_code=421, media_type="application/problem+json")

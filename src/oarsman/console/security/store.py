@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from oarsman.console.security.accounts import Accounts, Passwords
-from oarsman.console.security.audit import Audit
 from oarsman.console.security.credentials import ClusterSessions, Links, Sessions, Tokens
-from oarsman.console.security.database import Database
+from oarsman.console.security.database import Audit, Database, Kept
 from oarsman.errors import ConflictError, UsageError
 from oarsman.text.sentence import Text
 
@@ -21,28 +20,22 @@ _LONGEST_ADDRESS = 4000
 _MOST = 100
 
 
-@dataclass(frozen=True, slots=True)
-class SavedView:
+class SavedView(NamedTuple):
     name: str
     address: str  # the query of the jobs page
 
 
-@dataclass(frozen=True, slots=True)
-class Person:
+class Person(NamedTuple):
     """`account` None: the owner of this machine, or somebody whom only the cluster knows."""
 
     account: str | None
     name: str
 
 
-class SavedViews:
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
+class SavedViews(Kept):
     def all(self, person: Person) -> list[SavedView]:
         rows = self._database.rows(
-            "SELECT name, address FROM views WHERE account IS ?1 AND who = ?2 ORDER BY name",
-            (person.account, person.name),
+            "SELECT name, address FROM views WHERE account IS ? AND who = ? ORDER BY name", person
         )
         return [SavedView(row["name"], row["address"]) for row in rows]
 
@@ -60,35 +53,30 @@ class SavedViews:
                 raise ConflictError(
                     Text("there are {count} saved views already", count=_MOST), hint=Text("delete one first")
                 )
-            db.execute(
-                "INSERT INTO views (account, who, name, address) VALUES (?, ?, ?, ?)",
-                (person.account, person.name, view.name, view.address),
-            )
+            db.execute("INSERT INTO views (account, who, name, address) VALUES (?, ?, ?, ?)", (*person, *view))
 
     def remove(self, person: Person, name: str) -> None:
         with self._database.transaction() as db:
-            db.execute(
-                "DELETE FROM views WHERE account IS ? AND who = ? AND name = ?", (person.account, person.name, name)
-            )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+            db.execute("DELETE FROM views WHERE account IS ? AND who = ? AND name = ?", (*person, name))
 
 
 class ConsoleStore:
     def __init__(
-        self, path: Path, *, now: Callable[[], datetime] = _now, passwords: Callable[[], Passwords] = Passwords
+        self,
+        path: Path,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        passwords: Callable[[], Passwords] = Passwords,
     ) -> None:
         """`passwords` is called when the first one is needed: its package is heavy and not always there."""
         self._database = Database(path)
-        self.accounts = Accounts(self._database, cache(passwords), now)
+        self.accounts = Accounts(self._database, now, cache(passwords))
         self.sessions = Sessions(self._database, now)
         self.cluster_sessions = ClusterSessions(self._database, now)
         self.tokens = Tokens(self._database, now)
         self.links = Links(self._database, now)
         self.audit = Audit(self._database, now)
-        self.views = SavedViews(self._database)
+        self.views = SavedViews(self._database, now)
 
     def together(self) -> AbstractContextManager[object]:
         """What is written inside is written whole or not at all: a deed, and that it was done."""

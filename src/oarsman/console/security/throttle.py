@@ -67,18 +67,13 @@ class Throttle:
         address, name = network(address), name if name is None else name.casefold()
         with self._lock:
             now = self._clock()
-            counted = [self._of(self._addresses, address, now)]
+            counted = self._counted(address, name, now)
             wait = counted[0].wait(now, _ADDRESS)
-            if name is not None:
-                of_account = self._of(self._accounts, name, now)
-                if (address, name) not in self._welcome:
-                    wait = max(wait, of_account.wait(now, _ACCOUNT))
-                counted += [of_account, self._of(self._pairs, (address, name), now)]
+            if name is not None and (address, name) not in self._welcome:
+                wait = max(wait, counted[1].wait(now, _ACCOUNT))
             if wait > 0:
                 raise ThrottledError(
-                    TOO_MANY,
-                    retry_after=wait,
-                    hint=Text("try again in {seconds} seconds", seconds=math.ceil(wait)),
+                    TOO_MANY, retry_after=wait, hint=Text("try again in {seconds} seconds", seconds=math.ceil(wait))
                 )
             for failures in counted:
                 failures.count += 1
@@ -88,11 +83,7 @@ class Throttle:
         """The attempt was none: nothing was looked at."""
         address, name = network(address), name if name is None else name.casefold()
         with self._lock:
-            now = self._clock()
-            counted = [self._of(self._addresses, address, now)]
-            if name is not None:
-                counted += [self._of(self._accounts, name, now), self._of(self._pairs, (address, name), now)]
-            for failures in counted:
+            for failures in self._counted(address, name, self._clock()):
                 failures.count = max(failures.count - 1, 0)
 
     def succeeded(self, address: str, name: str) -> None:
@@ -107,6 +98,13 @@ class Throttle:
             self._welcome.move_to_end((address, name))
             while len(self._welcome) > self._bound:
                 self._welcome.popitem(last=False)
+
+    def _counted(self, address: str, name: str | None, now: float) -> list[_Failures]:
+        """Of the address, and of the account and both together."""
+        counted = [self._of(self._addresses, address, now)]
+        if name is not None:
+            counted += [self._of(self._accounts, name, now), self._of(self._pairs, (address, name), now)]
+        return counted
 
     def _of(self, known: OrderedDict[K, _Failures], key: K, now: float) -> _Failures:
         found = known.get(key)

@@ -165,14 +165,11 @@ class Control:
         except ValueError:
             same = False
         if not same:
-            self._offer(value)
+            # a text may say what nobody offered; then it is offered
+            if isinstance(self.element, ui.select) and (value or "") not in self.element.options:
+                self.element.set_options({**dict(self.element.options), str(value): str(value)})
             self.element.value = _spelled(self.question, value)
         self.complain(None)
-
-    def _offer(self, value: Any) -> None:
-        """A text may say what nobody offered; then it is offered."""
-        if isinstance(self.element, ui.select) and (value or "") not in self.element.options:
-            self.element.set_options({**dict(self.element.options), str(value): str(value)})
 
     def complain(self, message: str | None) -> None:
         """What the server says of it; what the reader has to mend first stays in view."""
@@ -240,7 +237,8 @@ def _meaning(question: Question, shown: Any) -> Any:
     if question.kind == "number":
         return None if shown in (None, "") else int(shown)
     if question.kind == "words":
-        return _plain(_words(shown or ""))
+        # a backslash at the end of a line goes on, as everybody writes it; so does a plain line break
+        return _plain(shlex.split((shown or "").replace("\\\n", " ")))
     if question.kind == "pairs":
         return _plain(dict(_pair(line) for line in _lines(shown)))
     if question.kind == "volumes":
@@ -264,11 +262,6 @@ def _spelled(question: Question, value: Any) -> Any:
     if question.kind == "choice":
         return value or ""
     return "" if value is None else str(value)
-
-
-def _words(shown: str) -> list[str]:
-    """A backslash at the end of a line goes on, as everybody writes it; so does a plain line break."""
-    return shlex.split(shown.replace("\\\n", " "))
 
 
 def _lines(shown: str | None) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from nicegui import ui
 
-from oarsman.console.pages.context import PageContext
+from oarsman.console.pages.page import PageContext
 from oarsman.errors import ManifestError, NotFoundError, OarsmanError, UserError
 from oarsman.manifest import documents, form, to_yaml
 from oarsman.service import JobService
@@ -97,13 +97,9 @@ async def _free(service: JobService, key: str, copies: Iterable[str]) -> AsyncIt
 
 
 async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
-    say, service = context.say, context.request_context.service
+    say, service = context.say, context.service
     templates = {one.name: one for one in await context.ask(service.templates)}
     jobs = await context.ask(service.jobs, JobQuery(limit=_OFFERED))
-
-    def from_template(name: str | None) -> None:
-        if name in templates:
-            begin_with(templates[name].manifest)
 
     async def from_job(key: str | None) -> None:
         if key:
@@ -123,7 +119,7 @@ async def show(context: PageContext, begin_with: Callable[[str], None]) -> None:
         ui.select(
             {name: say(one.title) for name, one in templates.items()},
             label=say("Template"),
-            on_change=lambda event: from_template(event.value),
+            on_change=lambda event: begin_with(templates[event.value].manifest) if event.value in templates else None,
         ).props("outlined dense options-dense").classes("w-64")
         ui.select(
             [one.key for one in jobs.items],

@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from oarsman.console.parts.fields import YamlEditor
-from oarsman.console.parts.widgets import said
+from oarsman.console.parts.widgets import note, said
 from oarsman.console.parts.words import Words
 from oarsman.service.models import FitView, PreviewView, ProblemView
 from oarsman.text import units
@@ -117,7 +117,7 @@ class Outlook:
                         ui.label(say(name))
                     with ui.element("dd"):
                         ui.label(value).classes("oarsman-code" if name == "Launch command" else "")
-        ui.label(self.arithmetic).classes("oarsman-note")
+        note(self.arithmetic)
         if found.placement:
             machines = found.fit.machines if found.fit is not None else {}
             with ui.expansion(say("Ranks on each host")).classes("w-full"):

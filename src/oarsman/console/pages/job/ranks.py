@@ -10,8 +10,9 @@ from nicegui import ui
 
 from oarsman.console.pages.job.tabs import Tab
 from oarsman.console.parts import widgets, words
-from oarsman.console.parts.charts import RankGrid, condition
-from oarsman.service.models import JobView, RankProgress, UsagePoint
+from oarsman.console.parts.charts import CONDITIONS, RankGrid, condition
+from oarsman.console.parts.widgets import note
+from oarsman.service.models import RankProgress, UsagePoint
 from oarsman.text import units
 from oarsman.text.catalogue import N_
 
@@ -26,64 +27,59 @@ class RanksTab(Tab):
     on_pick: Callable[[int], None]
 
     def build(self) -> None:
-        say = self.context.say
-        self.nothing = ui.label(say("Where the ranks run is not known yet.")).classes("oarsman-note")
+        self.nothing = note(self.say("Where the ranks run is not known yet."))
         self.known = ui.column().classes("w-full items-stretch")
         with self.known:
             with ui.column().classes("oarsman-card w-full items-stretch"):
                 self._legend()
-                self.grid = RankGrid(say, lambda rank: self.on_pick(rank))
+                self.grid = RankGrid(self.say, self.on_pick)
                 self.stragglers = ui.label().classes("is-wait")
             titles = {
-                "host": say("Host"),
-                "state": say("State"),
-                "ranks": say("Ranks"),
-                "cpu": say("CPU"),
-                "memory": say("Memory"),
-                "exit": say("Exit code"),
+                "host": self.say("Host"),
+                "state": self.say("State"),
+                "ranks": self.say("Ranks"),
+                "cpu": self.say("CPU"),
+                "memory": self.say("Memory"),
+                "exit": self.say("Exit code"),
             }
-            self.workers = widgets.table("host", titles, title=say("Workers"))
+            self.workers = widgets.table("host", titles, title=self.say("Workers"))
             titles = {
-                "rank": say("Rank"),
-                "host": say("Host"),
-                "state": say("State"),
-                "exit": say("Exit code"),
-                "step": say("Step"),
-                "lines": say("Lines"),
-                "last": say("Last output"),
-                "behind": say("Behind"),
+                "rank": self.say("Rank"),
+                "host": self.say("Host"),
+                "state": self.say("State"),
+                "exit": self.say("Exit code"),
+                "step": self.say("Step"),
+                "lines": self.say("Lines"),
+                "last": self.say("Last output"),
+                "behind": self.say("Behind"),
             }
-            self.each = widgets.table("rank", titles, title=say("Ranks"))
+            self.each = widgets.table("rank", titles, title=self.say("Ranks"))
 
     def _legend(self) -> None:
-        say = self.context.say
         with ui.row().classes("items-center oarsman-note"):
-            for colour, text in (
-                ("is-running", say("running")),
-                ("is-done", say("exited with 0")),
-                ("is-failed", say("failed")),
-                ("is-unknown", say("unknown")),
-                ("is-running is-behind", say("behind")),
-            ):
+            shown = {f"is-{name}": self.say(CONDITIONS[name]) for name in ("running", "done", "failed", "unknown")}
+            for colour, text in {**shown, "is-running is-behind": self.say("behind")}.items():
                 with ui.row().classes("items-center no-wrap gap-1"):
                     ui.element("span").classes(f"oarsman-cell oarsman-cell-small {colour}").props('aria-hidden="true"')
                     ui.label(text)
             ui.space()
-            ui.label(say("A click on a rank shows its log."))
+            ui.label(self.say("A click on a rank shows its log."))
 
     async def refresh(self) -> None:
-        service = self.context.request_context.service
-        progress = await self.context.ask(service.progress, self.key)
-        ranks = progress.ranks or _as_known(self.job)
+        progress = await self.context.ask(self.service.progress, self.key)
+        # where no line of them was read, what the job itself says of its ranks
+        ranks = progress.ranks or [
+            RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in self.job.ranks
+        ]
         lately = datetime.now(UTC) - _NOW
-        usage = {} if self.ended else newest(await self.context.ask(service.usage, self.key, since=lately))
+        usage = {} if self.ended else newest(await self.context.ask(self.service.usage, self.key, since=lately))
         self.nothing.set_visibility(not ranks and not usage)
         self.known.set_visibility(bool(ranks or usage))
         self.grid.show(ranks, self._placed)
-        behind = [f"{one.rank} ({self.context.say.of(one.behind)})" for one in ranks if one.behind]
+        behind = [f"{one.rank} ({self.say.of(one.behind)})" for one in ranks if one.behind]
         named = ", ".join(behind[:_NAMED]) + (" …" if len(behind) > _NAMED else "")
         self.stragglers.set_visibility(bool(behind))
-        self.stragglers.set_text(self.context.say("{count} behind: {named}", count=len(behind), named=named))
+        self.stragglers.set_text(self.say("{count} behind: {named}", count=len(behind), named=named))
         widgets.fill(self.workers, self._worker_rows(ranks, usage))
         widgets.fill(self.each, [self._rank_row(one) for one in ranks])
 
@@ -91,7 +87,7 @@ class RanksTab(Tab):
         return {
             "rank": one.rank,
             "host": self._placed(one.host),
-            "state": self._word(condition(one)),
+            "state": self.say(CONDITIONS[condition(one)]),
             "exit": _code(one.exit_code),
             "step": "" if one.step is None else f"{one.step:g}",
             "lines": one.lines,
@@ -111,7 +107,7 @@ class RanksTab(Tab):
         exits = [one.exit_code for one in ranks if one.exit_code is not None]
         return {
             "host": self._placed(host),
-            "state": self._word("running" if state == "unknown" and used is not None else state),
+            "state": self.say(CONDITIONS["running" if state == "unknown" and used is not None else state]),
             "ranks": ranges(one.rank for one in ranks),
             "cpu": f"{used.cpu_percent:.0f} %" if used is not None else "",
             "memory": units.size(used.memory_bytes) if used is not None else "",
@@ -122,20 +118,6 @@ class RanksTab(Tab):
         """With the machine it is on, where that has another name."""
         machine = self.job.machines.get(host)
         return f"{host} ({machine})" if machine else host
-
-    def _word(self, state: str) -> str:
-        say = self.context.say
-        return {
-            "running": say("running"),
-            "done": say("exited with 0"),
-            "exited": say("exited"),
-            "failed": say("failed"),
-        }.get(state, say("unknown"))
-
-
-def _as_known(job: JobView) -> list[RankProgress]:
-    """What the job itself says of its ranks, where no line of them was read."""
-    return [RankProgress(rank=r.rank, host=r.host, state=r.state, exit_code=r.exit_code) for r in job.ranks]
 
 
 def newest(points: Iterable[UsagePoint]) -> dict[str, UsagePoint]:

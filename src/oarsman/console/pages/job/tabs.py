@@ -6,28 +6,28 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 from nicegui import ui
 
-from oarsman.console.pages.context import PageContext
+from oarsman.console.pages.page import PageContext, Shown
 from oarsman.console.parts import widgets, words
 from oarsman.console.parts.charts import Charts, Panel
-from oarsman.console.parts.widgets import LogView
+from oarsman.console.parts.widgets import LogView, note
 from oarsman.console.parts.words import Words
-from oarsman.service.models import AttemptView, JobView, MetricSeries, Progress, UsagePoint
+from oarsman.service.models import JobView, MetricSeries, Progress, UsagePoint
 from oarsman.status.words import ENDED
 from oarsman.text.catalogue import N_
 
 
-class Tab(ABC):
+class Tab(Shown, ABC):
     """`name` is its title, and in the address. One that `follows` also changes while the job itself does not."""
 
     name: str
     follows = False
 
     def __init__(self, context: PageContext, key: str, job: JobView) -> None:
-        self.context = context
+        super().__init__(context)
         self.key = key
         self.job = job
 
@@ -55,22 +55,25 @@ class Events(Tab):
     name = N_("Events")
 
     def build(self) -> None:
-        say = self.context.say
-        titles = {"time": say("Time"), "reason": say("Reason"), "count": say("Count"), "message": say("Message")}
+        titles = {
+            "time": self.say("Time"),
+            "reason": self.say("Reason"),
+            "count": self.say("Count"),
+            "message": self.say("Message"),
+        }
         self.table = widgets.table("id", titles, sortable=False)
         self.table.add_slot("body-cell-reason", _REASON)
         self.table.add_slot("body-cell-message", _MESSAGE)
 
     async def refresh(self) -> None:
-        say = self.context.say
-        found = await self.context.ask(self.context.request_context.service.events, self.key)
+        found = await self.context.ask(self.service.events, self.key)
         rows = [
             {
                 "id": number,
                 "time": words.moment(event.time),
-                "reason": say.of(event.reason),
+                "reason": self.say.of(event.reason),
                 "count": event.count,
-                "message": say.of(event.message),
+                "message": self.say.of(event.message),
                 "reason_said": event.reason,
                 "message_said": event.message,
                 "warning": event.severity == "Warning",
@@ -87,13 +90,12 @@ class Manifest(Tab):
     name = N_("YAML")
 
     def build(self) -> None:
-        say = self.context.say
         with ui.row().classes("items-center w-full"):
-            self.which = ui.toggle({_GIVEN: say("As given"), _COMPLETED: say("As completed")}, value=_GIVEN)
+            self.which = ui.toggle({_GIVEN: self.say("As given"), _COMPLETED: self.say("As completed")}, value=_GIVEN)
             self.which.props("no-caps dense").on_value_change(self.refresh)
             ui.space()
-            ui.button(say("Copy"), icon="content_copy", on_click=self._copy).props("outline dense no-caps")
-            ui.button(say("Download"), icon="download", on_click=self._download).props("outline dense no-caps")
+            ui.button(self.say("Copy"), icon="content_copy", on_click=self._copy).props("outline dense no-caps")
+            ui.button(self.say("Download"), icon="download", on_click=self._download).props("outline dense no-caps")
         self.text = ui.codemirror("", language="YAML", theme="githubLight", line_wrapping=True)
         self.text.classes("oarsman-card oarsman-yaml w-full").disable()
 
@@ -107,15 +109,12 @@ class Manifest(Tab):
 
     async def _copy(self) -> None:
         """A browser refuses on an address that is neither this machine's nor protected; then nothing was copied."""
-        say = self.context.say
         text = json.dumps(self.chosen)
         copied = await ui.run_javascript(
             f"try {{ await navigator.clipboard.writeText({text}); return true }} catch {{ return false }}"
         )
-        if copied:
-            ui.notify(say("Copied."), type="positive")
-        else:
-            ui.notify(say("The browser does not allow copying here; download it instead."), type="warning")
+        refused = self.say("The browser does not allow copying here; download it instead.")
+        ui.notify(self.say("Copied.") if copied else refused, type="positive" if copied else "warning")
 
     def _download(self) -> None:
         ending = "completed.yaml" if self.which.value == _COMPLETED else "yaml"
@@ -127,6 +126,7 @@ _ALL, _LAUNCHER = "all", "launcher"
 
 class Log(Tab):
     name = N_("Logs")
+    view: LogView
 
     def build(self) -> None:
         self.wanted: dict[str, Any] = {}
@@ -134,8 +134,11 @@ class Log(Tab):
         with ui.row().classes("items-center w-full q-gutter-sm"):
             self._which()
             ui.space()
-            self._how()
-        self.view = LogView(self.context.say, self.key, self._run).classes("w-full")
+            ui.checkbox(self.say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
+            ui.checkbox(self.say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
+            with ui.element("a").classes("oarsman-link").props("download") as self.link:
+                ui.label(self.say("Download"))
+        self.view = LogView(self.say, self.key, self._run).classes("w-full")
         self.link.props["href"] = self.view.download
 
     @property
@@ -143,35 +146,26 @@ class Log(Tab):
         return f"{self.job.summary.uid}/{self.job.summary.attempt}"
 
     def _which(self) -> None:
-        say = self.context.say
-        self.attempt = ui.select([], label=say("Attempt"), on_change=lambda e: self._change(attempt=e.value or None))
+        self.attempt = ui.select(
+            [], label=self.say("Attempt"), on_change=lambda e: self._change(attempt=e.value or None)
+        )
         self.attempt.props("outlined dense options-dense").classes("w-44")
-        self.source = ui.select(self._sources(), value=_ALL, label=say("From"), with_input=True)
+        self.source = ui.select(self._sources(), value=_ALL, label=self.say("From"), with_input=True)
         self.source.props("outlined dense options-dense").classes("w-40")
-        self.source.on_value_change(lambda e: self._from(e.value))
-        self.rank = ui.number(say("Rank"), min=0, precision=0)
+        self.source.on_value_change(
+            lambda e: self._change(launcher=e.value == _LAUNCHER, worker=e.value if isinstance(e.value, int) else None)
+        )
+        self.rank = ui.number(self.say("Rank"), min=0, precision=0)
         self.rank.props("outlined dense clearable debounce=300").classes("w-28")
         self.rank.on_value_change(lambda e: self._change(rank=None if e.value is None else int(e.value)))
-        ui.input(say("Search"), on_change=lambda e: self._change(search=e.value)).props(
+        ui.input(self.say("Search"), on_change=lambda e: self._change(search=e.value)).props(
             "outlined dense clearable debounce=300"
         )
-        ui.checkbox(say("Only errors"), on_change=lambda e: self._change(stream="err" if e.value else None))
-
-    def _how(self) -> None:
-        say = self.context.say
-        ui.checkbox(say("Times"), on_change=lambda e: self.view.look(stamps=e.value))
-        ui.checkbox(say("Wrap"), value=True, on_change=lambda e: self.view.look(wrap=e.value))
-        self.link = ui.element("a").classes("oarsman-link").props("download")
-        with self.link:
-            ui.label(say("Download"))
+        ui.checkbox(self.say("Only errors"), on_change=lambda e: self._change(stream="err" if e.value else None))
 
     def _sources(self) -> dict[Any, str]:
-        say = self.context.say
-        workers = {number: say("Worker {number}", number=number) for number in range(self.job.summary.workers)}
-        return {_ALL: say("Everybody"), _LAUNCHER: say("Launcher only"), **workers}
-
-    def _from(self, chosen: Any) -> None:
-        self._change(launcher=chosen == _LAUNCHER, worker=chosen if isinstance(chosen, int) else None)
+        workers = {number: self.say("Worker {number}", number=number) for number in range(self.job.summary.workers)}
+        return {_ALL: self.say("Everybody"), _LAUNCHER: self.say("Launcher only"), **workers}
 
     def _change(self, **part: Any) -> None:
         self.wanted.update(part)
@@ -186,31 +180,29 @@ class Log(Tab):
     async def refresh(self) -> None:
         self.view.reads(self._run)
         self.attempt.set_visibility(len(self.job.attempts) > 1)
-        attempts = {0: self.context.say("Newest"), **{one.number: self._called(one) for one in self.job.attempts}}
+        attempts = {0: self.say("Newest")}
+        for one in self.job.attempts:
+            attempts[one.number] = f"{one.number} · {self.say(one.outcome or 'Running')}"
         if attempts != self.attempt.options:
             chosen = self.attempt.value
             self.attempt.set_options(attempts, value=chosen if chosen in attempts else 0)
         if (sources := self._sources()) != self.source.options:
             self.source.set_options(sources, value=self.source.value if self.source.value in sources else _ALL)
 
-    def _called(self, one: AttemptView) -> str:
-        return f"{one.number} · {self.context.say(one.outcome or 'Running')}"
-
 
 class MetricsTab(Tab):
     name = N_("Metrics")
     follows = True
+    ready = False  # the browser can take points: what is sent before is lost
+    shown: object = None
 
     def build(self) -> None:
-        say = self.context.say
-        self.ready = False
-        self.shown: object = None
         with ui.row().classes("items-center w-full"):
-            self.axis = ui.toggle({"step": say("By step"), "time": say("By time")}, value="step")
+            self.axis = ui.toggle({"step": self.say("By step"), "time": self.say("By time")}, value="step")
             self.axis.props("no-caps dense").on_value_change(self.refresh)
-            self.partly = ui.label(say("The log is long: only parts of it were read.")).classes("oarsman-note")
-        empty = say("No line names a number again and again, such as `loss: 0.25` or `120 images/sec`.")
-        self.charts = Charts(say, empty, self._begin).classes("w-full")
+            self.partly = note(self.say("The log is long: only parts of it were read."))
+        empty = self.say("No line names a number again and again, such as `loss: 0.25` or `120 images/sec`.")
+        self.charts = Charts(self.say, empty, self._begin).classes("w-full")
 
     async def _begin(self) -> None:
         self.ready, self.shown = True, None
@@ -219,12 +211,12 @@ class MetricsTab(Tab):
     async def refresh(self) -> None:
         if not self.ready:
             return
-        found: Progress = await self.context.ask(self.context.request_context.service.progress, self.key)
+        found: Progress = await self.context.ask(self.service.progress, self.key)
         self.partly.set_visibility(not found.complete)
         if (found.series, self.axis.value) != self.shown:
             self.shown = (found.series, self.axis.value)
             by_time = self.axis.value == "time"
-            self.charts.add(panels(self.context.say, found.series, by_time=by_time), whole=True)
+            self.charts.add(panels(self.say, found.series, by_time=by_time), whole=True)
 
 
 def panels(say: Words, series: Iterable[MetricSeries], *, by_time: bool) -> list[Panel]:
@@ -237,15 +229,12 @@ def panels(say: Words, series: Iterable[MetricSeries], *, by_time: bool) -> list
         stepped = not by_time and all(point.step is not None for one in lines for point in one.points)
         panel = Panel(name, name, "number", "step" if stepped else "time")
         for one in lines:
-            _draw(panel, say("Rank {rank}", rank=one.rank) if one.rank is not None else "", one, panel.x)
+            line = say("Rank {rank}", rank=one.rank) if one.rank is not None else ""
+            for point in one.points:
+                at = point.step if stepped and point.step is not None else round(point.time.timestamp() * 1000)
+                panel.add(line, at, point.value)
         found.append(panel)
     return found
-
-
-def _draw(panel: Panel, line: str, series: MetricSeries, x: Literal["time", "step"]) -> None:
-    for point in series.points:
-        at = point.step if x == "step" and point.step is not None else round(point.time.timestamp() * 1000)
-        panel.add(line, at, point.value)
 
 
 _STRAGGLE = timedelta(minutes=1)  # not every engine measures all hosts at the same moment
@@ -260,7 +249,7 @@ class Usage(Tab):
         self.ready = False
         self.uid = self.job.summary.uid
         self.newest: dict[str, datetime] = {}
-        self.charts = Charts(self.context.say, self.context.say("Nothing was measured yet."), self._begin)
+        self.charts = Charts(self.say, self.say("Nothing was measured yet."), self._begin)
         self.charts.classes("w-full")
 
     async def _begin(self) -> None:
@@ -275,12 +264,12 @@ class Usage(Tab):
             self.charts.clear_all()
         whole = not self.newest
         since = None if whole else max(self.newest.values()) - _STRAGGLE
-        found = await self.context.ask(self.context.request_context.service.usage, self.key, since=since)
+        found = await self.context.ask(self.service.usage, self.key, since=since)
         found = [point for point in found if point.host not in self.newest or point.time > self.newest[point.host]]
         if whole and self.newest:
             return  # somebody else was quicker
         self.newest.update({point.host: point.time for point in sorted(found, key=lambda point: point.time)})
-        self.charts.add(usage_panels(self.context.say, thinned(found) if whole else found), whole=whole)
+        self.charts.add(usage_panels(self.say, thinned(found) if whole else found), whole=whole)
 
 
 def usage_panels(say: Words, points: Iterable[UsagePoint]) -> list[Panel]:

@@ -1,0 +1,257 @@
+"""What every page stands on: who looks at it, in which language, through which service; and what it has around it."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import quote
+
+from fastapi import Request
+from fastapi.responses import RedirectResponse
+from nicegui import Client, background_tasks, ui
+
+from oarsman.console.console import Console, RequestContext
+from oarsman.console.parts import widgets
+from oarsman.console.parts.words import COOKIE, Words
+from oarsman.errors import OarsmanError, UnauthenticatedError
+from oarsman.service.models import Role
+from oarsman.text.catalogue import LANGUAGES, N_, of_browser
+
+ICON = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><rect width='32' height='32' rx='7' fill='#0b6e99'/>"
+    "<path d='M7 25 22 8' stroke='#fff' stroke-width='3' stroke-linecap='round'/>"
+    "<ellipse cx='23.5' cy='7.5' rx='3' ry='5' transform='rotate(42 23.5 7.5)' fill='#fff'/>"
+    "<path d='M5 21q4-3 8 0t8 0 6 0' stroke='#9ad1e8' stroke-width='2' fill='none'/></svg>"
+)
+_PATHS = (
+    ("/", "dashboard", N_("Overview")),
+    ("/jobs", "view_list", N_("Jobs")),
+    ("/create", "add_circle", N_("New job")),
+    ("/sweeps", "grid_view", N_("Sweeps")),
+    ("/hosts", "dns", N_("Hosts and queue")),
+    ("/environments", "inventory_2", N_("Environments")),
+)
+P = ParamSpec("P")
+T = TypeVar("T")
+_AT_MOST_EVERY = 0.5  # seconds; however fast jobs change, nobody reads faster
+_STILL_HERE_SECONDS = 30.0  # after which somebody who sees no changes is asked for again
+
+
+@dataclass(frozen=True, slots=True)
+class PageContext(RequestContext):
+    say: Words
+    client: Client  # their browser's page
+    namespace: str | None = None  # that the page is about
+
+    @property
+    def name(self) -> str:
+        return self.service.identity.name
+
+    @property
+    def may_change(self) -> bool:
+        """In the namespace of the page, or anywhere: by one's role, and by what a cluster allows."""
+        if self.service.identity.role is Role.VIEWER:
+            return False
+        return self.backend.rights.may_change(self.namespace)
+
+    async def ask(self, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """An answer, of the service or (with `asyncio.to_thread`) of the console's own store.
+
+        A page stays open for days. Whoever is no longer who opened it is not answered: what they began ends here, and
+        the page is asked for anew, which leads to the login page or shows what their new role may see.
+        """
+        if await asyncio.to_thread(self.still_holds):
+            return await question(*args, **kwargs)
+        if not self.client.is_deleted:
+            with self.client:
+                ui.navigate.reload()
+        raise asyncio.CancelledError
+
+    async def attempt(
+        self, what: str, about: str, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> bool:
+        """Something that changes something: noted, and told if it was refused. Whether it was done."""
+        try:
+            await self.ask(question, *args, **kwargs)
+        except OarsmanError as error:
+            await self.note(what, about, error.code)
+            _tell(self.say, error)
+            return False
+        await self.note(what, about)
+        return True
+
+    async def tried(self, question: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """What came of something that notes itself; None: it was refused, which was told."""
+        try:
+            return await self.ask(question, *args, **kwargs)
+        except OarsmanError as error:
+            _tell(self.say, error)
+            return None
+
+    async def _shown(self, refresh: Callable[[], Awaitable[Any]] | None) -> bool:
+        """False: the cluster has shown them out. Who was shown out here is not answered, and does not come back."""
+        try:
+            await self.ask(asyncio.sleep, 0)
+            if refresh is not None:
+                await refresh()
+        except UnauthenticatedError:  # the cluster was quicker to say so
+            self.console.gate.doubt(self.caller)
+            return False
+        except OarsmanError as error:  # a cluster that does not answer, or refuses, has shown nobody out
+            _tell(self.say, error)
+        return True
+
+    def on_changes(self, refresh: Callable[[], Awaitable[Any]], *, only: str | None = None) -> None:
+        """Calls `refresh` when jobs have changed (or the one with that key), until the page is closed."""
+        client = ui.context.client
+        subscription = self.backend.job_index.subscribe()
+
+        async def follow() -> None:
+            try:
+                await client.connected()
+                while not client.is_deleted:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(subscription.changed.wait(), _STILL_HERE_SECONDS)
+                    told = subscription.take() if subscription.changed.is_set() else None
+                    concerned = told is not None and (only is None or told.reset or only in told.keys)
+                    with client:
+                        if not await self._shown(refresh if concerned else None):
+                            ui.navigate.to("/login")
+                            return
+                    await asyncio.sleep(_AT_MOST_EVERY)
+            finally:
+                subscription.close()
+
+        task = background_tasks.create(follow(), name="changes of jobs")
+        client.on_delete(task.cancel)
+
+
+def _tell(say: Words, error: OarsmanError) -> None:
+    ui.notify(say.refusal(error), type="negative", multi_line=True)
+
+
+def spoken(request: Request) -> Words:
+    return Words(of_browser(request.cookies.get(COOKIE), request.headers.get("accept-language", "")))
+
+
+class Shown:
+    """A page or a part of one: it speaks and asks as whoever looks at it."""
+
+    firm: ui.element  # a place that is never drawn anew: what a handler says or opens goes there
+
+    def __init__(self, context: PageContext) -> None:
+        self.context = context
+        self.say = context.say
+        self.service = context.service
+
+    def button(self, word: str, icon: str, act: Callable[[], Awaitable[object]], more: str = "") -> None:
+        async def within() -> None:
+            with self.firm:
+                await act()
+
+        ui.button(word, icon=icon, on_click=within).props(f"outline dense no-caps {more}")
+
+
+class Page(Shown, ABC):
+    """Made anew for everybody who opens it."""
+
+    path: str
+    title = ""  # in the catalogue; without one, the page is about one thing and has its name
+    with_query = False  # whoever has to log in first comes back to what they asked, not only to the page
+
+    @abstractmethod
+    async def show(self, request: Request) -> None: ...
+
+
+def register(console: Console, kind: type[Page]) -> None:
+    """For those who are in; others go to the login page first, and come back."""
+
+    @ui.page(kind.path)
+    async def shown(request: Request) -> RedirectResponse | None:
+        try:
+            caller = console.gate.caller(request)
+            namespace = request.path_params.get("namespace")
+            context = PageContext.of(
+                console, request, caller, say=spoken(request), client=ui.context.client, namespace=namespace
+            )
+        except UnauthenticatedError:
+            query = f"?{request.url.query}" if kind.with_query and request.url.query else ""
+            back = quote(f"{request.scope['path']}{query}", safe="/")
+            return RedirectResponse("/login" + (f"?to={back}" if back != "/" else ""))
+        name = context.say(kind.title) if kind.title else request.path_params["name"]
+        with _frame(context, kind.path.partition("/{")[0], name):
+            await kind(context).show(request)
+        return None
+
+
+def key_of(request: Request) -> str:
+    """Of the thing that a page is about."""
+    return "{namespace}/{name}".format(**request.path_params)
+
+
+@contextmanager
+def _frame(context: PageContext, place: str, title: str) -> Iterator[None]:
+    say = context.say
+    _basics(say, title)
+    with ui.header().classes("oarsman-header items-center"):
+        ui.link("Oarsman", "/").classes("oarsman-brand")
+        with ui.element("nav").classes("row no-wrap oarsman-nav").props(f'aria-label="{say("Pages")}"'):
+            for address, icon, name in _PATHS:
+                if address == "/create" and not context.may_change:
+                    continue
+                with ui.link(target=address).classes("oarsman-place" + (" is-here" if address == place else "")):
+                    ui.icon(icon).props('aria-hidden="true"')
+                    ui.label(say(name))
+        ui.space()
+        _theme(say)
+        _language(say)
+        with ui.link(target="/account").classes("oarsman-place oarsman-guest").props(f'aria-label="{say("Account")}"'):
+            ui.icon("person").props('aria-hidden="true"')
+            ui.label(context.name)
+    with ui.column().classes("oarsman-page"):
+        yield
+
+
+@contextmanager
+def bare(say: Words, title: str) -> Iterator[None]:
+    """For those who are not in yet."""
+    _basics(say, title)
+    with ui.column().classes("absolute-center items-stretch oarsman-card oarsman-login"):
+        yield
+    with ui.row().classes("fixed-top-right q-ma-md"):
+        _theme(say)
+        _language(say)
+
+
+def _basics(say: Words, title: str) -> None:
+    ui.page_title(f"{title} · Oarsman")
+    ui.colors(primary=widgets.PRIMARY)
+    ui.add_css(widgets.CSS)
+    ui.run_javascript(f"document.documentElement.lang = '{'zh-CN' if say.language == 'zh' else 'en'}'")
+
+
+def _language(say: Words) -> None:
+    other = say.other
+    remember = f"document.cookie = '{COOKIE}={other}; path=/; max-age=31536000; samesite=lax'; location.reload()"
+    button = ui.button(LANGUAGES[other], on_click=lambda: ui.run_javascript(remember))
+    button.props("flat dense no-caps").classes("oarsman-quiet").props["lang"] = other
+
+
+def _theme(say: Words) -> None:
+    dark = ui.dark_mode()
+    ui.on("oarsman-theme", lambda event: dark.set_value({"dark": True, "light": False}.get(event.args)))
+    button = ui.button(icon="contrast").props(f'flat dense round aria-label="{say("Light or dark")}"')
+    button.classes("oarsman-quiet").on("click", js_handler=_SWITCH_THEME)
+    ui.run_javascript(f"emitEvent('oarsman-theme', localStorage.getItem('{_THEME}') || '')")
+
+
+_THEME = "oarsman-theme"
+_SWITCH_THEME = f"""() => {{
+    const dark = !document.body.classList.contains('body--dark');
+    localStorage.setItem('{_THEME}', dark ? 'dark' : 'light');
+    emitEvent('oarsman-theme', dark ? 'dark' : 'light');
+}}"""
