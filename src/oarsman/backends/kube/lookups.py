@@ -186,19 +186,31 @@ async def why_silent(kube: Kube, namespace: str) -> str:
 _CHANGES: Final = ("create", "patch", "delete")
 
 
-async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
-    """Whether the asker may do that with MPIJobs there; without a namespace: in all of them."""
-    attributes = {"group": names.GROUP, "resource": names.PLURAL, "verb": verb}
-    if namespace:
-        attributes["namespace"] = namespace
+async def allowed(
+    kube: Kube,
+    verb: str,
+    group: str,
+    resource: str,
+    subresource: str = "",
+    namespace: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> bool:
+    """Whether the asker may do that; without a namespace: in all of them."""
+    asked = {"namespace": namespace, "group": group, "resource": resource, "subresource": subresource, "verb": verb}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": attributes},
+        "spec": {"resourceAttributes": {name: value for name, value in asked.items() if value}},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     answer = await kube.raw("POST", path, body=body, headers=headers)
     return bool(answer.get("status", {}).get("allowed"))
+
+
+async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
+    """The same, of MPIJobs."""
+    return await allowed(kube, verb, names.GROUP, names.PLURAL, "", namespace, headers=headers)
 
 
 async def may_change(kube: Kube, namespaces: Sequence[str | None]) -> bool:
