@@ -20,6 +20,7 @@ from oarsman.errors import ConflictError, ManifestError, NotFoundError, Problem,
 from oarsman.job.environment import BuildLog, EnvironmentRecord, EnvironmentWanted, State, digest_of
 from oarsman.job.job import Job
 from oarsman.job.observed import Admission
+from oarsman.portal import in_thread
 from oarsman.store.environments import INTERRUPTED, NAME, Contents, NamedEnvironment, Result, Shelf, pin, pinned
 from oarsman.store.jobs import StoredJob
 from oarsman.store.paths import Paths
@@ -42,13 +43,16 @@ class LocalEnvironments:
         self._user = user
 
     # -- looking -------------------------------------------------------------------------------------
+    @in_thread
     def list(self) -> Sequence[EnvironmentRecord]:
         users = self._users()
         return [self._record(named, users) for named in self._shelf.all()]
 
+    @in_thread
     def get(self, name: str) -> EnvironmentRecord:
         return self._record(self._named(name), self._users())
 
+    @in_thread
     def log(self, name: str, *, after: int = 0) -> BuildLog:
         contents = self._shelf.contents(self._named(name).digest)
         under_way = state_of(contents)[0] in ("Waiting", "Building")  # asked first: what is read then is all there is
@@ -103,6 +107,7 @@ class LocalEnvironments:
         )
 
     # -- changing ------------------------------------------------------------------------------------
+    @in_thread
     def put(self, wanted: EnvironmentWanted, *, owner: str | None = None) -> EnvironmentRecord:
         if not NAME.fullmatch(wanted.name):
             raise UsageError(
@@ -123,7 +128,7 @@ class LocalEnvironments:
             )
             self._build(self._shelf.contents(digest), wanted, python, named)
             self._tidy()
-        return self.get(wanted.name)
+        return self._record(named, self._users())
 
     def _build(self, contents: Contents, wanted: EnvironmentWanted, python: str, named: NamedEnvironment) -> None:
         """The name is written while the lock is held, so that nobody sees it without its build."""
@@ -137,6 +142,7 @@ class LocalEnvironments:
             if lock is not None:
                 os.close(lock)
 
+    @in_thread
     def delete(self, name: str) -> None:
         with self._shelf.alone():
             self._named(name)

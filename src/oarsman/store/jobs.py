@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from oarsman.errors import ConflictError, NotFoundError, StoreError
+from oarsman.job.state import EventRecord
 from oarsman.text.sentence import Text, dump, load
 
 T = TypeVar("T")
@@ -60,16 +61,6 @@ class StoredJob:
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredEvent:
-    first_time: datetime
-    time: datetime
-    severity: str
-    reason: str
-    message: str
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -277,10 +268,10 @@ class JobStore:
     def uids(self) -> set[str]:
         return {row[0] for row in self._db.execute("SELECT uid FROM jobs")}
 
-    def events(self, uid: str) -> list[StoredEvent]:
+    def events(self, uid: str) -> list[EventRecord]:
         rows = self._db.execute("SELECT * FROM events WHERE uid = ? ORDER BY id", (uid,))
         return [
-            StoredEvent(
+            EventRecord(
                 first_time=_time(row["first_time"]),
                 time=_time(row["time"]),
                 severity=row["severity"],

@@ -5,12 +5,11 @@ And what a server refused, as the user's mistake that it is.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from oarsman import names
 from oarsman.control.operator_settings import LEASE_NAME
@@ -63,9 +62,11 @@ def started(pod: Pod, container: str) -> bool:
 
 def ended(pod: Pod, container: str) -> bool:
     """For good: nothing is written any more. A container that failed may be started again in its pod."""
-    if (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed"):
-        return True
-    return "terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never"
+    return is_over(pod) or ("terminated" in _state(pod, container) and pod["spec"].get("restartPolicy") == "Never")
+
+
+def is_over(pod: Pod) -> bool:
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
 
 
 def began(pod: Pod, container: str) -> str:
@@ -82,9 +83,6 @@ def _state(pod: Pod, container: str, which: str = "state") -> Mapping[str, Any]:
     return {}
 
 
-_ENDED = ("Succeeded", "Failed")
-
-
 async def lacks(kube: Kube, namespace: str) -> bool:
     """Whether the cluster is known not to have the namespace. Those who may not see namespaces are told nothing."""
     try:
@@ -94,18 +92,6 @@ async def lacks(kube: Kube, namespace: str) -> bool:
     except Forbidden:
         pass
     return False
-
-
-async def workers_left(kube: Kube, job: Job) -> int:
-    """How many worker pods of the job live and are to stay."""
-    try:
-        found = await kube.list(resources.PODS, job.namespace, labels=selector(job, "worker"))
-    except Forbidden:
-        return 0
-    return sum(
-        "deletionTimestamp" not in pod["metadata"] and (pod.get("status") or {}).get("phase") not in _ENDED
-        for pod in found
-    )
 
 
 _INSTALL = Text("`oarsman install --image IMAGE` sets one up; `oarsman doctor --on kube` looks closer")
@@ -147,14 +133,6 @@ def _leader(item: dict[str, Any]) -> Leader:
     )
 
 
-async def served(kube: Kube, namespace: str) -> bool | None:
-    """Whether an operator is there that looks after jobs of the namespace; None if this user may not look."""
-    try:
-        return any(leader.alive and leader.serves(namespace) for leader in await leaders(kube))
-    except Forbidden:
-        return None
-
-
 async def why_silent(kube: Kube, namespace: str) -> str:
     """For a job that nobody has looked at."""
     try:
@@ -183,9 +161,6 @@ async def why_silent(kube: Kube, namespace: str) -> str:
 
 
 # -- what somebody may do with jobs, asked in their own name ------------------------------------------
-_CHANGES: Final = ("create", "patch", "delete")
-
-
 async def allowed(
     kube: Kube,
     verb: str,
@@ -211,15 +186,6 @@ async def allowed(
 async def may(kube: Kube, verb: str, namespace: str | None, *, headers: Mapping[str, str] | None = None) -> bool:
     """The same, of MPIJobs."""
     return await allowed(kube, verb, names.GROUP, names.PLURAL, "", namespace, headers=headers)
-
-
-async def may_change(kube: Kube, namespaces: Sequence[str | None]) -> bool:
-    """Anything at all, in any of them. What exactly is refused says why when it is tried."""
-    asked = [may(kube, verb, namespace) for namespace in namespaces for verb in _CHANGES]
-    return any(await asyncio.gather(*asked))
-
-
-_OURS = f"{names.PLURAL}.{names.GROUP}"
 
 
 @contextmanager
@@ -252,10 +218,6 @@ def in_plain_words(access: Access) -> Iterator[None]:
         raise
 
 
-def not_installed() -> OarsmanError:
-    return UnsupportedError(Text("the cluster has no MPIJobs"), hint=Text("run `oarsman install --image IMAGE`"))
-
-
 def no_namespace(place: str) -> OarsmanError:
     hint = Text("make it: {command}", command=f"kubectl create namespace {place}")
     return NotFoundError(Text("there is no namespace {space} on this cluster", space=place), hint=hint)
@@ -263,8 +225,7 @@ def no_namespace(place: str) -> OarsmanError:
 
 def _not_found(error: NotFound) -> OarsmanError:
     if error.message.startswith("namespaces "):
-        place = error.message.split('"')[1] if '"' in error.message else "NAME"
-        return no_namespace(place)
-    if _OURS in error.message:
+        return no_namespace(error.message.split('"')[1] if '"' in error.message else "NAME")
+    if f"{names.PLURAL}.{names.GROUP}" in error.message:
         return NotFoundError(Text("there is no such job: {why}", why=error.message))
-    return not_installed()
+    return UnsupportedError(Text("the cluster has no MPIJobs"), hint=Text("run `oarsman install --image IMAGE`"))

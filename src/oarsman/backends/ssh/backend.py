@@ -18,6 +18,7 @@ from oarsman.engines.hosts.ssh.inventory_file import find, load
 from oarsman.job.job import Job
 from oarsman.manifest import job_from_document
 from oarsman.plan.capacity.amounts import Capacity
+from oarsman.portal import in_thread
 from oarsman.store.paths import Paths
 
 
@@ -35,9 +36,10 @@ class SshBackend(StoredBackend):
     def inventory(self) -> Path:
         return find(self._given).absolute()
 
-    async def check(self) -> None:
+    @in_thread
+    def check(self) -> None:
         """Raises what is wrong with the inventory, before somebody relies on it."""
-        await asyncio.to_thread(lambda: load(self.inventory))
+        load(self.inventory)
 
     def _wanted(self, job: Job) -> Job:
         """With the hosts it is for."""
@@ -63,11 +65,12 @@ class SshBackend(StoredBackend):
         facts = await self.inventory_facts()
         return await asyncio.to_thread(lambda: capacity.hosts(facts, self._unsettled(), datetime.now(UTC), self._paths))
 
-    async def held(self) -> Mapping[str, Capacity]:
+    @in_thread
+    def held(self) -> Mapping[str, Capacity]:
         """What jobs have of each host, without asking any of them."""
         from oarsman.backends.ssh import capacity
 
-        return await asyncio.to_thread(lambda: capacity.held(self._unsettled(), datetime.now(UTC), self._paths))
+        return capacity.held(self._unsettled(), datetime.now(UTC), self._paths)
 
     async def fit(self, document: Mapping[str, Any], *, owner: str | None = None) -> Fit:
         from oarsman.backends.ssh import capacity
