@@ -206,13 +206,14 @@ def ssh_hosts(
     paths: Paths, concerned: Callable[[str], None], environments: Attaching
 ) -> tuple[HostsEngine, AdmissionControl]:
     known = known_inventories(paths)
-
-    def placed(job: Job) -> Mapping[str, str]:
-        spec = find_spec(paths.job(job.uid))
-        return spec.placement if spec is not None else {}
-
     engine = HostsEngine(job_folder=paths.job, run_folder=paths.job_run, transport=SshTransport(known))
-    return engine, AdmissionControl(hosts, known.of, concerned, placed, environments)
+    return engine, AdmissionControl(hosts, known.of, concerned, partial(placement_of, paths), environments)
+
+
+def placement_of(paths: Paths, job: Job) -> Mapping[str, str]:
+    """Where its members were when it was last prepared."""
+    spec = find_spec(paths.job(job.uid))
+    return spec.placement if spec is not None else {}
 
 
 def known_inventories(paths: Paths) -> KnownInventories:

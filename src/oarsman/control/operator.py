@@ -67,9 +67,7 @@ class Operator:
             rest=_REST,
             finish_within=settings.shutdown_seconds,
         )
-        metrics.queue_depth.set_function(
-            lambda: len(self.queue)
-        )  # asked at each scrape; the last leader counts
+        metrics.queue_depth.set_function(lambda: len(self.queue))  # asked at each scrape; the last leader counts
 
     async def run(self) -> None:
         """Until cancelled; a turn that is under way is finished first, if it does not take too long."""

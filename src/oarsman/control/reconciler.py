@@ -106,14 +106,6 @@ class EngineSite:
     admission: AdmissionPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class _KnownJob:
-    """The last valid form of a job, and the newest version that was looked at."""
-
-    version: Hashable
-    job: Job
-
-
 Tried = Callable[[str], Awaitable[Result]]
 
 
@@ -149,7 +141,7 @@ class Reconciler(Generic[Stored]):
         self._workers = workers
         self._rest = rest
         self._finish_within = finish_within
-        self._known: dict[str, _KnownJob] = {}
+        self._known: dict[str, tuple[Hashable, Job]] = {}  # the newest version looked at, the last valid form
         self._ended: OrderedDict[str, None] = OrderedDict()  # those of them that will hardly be asked for again
 
     def knows(self, key: str) -> bool:
@@ -301,9 +293,9 @@ class Reconciler(Generic[Stored]):
     def _job_of(self, record: Record[Stored]) -> Job:
         """Built once per version. A job that has begun is looked after although an edit, or a newer release, makes it
         invalid."""
-        known = self._known.get(record.key)
-        if known is not None and known.version == record.version:
-            return known.job
+        version, known = self._known.get(record.key, (None, None))
+        if known is not None and version == record.version:
+            return known
         document = self._records.document(record)
         try:
             job = self._records.identified(record, job_from_document(document))
@@ -312,12 +304,12 @@ class Reconciler(Generic[Stored]):
             if last is None:
                 raise
             job = last
-        self._known[record.key] = _KnownJob(record.version, job)
+        self._known[record.key] = record.version, job
         return job
 
-    def _last_valid(self, record: Record[Stored], known: _KnownJob | None, document: Mapping[str, Any]) -> Job | None:
-        if known is not None and known.job.uid == record.uid:
-            return known.job
+    def _last_valid(self, record: Record[Stored], known: Job | None, document: Mapping[str, Any]) -> Job | None:
+        if known is not None and known.uid == record.uid:
+            return known
         begun = record.status.start_time is not None or bool(record.status.attempts)
         job = salvaged(document) if begun else None
         return self._records.identified(record, job) if job is not None else None

@@ -38,7 +38,7 @@ class LocalBackend(StoredBackend):
         from oarsman.backends.local import capacity
 
         answer = self._in_its_environment(job).admission
-        found = capacity.fit(job, self._unsettled(), datetime.now(UTC))
+        found = replace(capacity.this_machine().fit(job, self._unsettled(), datetime.now(UTC)), machines={})
         return found if answer is None else replace(found, now=False, reason=answer.reason)
 
     @in_thread

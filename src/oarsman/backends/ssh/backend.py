@@ -78,9 +78,8 @@ class SshBackend(StoredBackend):
         job = job_from_document(document)
         answer = (await asyncio.to_thread(self._in_its_environment, job)).admission
         facts = await self.inventory_facts(_inventory(job))
-        found = await asyncio.to_thread(
-            lambda: capacity.fit(job, owner or "", facts, self._unsettled(), datetime.now(UTC), self._paths)
-        )
+        site, job = capacity.site(facts.machines(), self._paths), replace(job, owner=owner or "")
+        found = await asyncio.to_thread(lambda: site.fit(job, self._unsettled(), datetime.now(UTC)))
         return found if answer is None else replace(found, now=False, reason=answer.reason, machines={})
 
     def refusals(self, job: Job) -> Sequence[str]:
