@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -124,24 +125,29 @@ def of_job(folder: Path) -> Sequence[HostUsage]:
         return _of_remote_job(folder, spec, living)
     before = ProcessTable()
     time.sleep(_INTERVAL)
-    now = ProcessTable()
-    limits = _limits(spec)
-    return [_usage(host, before.below(host.process.pid), now.below(host.process.pid), limits) for host in living]
+    after = ProcessTable()
+    found = []
+    for host in living:
+        then, now = before.below(host.process.pid), after.below(host.process.pid)
+        own = spec.hosts.get(host.name) if spec is not None else None
+        found.append(
+            HostUsage(
+                host=host.name,
+                role="launcher" if host.launcher else "worker",
+                processes=now.processes,
+                cpu_percent=round(100 * max(0.0, now.seconds - then.seconds) / _INTERVAL, 1),
+                memory_bytes=now.memory_bytes,
+                memory_limit_bytes=own.memory if own is not None else None,
+                gpus=_gpus(spec, host.name),
+            )
+        )
+    return found
 
 
-def _usage(
-    host: HostSeen, before: Totals, now: Totals, limits: Mapping[str, tuple[int | None, tuple[int, ...]]]
-) -> HostUsage:
-    memory_limit, gpus = limits.get(host.name, (None, ()))
-    return HostUsage(
-        host=host.name,
-        role="launcher" if host.launcher else "worker",
-        processes=now.processes,
-        cpu_percent=round(100 * max(0.0, now.seconds - before.seconds) / _INTERVAL, 1),
-        memory_bytes=now.memory_bytes,
-        memory_limit_bytes=memory_limit,
-        gpus=gpus,
-    )
+def _gpus(spec: JobSpec | None, host: str) -> tuple[int, ...]:
+    """The numbers of its devices, which on SSH hosts have the name of the machine before them."""
+    devices = (device.rpartition(":")[2] for device in (spec.gpus.get(host, ()) if spec is not None else ()))
+    return tuple(int(device) for device in devices if device.isdigit())
 
 
 def traffic(pid: int) -> tuple[int, int] | None:
@@ -187,15 +193,6 @@ def _gpu_lines(lines: Iterable[str]) -> Iterator[tuple[str, GpuUse]]:
             yield index, GpuUse(float(percent), int(float(mebibytes) * (1 << 20)))
 
 
-def _limits(spec: JobSpec | None) -> dict[str, tuple[int | None, tuple[int, ...]]]:
-    if spec is None:
-        return {}
-    return {
-        name: (host.memory, tuple(int(device) for device in spec.gpus.get(name, ()) if device.isdigit()))
-        for name, host in spec.hosts.items()
-    }
-
-
 class Figures(NamedTuple):
     """All but the processes and their memory only ever grow; bytes are those of the whole machine."""
 
@@ -225,14 +222,13 @@ def _read(line: str) -> Figures:
 
 def _of_remote_job(folder: Path, spec: JobSpec, living: Sequence[HostSeen]) -> list[HostUsage]:
     """As last told; how busy processors are takes two looks, and those are the supervisor's."""
-    figures = told(spec)
-    lately = _newest(folder)
-    found = []
+    figures, found = told(spec), []
+    newest = next(iter(deque(samples.read(folder), maxlen=1)), None)
+    lately = {name: sample.cpu_percent for name, sample in newest.hosts.items()} if newest is not None else {}
     for host in living:
         if (now := figures.get(host.name)) is None:
             continue
         since_start = 100 * now.seconds / max(now.time - host.made_at.timestamp(), 1.0)
-        devices = (device.rpartition(":")[2] for device in spec.gpus.get(host.name, ()))
         found.append(
             HostUsage(
                 host=host.name,
@@ -240,15 +236,7 @@ def _of_remote_job(folder: Path, spec: JobSpec, living: Sequence[HostSeen]) -> l
                 processes=now.processes,
                 cpu_percent=round(lately.get(host.name, since_start), 1),
                 memory_bytes=now.memory_bytes,
-                gpus=tuple(int(device) for device in devices if device.isdigit()),
+                gpus=_gpus(spec, host.name),
             )
         )
     return found
-
-
-def _newest(folder: Path) -> dict[str, float]:
-    """The load of each host when it was last sampled."""
-    last = None
-    for moment in samples.read(folder):
-        last = moment
-    return {host: sample.cpu_percent for host, sample in last.hosts.items()} if last is not None else {}

@@ -18,6 +18,7 @@ import msgspec
 from oarsman import names
 from oarsman.backends.base import Amounts, Fit, Holding, HostRecord
 from oarsman.engines.kube.client import ApiError, Forbidden, Kube, Meta, Resource, resources
+from oarsman.engines.kube.views import ObjectCondition
 from oarsman.job.job import Job, Role
 from oarsman.manifest.quantity import parse
 from oarsman.plan.capacity import nodes
@@ -67,16 +68,9 @@ class _NodeSpec(_NodeView, frozen=True):
     taints: list[Taint] | None = None
 
 
-class _Condition(_NodeView, frozen=True):
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
 class _NodeStatus(_NodeView, frozen=True):
     allocatable: dict[str, str | int | float] = {}
-    conditions: list[_Condition] = []
+    conditions: list[ObjectCondition] = []
 
 
 class _Node(_NodeView, frozen=True):
@@ -143,8 +137,7 @@ async def _look(kube: Kube) -> ClusterView:
     except Forbidden:
         return ClusterView(nodes=None)
     try:
-        pods = await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod)
-        seen = True
+        pods, seen = await kube.list(resources.PODS, fields=_NOT_ENDED, view=_Pod), True
     except Forbidden:
         pods, seen = [], False
     on: dict[str, list[_Pod]] = defaultdict(list)
@@ -171,7 +164,8 @@ def _node(node: _Node, pods: Iterable[_Pod]) -> ClusterNode:
         needs = needs_of_pod(pod.spec)
         held.append(needs)
         labels = pod.metadata.labels
-        if names.LABEL_JOB in labels and names.LABEL_ROLE in labels and _ours(labels):
+        ours = labels.get(names.LABEL_OPERATOR, "mpi").startswith("mpi")  # others of the family use the same names
+        if ours and names.LABEL_JOB in labels and names.LABEL_ROLE in labels:
             jobs[f"{pod.metadata.namespace}/{labels[names.LABEL_JOB]}"].append(needs)
     state, message = _state(node)
     return ClusterNode(
@@ -189,14 +183,9 @@ def _node(node: _Node, pods: Iterable[_Pod]) -> ClusterNode:
     )
 
 
-def _ours(labels: Mapping[str, str]) -> bool:
-    """Other operators of the same family mark their pods with the same names."""
-    return labels.get(names.LABEL_OPERATOR, "mpi").startswith("mpi")
-
-
 def _state(node: _Node) -> tuple[str, str]:
     conditions = {condition.type: condition for condition in node.status.conditions}
-    ready = conditions.get("Ready", _Condition(status="Unknown", message=Text("nothing was heard from it yet")))
+    ready = conditions.get("Ready", ObjectCondition(status="Unknown", message=Text("nothing was heard from it yet")))
     if ready.status != "True":
         return ("lost" if ready.status == "Unknown" else "unready"), ready.message or ready.reason
     if node.spec.unschedulable:
