@@ -11,7 +11,7 @@ import asyncio
 import logging
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Hashable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby, islice
@@ -106,11 +106,7 @@ class EngineSite:
     admission: AdmissionPolicy
 
 
-Tried = Callable[[str], Awaitable[Result]]
-
-
-async def _as_it_is(key: str, turn: Tried) -> None:
-    await turn(key)
+Tried = Callable[[str], Coroutine[Any, Any, Result]]
 
 
 class Reconciler(Generic[Stored]):
@@ -123,7 +119,7 @@ class Reconciler(Generic[Stored]):
         others: Mapping[str, EngineSite] | None = None,
         now: Callable[[], datetime] = utc_now,
         may_act: Callable[[], bool] = lambda: True,
-        around: Callable[[str, Tried], Coroutine[Any, Any, None]] = _as_it_is,
+        around: Callable[[str, Tried], Coroutine[Any, Any, object]] = lambda key, turn: turn(key),
         workers: int = 8,
         rest: float = 0.0,
         finish_within: float = 0.0,
@@ -249,7 +245,11 @@ class Reconciler(Generic[Stored]):
         await self._write(record, job, plan, settled=ended and trouble is None)
         if ended or (plan.status.is_true(names.SUSPENDED) and not observed.workers and observed.launcher is None):
             self._site(record).admission.release(record.uid)
-        self._remember(record.key, ended=ended)
+        self._ended.pop(record.key, None)
+        if ended:
+            self._ended[record.key] = None
+        while len(self._ended) > _ENDED_KEPT:  # of the jobs that ended, only the last ones are remembered
+            self._known.pop(self._ended.popitem(last=False)[0], None)
         if trouble is not None:
             raise trouble
         if plan.look_again_in is not None:
@@ -313,14 +313,6 @@ class Reconciler(Generic[Stored]):
         begun = record.status.start_time is not None or bool(record.status.attempts)
         job = salvaged(document) if begun else None
         return self._records.identified(record, job) if job is not None else None
-
-    def _remember(self, key: str, *, ended: bool) -> None:
-        """Of the jobs that ended, only the last ones."""
-        self._ended.pop(key, None)
-        if ended:
-            self._ended[key] = None
-        while len(self._ended) > _ENDED_KEPT:
-            self._known.pop(self._ended.popitem(last=False)[0], None)
 
 
 def _still_ours(job: Job, status: Status) -> tuple[Job, bool]:

@@ -61,12 +61,9 @@ class InstallStep:
 
 def text() -> str:
     """As installed with the package, or as it lies in the source tree."""
-    shipped = packaged.files("oarsman") / "deploy" / "oarsman.yaml"
-    if shipped.is_file():
-        return shipped.read_text("utf-8")
-    source = Path(__file__).parents[4] / "deploy" / "oarsman.yaml"
-    if source.is_file():
-        return source.read_text("utf-8")
+    for place in (packaged.files("oarsman"), Path(__file__).parents[4]):
+        if (file := place / "deploy" / "oarsman.yaml").is_file():
+            return file.read_text("utf-8")
     raise TerminalError(Text("this package lacks its manifests"), hint=Text("install oarsman anew"))
 
 
@@ -93,9 +90,8 @@ def _placed(document: Document, settings: InstallSettings) -> Document:
         args = [arg for arg in container.get("args") or () if not arg.startswith(("--lock-namespace=", "--namespace="))]
         args.insert(1, f"--lock-namespace={settings.namespace}")
         if settings.kubectl_image:
-            args = [arg for arg in args if not arg.startswith(_KUBECTL_IMAGE)] + [
-                _KUBECTL_IMAGE + settings.kubectl_image
-            ]
+            args = [arg for arg in args if not arg.startswith(_KUBECTL_IMAGE)]
+            args.append(_KUBECTL_IMAGE + settings.kubectl_image)
         if settings.watch:
             args.append(f"--namespace={','.join(settings.watch)}")
         container["args"] = args
@@ -264,9 +260,8 @@ async def ready(kube: Kube, wanted: Sequence[Document], patience: float) -> Asyn
                 why = await _trouble(kube, document)
                 hint = f"kubectl -n {namespace} describe pods"
                 if why.startswith(_NO_IMAGE):
-                    hint = Text(
-                        "give an image that the cluster can pull: {command}", command="oarsman install --image IMAGE"
-                    )
+                    command = "oarsman install --image IMAGE"
+                    hint = Text("give an image that the cluster can pull: {command}", command=command)
                 message = Text("{what} is not available", what=name_of(document))
                 raise RetryableError(Text("{what}: {why}", what=message, why=why) if why else message, hint=hint)
 
@@ -349,9 +344,7 @@ async def _ours_alone(kube: Kube, name: str) -> bool:
     found = await _found(kube, resources.NAMESPACES, name, None)
     if found is None:
         return True  # deleting it says that it is not there
-    if not _labelled(found):
-        return False
-    if any(not _labelled(pod) for pod in await kube.list(resources.PODS, name)):
+    if not _labelled(found) or not all(map(_labelled, await kube.list(resources.PODS, name))):
         return False
     return not (await kube.has(resources.MPIJOBS) and await kube.list(resources.MPIJOBS, name))
 

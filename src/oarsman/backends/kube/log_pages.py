@@ -80,7 +80,7 @@ def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.P
 
     found = {}
     if launcher is not None:
-        container = logs.container_of(job)
+        container = job.launcher.container.name
         found[LAUNCHER] = LogSource(
             partial(logs.log_of_launcher, kube, job, launcher),
             reader,

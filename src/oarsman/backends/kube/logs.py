@@ -150,7 +150,7 @@ async def begun(kube: Kube, record: JobRecord, number: int) -> lookups.Pod | Non
 
 async def _started(kube: Kube, job: Job, number: int) -> lookups.Pod | None:
     """The launcher pod of the attempt, once its program was started or cannot be any more."""
-    container = container_of(job)
+    container = job.launcher.container.name
     states = follow.objects(kube, resources.PODS, job.namespace, labels=lookups.selector(job, "launcher"))
     async with aclosing(states):
         async for found in states:
@@ -193,13 +193,9 @@ async def as_it_is_now(kube: Kube, record: JobRecord) -> JobRecord:
 
 
 def log_of_launcher(kube: Kube, job: Job, pod: lookups.Pod, after: Spot = BEGINNING) -> PodLog:
-    return PodLog(kube, job.namespace, pod["metadata"]["name"], container_of(job), after=after)
+    return PodLog(kube, job.namespace, pod["metadata"]["name"], job.launcher.container.name, after=after)
 
 
 def log_of_worker(kube: Kube, job: Job, index: int, after: Spot = BEGINNING) -> PodLog:
     container = job.worker.container.name if job.worker is not None else ""
     return PodLog(kube, job.namespace, job.worker_host(index), container, after=after)
-
-
-def container_of(job: Job) -> str:
-    return job.launcher.container.name
