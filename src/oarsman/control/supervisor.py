@@ -20,8 +20,8 @@ from oarsman.control.environments import Attaching
 from oarsman.control.host_state import ssh_hosts
 from oarsman.control.queue import WorkQueue
 from oarsman.control.reconciler import EngineSite, Reconciler
-from oarsman.control.sampler import EVERY_SECONDS, Sampler
 from oarsman.control.store_records import StoreRecords
+from oarsman.control.usage import EVERY_SECONDS, Sampler
 from oarsman.engines.hosts.core.engine import HostsEngine
 from oarsman.engines.hosts.local import capacity
 from oarsman.store.jobs import JobStore
