@@ -66,13 +66,11 @@ class KubeRecords:
         return Assignment(job=job, status=record.status, environment={}, folder=Path("/"), stop_requested=stop)
 
     async def write(self, record: Record[Mpijob], job: Job | None, plan: Plan, *, settled: bool) -> None:
-        stored = record.stored
-        wire = to_wire(plan.status)
+        stored, meta, wire = record.stored, record.stored.metadata, to_wire(plan.status)
         if job is not None:
             wire |= {"writtenAs": job.api_version.value}
             wire["replicaStatuses"]["Worker"]["selector"] = f"{names.LABEL_JOB}={job.name},{names.LABEL_ROLE}=worker"
         if wire != (stored.status or {}):
-            meta = stored.metadata
             body = {
                 "apiVersion": kinds.MPIJOBS.api_version,
                 "kind": names.KIND,
@@ -89,8 +87,10 @@ class KubeRecords:
             self._mpijobs.put(written)
             self._metrics.status_writes.inc()
         self._count(record.key, record.status, plan.status, job)
+        version = job.api_version.value if job is not None else kinds.MPIJOBS.api_version
+        about = ObjectRef(api_version=version, kind=names.KIND, name=meta.name, namespace=meta.namespace, uid=meta.uid)
         for event in plan.events:
-            await self._recorder.record(_reference(stored, job), event.severity.value, event.reason, event.message)
+            await self._recorder.record(about, event.severity.value, event.reason, event.message)
 
     async def leave(self, record: Record[Mpijob]) -> None:
         """Who runs it writes its status, too."""
@@ -122,9 +122,3 @@ class KubeRecords:
         if self._phases.get(key) != after.phase:
             self._phases[key] = after.phase
             self._metrics.jobs(Counter(self._phases.values()))
-
-
-def _reference(stored: Mpijob, job: Job | None) -> ObjectRef:
-    meta = stored.metadata
-    version = job.api_version.value if job is not None else kinds.MPIJOBS.api_version
-    return ObjectRef(api_version=version, kind=names.KIND, name=meta.name, namespace=meta.namespace, uid=meta.uid)

@@ -201,7 +201,11 @@ class Reconciler(Generic[Stored]):
         try:
             job = self._job_of(record)
         except ManifestError as error:
-            await self._reject(record, error)
+            if record.deleting:
+                await self._remove(record)
+            else:
+                plan = reject(record.status, error.problems, self._now(), generation=record.generation)
+                await self._write(record, None, plan, settled=True)
             return
         job, taken_away = _still_ours(job, record.status)
         if not ours(job):
@@ -254,13 +258,6 @@ class Reconciler(Generic[Stored]):
             raise trouble
         if plan.look_again_in is not None:
             self.queue.add_after(record.key, plan.look_again_in.total_seconds())
-
-    async def _reject(self, record: Record[Stored], error: ManifestError) -> None:
-        if record.deleting:
-            await self._remove(record)
-            return
-        plan = reject(record.status, error.problems, self._now(), generation=record.generation)
-        await self._write(record, None, plan, settled=True)
 
     async def _write(self, record: Record[Stored], job: Job | None, plan: Plan, *, settled: bool) -> None:
         self._check_office()

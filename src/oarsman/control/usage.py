@@ -309,9 +309,9 @@ class Sampler:
         specs = {uid: find_spec(self._job_folder(uid)) for uid in due}
         elsewhere = {uid: spec for uid, spec in specs.items() if spec is not None and spec.elsewhere}
         here = [uid for uid in due if uid not in elsewhere]
-        held = {uid: _held(specs[uid]) for uid in here}
+        held = {uid: spec.gpus if (spec := specs[uid]) is not None else {} for uid in here}
         table = ProcessTable() if here else None
-        gpus = gpus_in_use() if any(held.values()) else {}
+        gpus = gpus_in_use() if any(devices for hosts in held.values() for devices in hosts.values()) else {}
         for uid, hosts in due.items():
             try:
                 if table is not None and uid in held:
@@ -370,11 +370,6 @@ class Sampler:
         job.taken_up = job.taken_up and not told
         if samples:
             job.series.add(Moment(now, samples))
-
-
-def _held(spec: JobSpec | None) -> Mapping[str, Sequence[str]]:
-    held = spec.gpus if spec is not None else {}
-    return {host: devices for host, devices in held.items() if devices}
 
 
 def _sample(before: _Counters, now: _Counters, memory: int, gpus: Sequence[GpuUse]) -> Sample:

@@ -180,7 +180,10 @@ class KubeBackend(Edits):
 
     async def events(self, key: str) -> Sequence[EventRecord]:
         async with self._asking() as kube:
-            return await records.of_object(kube, await self._found(kube, key))
+            metadata = (await self._found(kube, key))["metadata"]
+            of_it = f"involvedObject.uid={metadata['uid']}"
+            events = map(records.event, await kube.list(resources.EVENTS, metadata["namespace"], fields=of_it))
+            return sorted(events, key=lambda event: event.time)
 
     async def watch(
         self,

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -230,20 +231,14 @@ QUOTAS: Final = Resource("", "v1", "resourcequotas", "ResourceQuota")
 
 
 async def quotas(kube: Kube, namespace: str) -> list[Quota]:
-    try:
-        return quotas_of(await kube.list(QUOTAS, namespace))
-    except Forbidden:
-        return []
-
-
-def quotas_of(documents: Sequence[Mapping[str, Any]]) -> list[Quota]:
     found = []
-    for document in documents:
-        metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}
-        if spec.get("scopes") or spec.get("scopeSelector"):
-            continue  # for some pods only; which ones is decided when they are made
-        hard, used = read(status.get("hard") or spec.get("hard")), read(status.get("used"))
-        found.append(Quota(name=metadata["name"], namespace=metadata["namespace"], hard=hard, used=used))
+    with suppress(Forbidden):
+        for document in await kube.list(QUOTAS, namespace):
+            metadata, spec, status = document["metadata"], document.get("spec") or {}, document.get("status") or {}
+            if spec.get("scopes") or spec.get("scopeSelector"):
+                continue  # for some pods only; which ones is decided when they are made
+            hard, used = read(status.get("hard") or spec.get("hard")), read(status.get("used"))
+            found.append(Quota(name=metadata["name"], namespace=metadata["namespace"], hard=hard, used=used))
     return found
 
 

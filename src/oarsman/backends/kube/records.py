@@ -9,7 +9,7 @@ from typing import Any
 
 from oarsman import names
 from oarsman.backends.base import EventRecord, JobRecord, current_user
-from oarsman.engines.kube.client import Kube, resources
+from oarsman.engines.kube.client import resources
 from oarsman.engines.kube.client.resources import Resource
 from oarsman.engines.kube.views import document_of
 from oarsman.errors import ManifestError
@@ -118,13 +118,7 @@ def job_of(found: Mapping[str, Any]) -> Job:
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
 
 
-async def of_object(kube: Kube, found: Mapping[str, Any]) -> list[EventRecord]:
-    metadata = found["metadata"]
-    items = await kube.list(resources.EVENTS, metadata["namespace"], fields=f"involvedObject.uid={metadata['uid']}")
-    return sorted(map(_record, items), key=lambda event: event.time)
-
-
-def _record(item: Mapping[str, Any]) -> EventRecord:
+def event(item: Mapping[str, Any]) -> EventRecord:
     """Old events count and have two times; new ones are series and have one."""
     series = item.get("series") or {}
     created = _time((item.get("metadata") or {}).get("creationTimestamp"))

@@ -33,21 +33,15 @@ async def of_job(kube: Kube, record: JobRecord) -> list[HostUsage]:
         )
     job, labels = record.job, f"{names.LABEL_JOB}={record.job.name}"
     measured = {item["metadata"]["name"]: item for item in await kube.list(METRICS, job.namespace, labels=labels)}
-    pods = await kube.list(resources.PODS, job.namespace, labels=labels)
-    return [
-        _usage(pod, measured[pod["metadata"]["name"]]) for pod in _in_order(pods) if pod["metadata"]["name"] in measured
-    ]
+    pods = sorted(await kube.list(resources.PODS, job.namespace, labels=labels), key=_role_and_number)
+    return [_usage(pod, found) for pod in pods if (found := measured.get(pod["metadata"]["name"])) is not None]
 
 
-def _in_order(pods: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The launcher, then the workers by number."""
-
-    def place(pod: Mapping[str, Any]) -> tuple[str, int]:
-        labels = pod["metadata"].get("labels") or {}
-        index = labels.get(names.LABEL_INDEX) or "0"
-        return labels.get(names.LABEL_ROLE) or "", int(index) if index.isdigit() else 0
-
-    return sorted(pods, key=place)
+def _role_and_number(pod: Mapping[str, Any]) -> tuple[str, int]:
+    """By this the launcher comes before the workers."""
+    labels = pod["metadata"].get("labels") or {}
+    index = labels.get(names.LABEL_INDEX) or "0"
+    return labels.get(names.LABEL_ROLE) or "", int(index) if index.isdigit() else 0
 
 
 def _usage(pod: Mapping[str, Any], measured: Mapping[str, Any]) -> HostUsage:

@@ -215,7 +215,10 @@ class LocalChanges:
         change_watch, supervisor = self._change_watch.fileno(), self._supervisor
         watched = [change_watch] if change_watch is not None else []
         watched += [supervisor.fileno()] if supervisor is not None else []
-        found = await readable(*watched, within=self._patience())
+        waits = [self._change_watch.patience()]
+        if self._start_at is not None and supervisor is None:
+            waits.append(self._start_at - time.monotonic())
+        found = await readable(*watched, within=min((wait for wait in waits if wait is not None), default=None))
         if supervisor is not None and supervisor.fileno() in found:
             self._it_left(supervisor)
             return True, set()
@@ -223,12 +226,6 @@ class LocalChanges:
             self._change_watch.silent()
             return True, set()
         return self._change_watch.heard()
-
-    def _patience(self) -> float | None:
-        waits = [self._change_watch.patience()]
-        if self._start_at is not None and self._supervisor is None:
-            waits.append(self._start_at - time.monotonic())
-        return min((wait for wait in waits if wait is not None), default=None)
 
     async def _see_to_a_supervisor(self) -> None:
         if self._supervisor is not None:
