@@ -33,7 +33,7 @@ LEASE_GRACE = 20.0  # seconds after the lease's end, as upstream has it
 LONGEST_TURN = 1800.0  # a thousand pods at the five requests a second that some ask for take minutes
 LONGEST_SILENCE = 30.0
 
-OK, RETRY, ERROR = RESULTS = ("ok", "retry", "error")  # how a turn ended
+RESULTS = ("ok", "retry", "error")  # how a turn ended
 OTHER = "other"
 _MOST_VALUES = 64  # of one label
 
@@ -98,7 +98,7 @@ class Metrics:
             self._jobs.labels(state).set(summed.get(state, 0))
 
     def turn(self, result: str, seconds: float) -> None:
-        self._turns.labels(result if result in RESULTS else ERROR).observe(max(seconds, 0.0))
+        self._turns.labels(result if result in RESULTS else "error").observe(max(seconds, 0.0))
 
     def request(self, verb: str, plural: str, status: int | None, seconds: float) -> None:
         """What the client calls after each request; `status` is 0 or None if no answer came."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Final
@@ -19,7 +19,7 @@ from oarsman.backends.kube.log_lines import (
     StretchLine,
     place,
 )
-from oarsman.backends.kube.pod_log import BEGINNING, PodLog, Spot, Written, behind, there
+from oarsman.backends.kube.pod_log import BEGINNING, Spot, Written, behind, there
 from oarsman.engines.kube.client import Kube
 from oarsman.errors import UserError
 from oarsman.portal import running
@@ -97,7 +97,7 @@ def _sources(kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.P
 
 
 def _onwards(at: LogPosition, found: Mapping[int, Stretch], limit: int) -> LogPage:
-    merged = list(_merged(found))
+    merged = _merged(found)
     lines, behind = _placed(at, merged[:limit])
     left = {source for source, _ in merged[limit:]}
     for source, stretch in found.items():
@@ -107,7 +107,7 @@ def _onwards(at: LogPosition, found: Mapping[int, Stretch], limit: int) -> LogPa
 
 
 def _back(attempt: int, found: Mapping[int, Stretch], limit: int) -> LogPage:
-    merged = list(_merged(found))
+    merged = _merged(found)
     kept = merged[-limit:]
     start = LogPosition(attempt, {source: _start(source, stretch, merged, kept) for source, stretch in found.items()})
     lines, _ = _placed(start, kept)
@@ -130,13 +130,10 @@ def _start(
     return shown[0].before if shown else stretch.end
 
 
-def _merged(found: Mapping[int, Stretch]) -> Iterator[tuple[int, StretchLine]]:
+def _merged(found: Mapping[int, Stretch]) -> list[tuple[int, StretchLine]]:
     """By time, and each log in its own order."""
-    if len(found) == 1:
-        ((source, stretch),) = found.items()
-        return ((source, placed) for placed in stretch.lines)
     lines = [(source, placed) for source, stretch in found.items() for placed in stretch.lines]
-    return iter(sorted(lines, key=lambda one: one[1].after[0]))
+    return sorted(lines, key=lambda one: one[1].after[0])
 
 
 def _placed(start: LogPosition, lines: Sequence[tuple[int, StretchLine]]) -> tuple[tuple[PlacedLine, ...], LogPosition]:
@@ -173,7 +170,8 @@ async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | Non
             yield page
         return
     at = (at or LogPosition(number)).of([LAUNCHER, *(index + 1 for index in query.workers)])
-    async with aclosing(_Ear(kube, record, query, launcher, at).pages()) as found:
+    ear = _Ear(_sources(kube, record, query, launcher), ContainerLogReader(record, query), query, at)
+    async with aclosing(ear.pages()) as found:
         async for page in found:
             yield page
 
@@ -181,22 +179,18 @@ async def pages(kube: Kube, record: JobRecord, query: LogQuery, after: str | Non
 class _Ear:
     """Listens to the launcher, and to the workers that were asked for, while the launcher speaks."""
 
-    def __init__(self, kube: Kube, record: JobRecord, query: LogQuery, launcher: lookups.Pod, at: LogPosition) -> None:
-        self._kube, self._record, self._query, self._launcher, self._at = kube, record, query, launcher, at
-        self._reader = ContainerLogReader(record, query)
+    def __init__(
+        self, sources: Mapping[int, LogSource], reader: ContainerLogReader, query: LogQuery, at: LogPosition
+    ) -> None:
+        self._sources, self._reader, self._query, self._at = sources, reader, query, at
         self._heard: asyncio.Queue[tuple[int, Written | BaseException | None]] = asyncio.Queue(_AHEAD)
         self._from = at.spot(LAUNCHER)
         self._passed = BEGINNING  # of what comes before that place and is only listened to
 
-    def _logs(self) -> Iterator[tuple[int, PodLog]]:
-        kube, job, at = self._kube, self._record.job, self._at
-        yield LAUNCHER, logs.log_of_launcher(kube, job, self._launcher, at.spot(LAUNCHER))
-        for index in self._query.workers:
-            yield index + 1, logs.log_of_worker(kube, job, index, at.spot(index + 1))
-
-    async def _listen(self, source: int, log: PodLog) -> None:
+    async def _listen(self, source: int) -> None:
         end: BaseException | None = None
         try:
+            log = self._sources[source].open(self._at.spot(source))
             skipped = self._skip if source == LAUNCHER else None
             async with aclosing(there(log.read(since=self._query.since, follow=True, skipped=skipped))) as batches:
                 async for batch in batches:
@@ -212,7 +206,7 @@ class _Ear:
         self._reader.take(written)
 
     async def pages(self) -> AsyncGenerator[LogPage]:
-        async with running(*(self._listen(source, log) for source, log in self._logs())):
+        async with running(*map(self._listen, self._sources)):
             over = False
             while not over or not self._heard.empty():
                 heard = [await self._heard.get()]
@@ -235,12 +229,8 @@ class _Ear:
 
     def _lines(self, source: int, written: Written) -> list[PlacedLine]:
         self._at = self._at.moved(source, behind(self._at.spot(source), written.stamp))
-        if source == LAUNCHER:
-            line = self._reader.take(written)
-            lines = [line] if line is not None else []
-        else:
-            lines = self._reader.of_worker(self._record.job.worker_host(source - 1), [written])
-        return [PlacedLine(self._at.text, line) for line in lines]
+        line = self._sources[source].take(self._reader, written)
+        return [PlacedLine(self._at.text, line)] if line is not None else []
 
     def _rest(self) -> list[PlacedLine]:
         """Places behind the last line: there will be no other."""
