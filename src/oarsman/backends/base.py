@@ -292,7 +292,7 @@ class Edits:
 
     async def scale(self, key: str, workers: int) -> JobRecord:
         def edit(document: Document) -> Document:
-            if "Worker" not in document["spec"]["mpiReplicaSpecs"]:
+            if document["spec"]["mpiReplicaSpecs"].get("Worker") is None:
                 raise UserError(Text("{key} has no workers to scale", key=key), field="spec.mpiReplicaSpecs.Worker")
             return {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": workers}}}}
 

@@ -101,9 +101,8 @@ class StoredBackend(Edits):
     def _checked(self, document: Mapping[str, Any], folder: Path) -> tuple[Job, str]:
         """The job, and the engine that runs it."""
         job = self._wanted(job_from_document(document))
-        if any(
-            "\ud800" <= letter <= "\udfff" for letter in str(folder)
-        ):  # bytes that are no text: no record can keep them
+        undecodable = any("\ud800" <= letter <= "\udfff" for letter in str(folder))
+        if undecodable:  # no record can keep bytes that are no text
             raise UserError(
                 Text("the name of this folder is not valid UTF-8: {name}", name=f"{str(folder)!a}"),
                 hint=Text("go to another one"),

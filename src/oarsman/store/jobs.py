@@ -1,6 +1,6 @@
 """The jobs table. Every change is one transaction and gets the next revision number.
 
-After each change the database file is touched: whoever follows the store (see change watch.py) hears of it, whichever
+After each change the database file is touched: whoever follows the store (see change_watch.py) hears of it, whichever
 process made it.
 """
 
